@@ -1,0 +1,107 @@
+"""Minibatches: an epoch's shuffled samples cut into pieces, and each piece dealt to the ranks that share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from minidl.data.checks import at_least, replica
+from minidl.data.dataset import Dataset
+from minidl.data.sampler import DistributedSampler, epoch_order
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A rank's part of a minibatch; unpacks as `x, y = batch`.
+
+    `total` counts the samples of the whole minibatch over all ranks. Summed over ranks, the gradient of
+    `batch.weight * mean_loss` is the gradient of the mean over the whole minibatch, however unequal the parts are.
+    """
+
+    x: NDArray[Any]
+    y: NDArray[Any]
+    total: int
+
+    @property
+    def weight(self) -> float:
+        """This part's share of the minibatch, len(x) / total: 1 on a single rank, 0 for an empty part."""
+        return len(self.x) / self.total
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        yield self.x
+        yield self.y
+
+
+class DataLoader:
+    """Iterates over a dataset in minibatches of `batch_size` samples, the last one smaller where it does not divide.
+
+    With `shuffle`, every epoch has its own order, fixed by `seed` and `set_epoch(e)`. For synchronous data
+    parallelism give each rank its `rank` and `num_replicas`: `batch_size` is then that of the whole minibatch, of which
+    rank r gets samples r, r + num_replicas, ... Parts differ by at most one sample, nothing is repeated, and all ranks
+    make the same number of steps; in the ragged last minibatch a part may be empty (`drop_last` leaves it out).
+
+    Alternatively `sampler` says which samples this rank reads, and `batch_size` counts its own samples only: this is
+    how asynchronous workers read. It takes the place of `shuffle`, `rank` and `num_replicas`.
+
+    Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample).
+
+    >>> loader = DataLoader(Dataset(np.arange(5.0), np.arange(5)), batch_size=4, rank=1, num_replicas=2)
+    >>> [y.tolist() for x, y in loader]
+    [[1, 3], []]
+    >>> [batch.total for batch in loader]
+    [4, 1]
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        rank: int = 0,
+        num_replicas: int = 1,
+        sampler: DistributedSampler | None = None,
+    ) -> None:
+        self.dataset = dataset
+        self.batch_size = at_least("batch_size", batch_size, 1)
+        self.shuffle = shuffle
+        self.seed = at_least("seed", seed, 0)
+        self.drop_last = drop_last
+        self.num_replicas, self.rank = replica(num_replicas, rank)
+        self.sampler = sampler
+        self.epoch = 0
+        if sampler is not None and (shuffle or self.num_replicas > 1):
+            raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, rank and num_replicas")
+        if sampler is not None and sampler.n != len(dataset):
+            raise ValueError(f"the sampler is for {sampler.n} samples, but the dataset has {len(dataset)}")
+        if self.batch_size < self.num_replicas:
+            raise ValueError(
+                f"a minibatch of {self.batch_size} cannot be shared by {self.num_replicas} ranks: "
+                f"batch_size must be at least {self.num_replicas}"
+            )
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch whose shuffle the next pass follows."""
+        self.epoch = at_least("epoch", epoch, 0)
+        if self.sampler is not None:
+            self.sampler.set_epoch(self.epoch)
+
+    def __len__(self) -> int:
+        """Minibatches an epoch, the same on every rank."""
+        n = len(self.dataset) if self.sampler is None else len(self.sampler)
+        full, ragged = divmod(n, self.batch_size)
+        return full + (ragged > 0 and not self.drop_last)
+
+    def __iter__(self) -> Iterator[Batch]:
+        if self.sampler is None:
+            order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
+        else:
+            order = self.sampler.indices()
+        for i in range(len(self)):
+            minibatch = order[i * self.batch_size : (i + 1) * self.batch_size]
+            x, y = self.dataset[minibatch[self.rank :: self.num_replicas]]
+            yield Batch(x, y, total=len(minibatch))
