@@ -8,8 +8,8 @@ it runs unchanged on CuPy arrays.
     with kernels.use("numba"): ...   # for a while
     kernels.current().relu(x)        # the kernel that is in use
 
-The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and is
-imported when the first kernel is called.
+The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and
+is imported when the first kernel is called.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _module: ContextVar[ModuleType | None] = ContextVar("minidl_kernels_module", def
 class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernels.use("numpy"):`)
     """Choose the kernels by name: "numpy", "numba" or "cupy".
 
-    Takes effect at once; used in a `with` statement, the former choice comes back at the end. With "cupy", new tensors are
-    placed on the GPU. Raises ValueError for another name and ImportError where the package is missing.
+    Takes effect at once; used in a `with` statement, the former choice comes back at the end. With "cupy", new tensors
+    are placed on the GPU. Raises ValueError for another name and ImportError where the package is missing.
     """
 
     def __init__(self, name: str) -> None:

@@ -1,0 +1,126 @@
+"""Sum, product, power, matrix product: one line and one vector-Jacobian product each.
+
+g is the gradient of the loss with respect to the result. Operands are broadcast as in numpy; their gradients are summed
+back to their shapes (`unbroadcast`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.kernels import Array, array_module
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
+
+
+@tensor_method("__add__", "__radd__")
+def add(a: Any, b: Any) -> Tensor:
+    """a + b, elementwise."""
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    return record(x + y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
+
+
+@tensor_method("__sub__")
+def sub(a: Any, b: Any) -> Tensor:
+    """a - b, elementwise."""
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    return record(x - y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g, y)))
+
+
+@tensor_method("__mul__", "__rmul__")
+def mul(a: Any, b: Any) -> Tensor:
+    """a * b, elementwise."""
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    return record(
+        x * y,
+        (a, b),
+        lambda g, needs: (needs[0] and unbroadcast(g * y, x), needs[1] and unbroadcast(g * x, y)),
+        saved=(FIRST, SECOND),
+    )
+
+
+@tensor_method("__truediv__")
+def div(a: Any, b: Any) -> Tensor:
+    """a / b, elementwise."""
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    return record(
+        x / y,
+        (a, b),
+        lambda g, needs: (needs[0] and unbroadcast(g / y, x), needs[1] and unbroadcast(-g * x / (y * y), y)),
+        saved=(FIRST, SECOND),
+    )
+
+
+@tensor_method("__neg__")
+def neg(a: Any) -> Tensor:
+    """-a."""
+    a = operand(a)
+    return record(-a.data, (a,), lambda g, needs: (-g,))
+
+
+@tensor_method("__pow__")
+def pow(a: Any, b: Any) -> Tensor:
+    """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0."""
+    if isinstance(b, (int, float)):
+        return _power(operand(a), b)
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    out = x**y
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        log = array_module(x).log(array_module(x).where(x > 0, x, 1))
+        return needs[0] and unbroadcast(g * y * x ** (y - 1), x), needs[1] and unbroadcast(g * out * log, y)
+
+    return record(out, (a, b), vjp, saved=(FIRST, SECOND, OUTPUT))
+
+
+def _power(a: Tensor, exponent: float) -> Tensor:
+    x = a.data
+    if exponent == 0:  # x**-1 would divide by zero
+        return record(x**exponent, (a,), lambda g, needs: (g * 0,))
+    return record(x**exponent, (a,), lambda g, needs: (g * (exponent * x ** (exponent - 1)),), saved=(FIRST,))
+
+
+@tensor_method("__matmul__")
+def matmul(a: Any, b: Any) -> Tensor:
+    """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy."""
+    a, b = operand(a), operand(b)
+    x, y = a.data, b.data
+    product = x @ y
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        rows, columns = (x[None, :] if x.ndim == 1 else x), (y[:, None] if y.ndim == 1 else y)
+        g = g.reshape((*g.shape[: product.ndim - (x.ndim > 1) - (y.ndim > 1)], rows.shape[-2], columns.shape[-1]))
+        return (
+            needs[0] and unbroadcast(g @ columns.swapaxes(-1, -2), rows).reshape(x.shape),
+            needs[1] and unbroadcast(rows.swapaxes(-1, -2) @ g, columns).reshape(y.shape),
+        )
+
+    return record(product, (a, b), vjp, saved=(FIRST, SECOND))
+
+
+@tensor_method("__rsub__")
+def _subtracted_from(a: Tensor, b: Any) -> Tensor:
+    return sub(b, a)
+
+
+@tensor_method("__rtruediv__")
+def _dividing(a: Tensor, b: Any) -> Tensor:
+    return div(b, a)
+
+
+@tensor_method("__rpow__")
+def _exponent_of(a: Tensor, b: Any) -> Tensor:
+    return pow(operand(b, a), a)
+
+
+@tensor_method("__rmatmul__")
+def _multiplied_from_left(a: Tensor, b: Any) -> Tensor:
+    return matmul(b, a)

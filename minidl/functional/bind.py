@@ -1,0 +1,52 @@
+"""How an operation becomes an operator of Tensor, and how its operands become tensors of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from minidl.kernels import Array, array_module
+from minidl.tensor import Tensor
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def tensor_method(*names: str) -> Callable[[_F], _F]:
+    """Make the decorated operation also a method or operator of Tensor: `@tensor_method("__add__")` gives `a + b`."""
+
+    def bind(operation: _F) -> _F:
+        for name in names:
+            setattr(Tensor, name, operation)
+        return operation
+
+    return bind
+
+
+def operand(value: Any, beside: Any = None) -> Tensor:
+    """`value` as a Tensor; a Python number takes the floating type of the tensor `beside` it, as it does in numpy."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (int, float)) and isinstance(beside, Tensor) and beside._data.dtype.kind == "f":
+        return Tensor(array_module(beside._data).asarray(value, dtype=beside._data.dtype))
+    return Tensor(value)
+
+
+def unbroadcast(g: Array, operand: Array) -> Array:
+    """Sum g, the gradient of a broadcast operation, over the axes along which `operand` was repeated; to its dtype."""
+    if g.shape != operand.shape:
+        extra = g.ndim - operand.ndim
+        repeated = tuple(
+            axis for axis in range(g.ndim) if axis < extra or (operand.shape[axis - extra] == 1 and g.shape[axis] != 1)
+        )
+        g = g.sum(axis=repeated, keepdims=True).reshape(operand.shape)
+    return g if g.dtype == operand.dtype else g.astype(operand.dtype)
+
+
+def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:
+    """Put back the axes that a reduction removed, with length 1."""
+    if axis is None:
+        return g.reshape((1,) * ndim)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(a % ndim for a in axes) if ndim else ()
+    kept = iter(g.shape)
+    return g.reshape(tuple(1 if a in axes else next(kept) for a in range(ndim)))

@@ -1,0 +1,65 @@
+"""Convolution over images, as one node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import kernels
+from minidl.functional.bind import operand
+from minidl.kernels import Array
+from minidl.tensor import Tensor, record
+
+Pair = int | tuple[int, int]
+
+
+def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0) -> Tensor:
+    """Every output is the sum of a window of x, weighted by a filter: a linear layer that slides over the image.
+
+    out[n, f, i, j] = bias[f] + sum over c, k, l of weight[f, c, k, l] x[n, c, i stride + k, j stride + l]
+
+    x: (n, c, h, w), padded with zeros; weight: (f, c, kh, kw); bias: (f,) or None.
+    Returns (n, f, oh, ow), oh = (h + 2 padding - kh) // stride + 1.
+    Errors: ValueError if the shapes do not fit, or the kernel is larger than the padded image.
+
+    Optimizations:
+    * only x is kept for backward, not its unfolded windows (kh kw times as many numbers);
+    * no gradient with respect to x is computed where none is needed (the first layer).
+    """
+    x, weight = operand(x), operand(weight)
+    bias = operand(bias) if bias is not None else None
+    image, w, stride, padding = x.data, weight.data, pair(stride), pair(padding)
+    if image.ndim != 4 or w.ndim != 4 or image.shape[1] != w.shape[1]:
+        raise ValueError(f"conv2d: x (n, c, h, w) and weight (f, c, kh, kw) expected, got {x.shape} and {weight.shape}")
+    output_size("conv2d", image.shape, w.shape[2:], stride, padding)
+    kernel = kernels.current()
+    out = kernel.conv2d(image, w, None if bias is None else bias.data, stride, padding)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+        gradients = (
+            needs[0] and kernel.conv2d_backward_input(g, w, image.shape, stride, padding),
+            needs[1] and kernel.conv2d_backward_weight(g, image, w.shape, stride, padding),
+        )
+        return gradients if bias is None else (*gradients, needs[2] and g.sum(axis=(0, 2, 3)))
+
+    return record(out, (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
+
+
+def pair(value: Pair) -> tuple[int, int]:
+    """One number for both directions, or one for each: (vertical, horizontal)."""
+    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+
+
+def output_size(
+    operation: str, image: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int], padding: tuple[int, int]
+) -> tuple[int, int]:
+    """Height and width of what a sliding window of this size produces; ValueError if the window does not fit."""
+    if min(stride) < 1 or min(padding) < 0 or min(window) < 1:
+        raise ValueError(
+            f"{operation}: window {window} and stride {stride} must be positive, padding {padding} at least 0"
+        )
+    size = tuple((image[2 + d] + 2 * padding[d] - window[d]) // stride[d] + 1 for d in (0, 1))
+    if min(size) < 1:
+        raise ValueError(
+            f"{operation}: a window {tuple(window)} does not fit an image {tuple(image[2:])} with padding {padding}"
+        )
+    return size[0], size[1]

@@ -1,0 +1,27 @@
+"""Dropout: in training, each number is set to zero at random and the others are scaled up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import random
+from minidl.functional.bind import operand
+from minidl.kernels import array_module
+from minidl.tensor import Tensor, record
+
+
+def dropout(a: Any, p: float = 0.5, training: bool = True) -> Tensor:
+    """Zero with probability p, else x / (1 - p), so that the mean stays; x itself when not training.
+
+    The random numbers come from `minidl.random.generator()`. Errors: ValueError unless 0 <= p <= 1.
+    Source: Srivastava et al., Dropout (JMLR 15, 2014).
+    """
+    x = operand(a)
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: the probability must lie in 0 <= p <= 1, got {p}")
+    if not training or p == 0:
+        return x
+    data = x.data
+    kept = random.generator().random(data.shape, dtype="float32") >= p
+    mask = array_module(data).asarray(kept) * data.dtype.type(1 / (1 - p) if p < 1 else 0)
+    return record(data * mask, (x,), lambda g, needs: (g * mask,))

@@ -1,0 +1,58 @@
+"""The layers that multiply by a weight matrix: linear, and embedding (a linear layer for one-hot rows)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import kernels
+from minidl.functional.bind import operand
+from minidl.kernels import Array
+from minidl.tensor import Tensor, record
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
+    """x @ weight.T + bias, as one node.
+
+    x: (..., n_in); weight: (n_out, n_in); bias: (n_out,) or None. Returns (..., n_out).
+    Errors: ValueError if the sizes do not fit.
+
+    Optimizations:
+    * one node instead of three, and the bias is added in place;
+    * no gradient with respect to x is computed where none is needed (the first layer).
+    """
+    x, weight = operand(x), operand(weight)
+    bias = operand(bias) if bias is not None else None
+    w, whole = weight.data, x.data
+    if whole.shape[-1:] != w.shape[1:]:
+        raise ValueError(f"linear: x has shape {x.shape}, its last axis should have the weight's {w.shape[-1]} inputs")
+    rows = whole if whole.ndim == 2 else whole.reshape(-1, whole.shape[-1])
+    out = rows @ w.T
+    if bias is not None:
+        out += bias.data
+    kernel = kernels.current()
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+        g = g.reshape(-1, w.shape[0])
+        gradients = (needs[0] and (g @ w).reshape(whole.shape), needs[1] and g.T @ rows)
+        return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
+
+    parents = (x, weight) if bias is None else (x, weight, bias)
+    return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, vjp, saved=(0, 1))
+
+
+def embedding(indices: Any, weight: Any) -> Tensor:
+    """The rows of `weight` with the given indices.
+
+    indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
+    Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
+    """
+    indices, weight = operand(indices).data, operand(weight)
+    w = weight.data
+    if indices.dtype.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, not {indices.dtype}")
+    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= len(w)):
+        raise IndexError(
+            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(indices.min())} to {int(indices.max())}"
+        )
+    kernel = kernels.current()
+    return record(w[indices], (weight,), lambda g, needs: (kernel.embedding_backward(g, indices, len(w)),))

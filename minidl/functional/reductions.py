@@ -1,0 +1,55 @@
+"""Sum, mean and maximum over axes, with numpy's arguments."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from minidl.functional.bind import along, operand, tensor_method
+from minidl.kernels import Array, array_module
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+Axis = int | tuple[int, ...] | None
+
+
+@tensor_method("sum")
+def sum(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The sum over `axis` (all axes by default). The gradient is handed to every summand alike."""
+    a = operand(a)
+    x = a.data
+    return record(x.sum(axis=axis, keepdims=keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
+
+
+@tensor_method("mean")
+def mean(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The mean over `axis` (all axes by default)."""
+    a = operand(a)
+    x = a.data
+    out = x.mean(axis=axis, keepdims=keepdims)
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    count = prod(x.shape[i] for i in axes)
+    return record(out, (a,), lambda g, needs: (_spread(g / max(count, 1), x, axis, keepdims),))
+
+
+def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
+    """g at every element of x that was summed into it."""
+    return array_module(x).broadcast_to(g if keepdims else along(g, axis, x.ndim), x.shape)
+
+
+@tensor_method("max")
+def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """The maximum over `axis` (all axes by default). Where several elements tie, they share the gradient evenly."""
+    a = operand(a)
+    x = a.data
+    out = x.max(axis=axis, keepdims=keepdims)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        if not keepdims:
+            g, highest = along(g, axis, x.ndim), along(array_module(x).asarray(out), axis, x.ndim)
+        else:
+            highest = out
+        ties = x == highest
+        return (ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype)),)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))

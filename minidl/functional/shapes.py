@@ -1,0 +1,110 @@
+"""Operations that move numbers without computing any: reshape, transpose, indexing, concatenation, choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.kernels import Array, array_module
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("reshape")
+def reshape(a: Any, *shape: Any) -> Tensor:
+    """The same numbers in another shape: `x.reshape(2, 3)`, `x.reshape((2, 3))`, `x.reshape(-1)`."""
+    a = operand(a)
+    x = a.data
+    return record(x.reshape(*shape), (a,), lambda g, needs: (g.reshape(x.shape),), view_of=a)
+
+
+@tensor_method("transpose")
+def transpose(a: Any, *axes: Any) -> Tensor:
+    """Exchange two axes as in PyTorch, `x.transpose(1, 2)`; all as in numpy, `x.transpose(0, 2, 1)`; none: reversed."""
+    a = operand(a)
+    x = a.data
+    order = list(axes[0]) if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else list(axes)
+    if not order:
+        order = list(range(x.ndim))[::-1]
+    elif len(axes) == 2:
+        i, j = order
+        order = list(range(x.ndim))
+        order[i], order[j] = order[j], order[i]
+    inverse = sorted(range(x.ndim), key=lambda axis: order[axis] % x.ndim)
+    return record(x.transpose(order), (a,), lambda g, needs: (g.transpose(inverse),), view_of=a)
+
+
+Tensor.T = property(transpose)  # type: ignore[assignment]
+
+
+@tensor_method("__getitem__")
+def getitem(a: Any, index: Any) -> Tensor:
+    """a[index], with numpy's indexing; an element taken several times collects the gradients of all its copies."""
+    a = operand(a)
+    x = a.data
+    index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
+    out = x[index]
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        gradient = array_module(x).zeros_like(x)
+        if _may_repeat(index):
+            array_module(x).add.at(gradient, index, g)
+        else:
+            gradient[index] = g
+        return (gradient,)
+
+    return record(out, (a,), vjp, view_of=a)
+
+
+def _plain(index: Any) -> Any:
+    return index.data if isinstance(index, Tensor) else index
+
+
+def _may_repeat(index: Any) -> bool:
+    items = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(item, list) or (getattr(item, "ndim", 0) > 0 and item.dtype.kind != "b") for item in items)
+
+
+def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
+    """Join tensors along an existing axis."""
+    parts = tuple(map(operand, tensors))
+    arrays = [part.data for part in parts]
+    module = array_module(arrays[0])
+    ends = [0]
+    for array in arrays:
+        ends.append(ends[-1] + array.shape[axis])
+
+    def vjp(g: Array, needs: Any) -> list[Array]:
+        pieces = (g.swapaxes(0, axis)[start:end].swapaxes(0, axis) for start, end in pairwise(ends))
+        return [unbroadcast(piece, array) for piece, array in zip(pieces, arrays, strict=True)]
+
+    return record(module.concatenate(arrays, axis=axis), parts, vjp)
+
+
+def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
+    """Join tensors of one shape along a new axis."""
+    parts = tuple(map(operand, tensors))
+    arrays = [part.data for part in parts]
+    module = array_module(arrays[0])
+
+    def vjp(g: Array, needs: Any) -> list[Array]:
+        return [unbroadcast(piece, array) for piece, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
+
+    return record(module.stack(arrays, axis=axis), parts, vjp)
+
+
+def where(condition: Any, a: Any, b: Any) -> Tensor:
+    """a where the condition holds, b elsewhere; the gradient goes to the one that was taken."""
+    condition = operand(condition).data.astype(bool)
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    module = array_module(x)
+    return record(
+        module.where(condition, x, y),
+        (a, b),
+        lambda g, needs: (
+            needs[0] and unbroadcast(g * condition, x),
+            needs[1] and unbroadcast(g * ~condition, y),
+        ),
+    )

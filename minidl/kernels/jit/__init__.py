@@ -1,0 +1,4 @@
+"""The kernels compiled by numba where that pays; the reference's for all others."""
+
+from minidl.kernels.reference import *  # noqa: I001  (what follows replaces some of these)
+from minidl.kernels.jit.updates import *

@@ -1,0 +1,9 @@
+"""The kernels in readable numpy; the same code runs on CuPy arrays, through each array's own module."""
+
+from minidl.kernels.reference.activations import *
+from minidl.kernels.reference.convolution import *
+from minidl.kernels.reference.normalization import *
+from minidl.kernels.reference.pooling import *
+from minidl.kernels.reference.reductions import *
+from minidl.kernels.reference.softmax import *
+from minidl.kernels.reference.updates import *
