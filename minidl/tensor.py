@@ -92,7 +92,7 @@ class Tensor(Node):
 
     def numpy(self) -> np.ndarray:
         """The data as a numpy array: the same memory, or a copy if it lies on the GPU."""
-        return self._data if isinstance(self._data, np.ndarray) else self._data.get()
+        return kernels.to_numpy(self._data)
 
     def item(self) -> float:
         """The number in a tensor of size 1."""

@@ -81,6 +81,11 @@ def array_module(array: Array) -> ModuleType:
     return sys.modules[type(array).__module__.partition(".")[0]]
 
 
+def to_numpy(array: Array) -> np.ndarray:
+    """The array in the host's memory: itself, or a copy if it lies on the GPU."""
+    return array if isinstance(array, np.ndarray) else array.get()
+
+
 def new_array_module() -> ModuleType:
     """The module in which new arrays are made: cupy when its kernels are in use, else numpy."""
     return _import_cupy() if _name.get() == "cupy" or (_name.get() is None and active() == "cupy") else np

@@ -1,0 +1,83 @@
+"""Gradient buckets: gradients are all-reduced in large pieces, each as soon as backward has completed it.
+
+A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for all of
+them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes gradients,
+the last layer's first, and reduced when full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from minidl import kernels
+from minidl.cluster.comm import Communicator
+from minidl.tensor import Tensor
+
+
+class GradientBuckets:
+    """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
+
+    Hooks on the parameters count the completed gradients. Buckets are reduced strictly in order, the same on every rank, however
+    the ranks' backward passes run; after backward, `finish()` reduces what is left: a parameter without a gradient counts as zero.
+
+    Source: Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.3.
+    """
+
+    def __init__(self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str) -> None:
+        self.comm, self.algorithm = comm, algorithm
+        self.buckets = fill(parameters, bucket_mb * 1e6)
+        self._bucket_of = {parameter: i for i, bucket in enumerate(self.buckets) for parameter in bucket}
+        self._start()
+        for parameter in parameters:
+            parameter.register_post_accumulate_grad_hook(self._gradient_ready)
+
+    def finish(self) -> None:
+        """Reduce the buckets that are not reduced yet, and get ready for the next backward."""
+        while self._next < len(self.buckets):
+            self._reduce(self.buckets[self._next])
+        self._start()
+
+    def _start(self) -> None:
+        self._missing = [len(bucket) for bucket in self.buckets]
+        self._next = 0
+
+    def _gradient_ready(self, parameter: Tensor) -> None:
+        self._missing[self._bucket_of[parameter]] -= 1
+        while self._next < len(self.buckets) and self._missing[self._next] == 0:
+            self._reduce(self.buckets[self._next])
+
+    def _reduce(self, bucket: list[Tensor]) -> None:
+        self._next += 1
+        unflatten(self.comm.all_reduce(flatten(bucket), algorithm=self.algorithm), bucket)
+
+
+def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
+    """Deal the parameters, last first, into buckets of one dtype and at most `limit` bytes (one parameter at least)."""
+    buckets: list[list[Tensor]] = []
+    size = limit
+    for parameter in reversed(parameters):
+        nbytes = parameter.data.nbytes
+        if not buckets or size + nbytes > limit or buckets[-1][0].dtype != parameter.dtype:
+            buckets.append([])
+            size = 0
+        buckets[-1].append(parameter)
+        size += nbytes
+    return buckets
+
+
+def flatten(bucket: Sequence[Tensor]) -> np.ndarray:
+    """The gradients of the bucket, one after the other, in one array in the host's memory; zeros where there is none."""
+    return np.concatenate(
+        [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in bucket]
+    )
+
+
+def unflatten(flat: np.ndarray, bucket: Sequence[Tensor]) -> None:
+    """Give every parameter of the bucket its part of the array as its gradient."""
+    start = 0
+    for parameter in bucket:
+        part = flat[start : start + parameter.size].reshape(parameter.shape)
+        parameter.grad = kernels.array_module(parameter.data).asarray(part)
+        start += parameter.size

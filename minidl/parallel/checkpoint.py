@@ -1,0 +1,111 @@
+"""Checkpoints: all that a run needs to go on to the same bits, in one file that is either whole or not there.
+
+The file is numpy's .npz: arrays, and one JSON text for everything else; no pickles, so that opening a stranger's file is safe.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minidl import kernels
+
+FORMAT = 1
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is missing, damaged, or of another run."""
+
+
+@dataclass
+class Checkpoint:
+    """The state of a run after `epoch` epochs.
+
+    model, optimizer: their `state_dict()`. schedule: its state_dict, or None. history: a row an epoch.
+    config: what the caller wants to find again, such as the options of the command line; JSON.
+    """
+
+    epoch: int
+    model: dict[str, Any]
+    optimizer: dict[str, Any]
+    schedule: dict[str, Any] | None = None
+    history: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, path: str | Path) -> None:
+        """Write to `path` atomically: to a temporary file beside it, flushed to the disk, then renamed.
+
+        Errors: OSError if there is no space or no permission; the former checkpoint is then still there.
+        """
+        path = Path(path)
+        arrays: dict[str, Any] = {}
+        tree = {"format": FORMAT, **{name: _pack(value, name, arrays) for name, value in vars(self).items()}}
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            with temporary.open("wb") as file:
+                np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+    @classmethod
+    def load(cls, path: str | Path) -> Checkpoint:
+        """Read a checkpoint; raises CheckpointError if it is missing or damaged (every array has a checksum)."""
+        path = Path(path)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            tree = json.loads(arrays.pop("tree").tobytes())
+        except FileNotFoundError:
+            raise CheckpointError(f"there is no checkpoint at {path}") from None
+        except IsADirectoryError:
+            raise CheckpointError(f"{path} is a folder: name the checkpoint file in it") from None
+        except (zipfile.BadZipFile, ValueError, KeyError, EOFError, zipfile.LargeZipFile) as error:
+            raise CheckpointError(f"the checkpoint {path} is damaged ({error}); take an earlier one") from error
+        if tree.pop("format", None) != FORMAT:
+            raise CheckpointError(f"the checkpoint {path} has another format than {FORMAT}, the one this version reads")
+        return cls(**{name: _unpack(value, arrays) for name, value in tree.items()})
+
+    def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
+        """Put the state back; raises CheckpointError if the checkpoint is of another model or optimizer."""
+        try:
+            model.load_state_dict(self.model)
+            optimizer.load_state_dict(self.optimizer)
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise CheckpointError(f"the checkpoint is of another model: {error}") from error
+        if (schedule is None) != (self.schedule is None):
+            raise CheckpointError("the checkpoint and the job differ in whether there is a learning-rate schedule")
+        if schedule is not None:
+            schedule.load_state_dict(self.schedule)
+
+
+def _pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    """`value` as JSON, its arrays moved to `arrays` and replaced by {"array": name}."""
+    if isinstance(value, dict):
+        pairs = [[key, _pack(item, f"{name}.{key}", arrays)] for key, item in value.items()]
+        return {"pairs": pairs}  # pairs, since JSON would turn the integer keys of an optimizer's state into strings
+    if isinstance(value, (list, tuple)):
+        return [_pack(item, f"{name}.{index}", arrays) for index, item in enumerate(value)]
+    if hasattr(value, "dtype"):
+        arrays[name] = kernels.to_numpy(value) if not isinstance(value, np.generic) else value
+        return {"array": name}
+    return value
+
+
+def _unpack(value: Any, arrays: dict[str, Any]) -> Any:
+    if isinstance(value, dict):
+        if "array" in value:
+            return arrays[value["array"]]
+        return {key: _unpack(item, arrays) for key, item in value["pairs"]}
+    if isinstance(value, list):
+        return [_unpack(item, arrays) for item in value]
+    return value

@@ -1,0 +1,52 @@
+"""A loss that is no longer a number: stop, and say where it began."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minidl import kernels
+from minidl.kernels import Array
+from minidl.tensor import Tensor
+
+
+class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, as ZeroDivisionError is)
+    """The loss is infinite or not a number; attributes `epoch`, `step` (from 1), `rank` and `parameter` say where."""
+
+    def __init__(self, message: str, epoch: int, step: int, rank: int, parameter: str) -> None:
+        super().__init__(message, epoch, step, rank, parameter)
+        self.epoch, self.step, self.rank, self.parameter = epoch, step, rank, parameter
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def check_finite(value: float, loss: Tensor, model: Any, epoch: int, step: int, rank: int) -> None:
+    """Raise NonFiniteLoss unless `value`, the loss, is finite; names the first parameter at fault.
+
+    If an update made a weight infinite, that is the one. If all weights are finite, it is the first whose gradient is not.
+    """
+    if math.isfinite(value):
+        return
+    kind, name = "weight", _first_not_finite((name, p.data) for name, p in model.named_parameters())
+    if name is None:
+        model.zero_grad()
+        loss.backward()
+        kind = "gradient"
+        name = _first_not_finite((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
+    where = f"the first {kind} that is not finite is that of {name}" if name else "all weights and gradients are finite"
+    raise NonFiniteLoss(
+        f"the loss is {value} at epoch {epoch}, step {step} on rank {rank}; {where}; "
+        "lower the learning rate, or look at the data of this step",
+        epoch,
+        step,
+        rank,
+        name or "",
+    )
+
+
+def _first_not_finite(arrays: Any) -> str | None:
+    def finite(array: Array) -> bool:
+        return bool(kernels.array_module(array).isfinite(array).all())
+
+    return next((name for name, array in arrays if not finite(array)), None)

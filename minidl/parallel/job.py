@@ -1,0 +1,75 @@
+"""Job: what to train. A strategy says how, an engine says where; none of them changes what the job means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from minidl import functional as F
+from minidl import optim, random
+from minidl.data import Splits
+from minidl.kernels import Array
+from minidl.nn import Module
+from minidl.tensor import Tensor
+
+Loss = Callable[[Tensor, Array], Tensor]
+
+
+def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
+    """The mean cross entropy of outputs (n, ..., classes) with labels (n, ...)."""
+    return F.cross_entropy(outputs.reshape(-1, outputs.shape[-1]), labels.reshape(-1))
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train: every rank can build the same model, data and optimizer from it.
+
+    model: a function that makes the Module (called on every rank after seeding, so that all start from the same
+        weights), or a Module, of which every rank gets a copy.
+    data: a function that makes the Splits (train, test), or Splits.
+    optimizer: a function from the parameters to an Optimizer, such as `lambda parameters: optim.SGD(parameters, lr=0.1)`.
+    schedule: a function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after every
+        update; or None.
+    loss: a function `(outputs, labels)` that gives the mean loss over the samples; the cross entropy by default.
+    batch_size: samples a minibatch, all nodes together. epochs: passes over the training set.
+    seed: of the weights, the shuffles and dropout.
+
+    The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
+    Errors: ValueError for a batch size or a number of epochs below 1.
+
+    >>> from minidl import data, nn
+    >>> job = Job(
+    ...     model=lambda: nn.models.MLP(64, 32, 10),
+    ...     data=data.digits,
+    ...     optimizer=lambda parameters: optim.SGD(parameters, lr=0.1),
+    ...     epochs=1,
+    ... )
+    """
+
+    model: Callable[[], Module] | Module
+    data: Callable[[], Splits] | Splits
+    optimizer: Callable[[Iterable[Any]], optim.Optimizer]
+    schedule: Callable[[optim.Optimizer, int], Any] | None = None
+    loss: Loss = classification_loss
+    batch_size: int = 64
+    epochs: int = 5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "epochs"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+    def build_model(self) -> Module:
+        """The model with its first weights: the same on every rank."""
+        random.manual_seed(self.seed)
+        return self.model if isinstance(self.model, Module) else self.model()
+
+    def build_data(self) -> Splits:
+        return self.data if isinstance(self.data, Splits) else self.data()
+
+    def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
+        return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))

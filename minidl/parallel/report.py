@@ -1,0 +1,63 @@
+"""Report: what a training run brings back, and the folder it is kept in."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from minidl.cluster.trace import Trace
+from minidl.nn import Module
+from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.job import Job
+
+
+@dataclass
+class Report:
+    """The outcome of `parallel.train`.
+
+    history: a row (dict) an epoch: epoch, loss (mean over the training minibatches), test_loss, accuracy (on the test set),
+        seconds (since the start, earlier runs of a resumed one included), samples_per_second, bytes (sent by rank 0), lr.
+    seconds: of this run. trace: who computed, sent, received and waited. checkpoint: the last state.
+    digests: a hash of every rank's weights; all equal after a synchronous strategy.
+    """
+
+    job: Job = field(repr=False)
+    strategy: Any
+    nodes: int
+    history: list[dict[str, Any]]
+    seconds: float
+    trace: Trace = field(repr=False)
+    checkpoint: Checkpoint = field(repr=False)
+    digests: list[str] = field(repr=False)
+
+    @property
+    def accuracy(self) -> float:
+        """On the test set, after the last epoch."""
+        return float(self.history[-1]["accuracy"])
+
+    def model(self) -> Module:
+        """The trained model."""
+        model = self.job.build_model()
+        model.load_state_dict(self.checkpoint.model)
+        return model
+
+    def save(self, folder: str | Path) -> Path:
+        """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
+
+        Errors: OSError if the folder cannot be written.
+        """
+        from minidl.plots import curves
+
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.json").write_text(json.dumps(self.checkpoint.config, indent=2) + "\n")
+        with (folder / "metrics.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(self.history[0]))
+            writer.writeheader()
+            writer.writerows(self.history)
+        self.checkpoint.save(folder / "checkpoint.npz")
+        self.trace.to_chrome(folder / "trace.json")
+        return folder

@@ -1,0 +1,79 @@
+"""Serial: one node, one model. The truth that every synchronous strategy must equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minidl import random
+from minidl.data.loader import Batch
+from minidl.parallel.session import Session
+
+
+@dataclass(frozen=True)
+class Serial:
+    """Minibatch SGD on one node.
+
+        for each minibatch:
+            gradient of the mean loss over the minibatch
+            update the weights
+
+    shards: 1, or p to add up the gradient as p nodes do: the minibatch is dealt to p shards, whose gradients are computed
+    one after the other and added in order. The weights then equal those of `Synchronous(algorithm="ordered")` on p nodes
+    to the bit (at the same number of threads).
+    """
+
+    shards: int = 1
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError(f"Serial: shards must be at least 1, got {self.shards}")
+
+    def check(self, nodes: int) -> None:
+        """Raise ValueError if this strategy cannot run on so many nodes."""
+        if nodes != 1:
+            raise ValueError(f"Serial runs on one node, not on {nodes}: choose another strategy, such as Synchronous()")
+
+    def run(self, session: Session) -> None:
+        """What the node does."""
+        backward = self._backward if self.shards == 1 else ShardedBackward(session, self.shards)
+        for batch in session.batches():
+            session.optimizer.zero_grad()
+            backward(session, batch)
+            session.update()
+
+    @staticmethod
+    def _backward(session: Session, batch: Batch) -> None:
+        session.loss(batch).backward()
+
+
+class ShardedBackward:
+    """Backward as p nodes do it: each shard by itself, with its node's random numbers, and the gradients added in order."""
+
+    def __init__(self, session: Session, shards: int) -> None:
+        self.shards = shards
+        self.generators: list[np.random.Generator] = []
+
+    def __call__(self, session: Session, batch: Batch) -> None:
+        if session.step == 0:
+            seed = session.job.seed
+            self.generators = [np.random.default_rng((seed, session.epoch, shard)) for shard in range(self.shards)]
+        sums: list[np.ndarray | None] = [None] * len(session.parameters)
+        buffers: list[np.ndarray] = []
+        for shard, generator in enumerate(self.generators):
+            part = Batch(batch.x[shard :: self.shards], batch.y[shard :: self.shards], batch.total)
+            if len(part.x) == 0:
+                continue
+            random.use_generator(generator)
+            session.optimizer.zero_grad()
+            session.loss(part).backward()
+            for i, parameter in enumerate(session.parameters):
+                if parameter.grad is not None:
+                    sums[i] = parameter.grad if sums[i] is None else sums[i] + parameter.grad
+            if shard == 0:
+                buffers = [buffer.copy() for _, buffer in session.model.named_buffers()]
+        for parameter, gradient in zip(session.parameters, sums, strict=True):
+            parameter.grad = gradient
+        for (_, buffer), first in zip(session.model.named_buffers(), buffers, strict=True):
+            buffer[...] = first  # batch norm's running statistics are those of node 0

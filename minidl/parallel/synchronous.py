@@ -1,0 +1,49 @@
+"""Synchronous data parallelism: every node computes the gradient of its part of the minibatch; the sum updates all alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minidl.parallel.buckets import GradientBuckets
+from minidl.parallel.session import Session
+
+
+@dataclass(frozen=True)
+class Synchronous:
+    """Minibatch SGD on p nodes that agree after every minibatch.
+
+        give every node the same weights
+        for each minibatch, on every node:
+            gradient of this node's part of the mean loss
+            all-reduce the gradients, bucket by bucket, as backward completes them
+            update the weights: the same on every node
+
+    bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
+    algorithm: of the all-reduce: "ring", "ordered" (the same bits as `Serial(shards=p)`) or "auto".
+
+    Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and dropout
+    (each node has its own random numbers) aside.
+    Source: Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
+    """
+
+    bucket_mb: float = 1.0
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        if not self.bucket_mb > 0:
+            raise ValueError(f"Synchronous: bucket_mb must be positive, got {self.bucket_mb}")
+
+    def check(self, nodes: int) -> None:
+        """Raise ValueError if this strategy cannot run on so many nodes."""
+
+    def run(self, session: Session) -> None:
+        """What every node does."""
+        for parameter in session.parameters:
+            parameter.copy_(session.comm.broadcast(parameter.numpy()))
+        buckets = GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm)
+        for batch in session.batches():
+            session.optimizer.zero_grad()
+            if len(batch.x):  # in the ragged last minibatch a part may be empty
+                session.loss(batch).backward()
+            buckets.finish()
+            session.update()

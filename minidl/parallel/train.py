@@ -1,0 +1,106 @@
+"""train(): run a job by a strategy on an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from minidl import cluster
+from minidl.cluster.comm import Communicator
+from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.divergence import NonFiniteLoss
+from minidl.parallel.job import Job
+from minidl.parallel.report import Report
+from minidl.parallel.serial import Serial
+from minidl.parallel.session import Progress, Session
+
+
+class Strategy(Protocol):
+    """How to train: what every node does with its part of the minibatches."""
+
+    def check(self, nodes: int) -> None: ...
+
+    def run(self, session: Session) -> None: ...
+
+
+def train(
+    job: Job,
+    strategy: Strategy | None = None,
+    nodes: int = 1,
+    on: Any = "processes",
+    folder: str | Path | None = None,
+    resume: str | Path | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    config: dict[str, Any] | None = None,
+    timeout: float = 60.0,
+) -> Report:
+    """Train `job` by `strategy` on `nodes` nodes and return the Report.
+
+    strategy: `Serial()` by default. on: the engine, as in `cluster.launch`. timeout: seconds a node may wait in one operation.
+    folder: where a checkpoint is written at the start and after every epoch; none by default.
+    resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
+    progress: called here, in the caller's process, about ten times a second and after every epoch.
+    config: kept in the checkpoint for the caller.
+
+    Errors: ValueError if job, strategy and nodes do not fit; CheckpointError for a checkpoint that is missing, damaged or of another
+    model; NonFiniteLoss; OSError if the folder cannot be written; cluster.ClusterError if a node failed otherwise.
+
+    >>> from minidl import parallel
+    >>> report = parallel.train(job, parallel.Synchronous(), nodes=4)  # doctest: +SKIP
+    """
+    strategy = Serial() if strategy is None else strategy
+    if nodes < 1:
+        raise ValueError(f"nodes must be at least 1, got {nodes}")
+    strategy.check(nodes)
+    if job.batch_size < nodes:
+        raise ValueError(
+            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: raise batch_size to at least {nodes}"
+        )
+    checkpoint = None if resume is None else _matching_checkpoint(resume, job)
+    if folder is not None:
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        run = cluster.launch(
+            _node,
+            args=(job, strategy, folder, checkpoint, config or {}),
+            nodes=nodes,
+            on=on,
+            timeout=timeout,
+            seed=job.seed,
+            listener=None if progress is None else lambda rank, message: progress(message),
+        )
+    except cluster.ClusterError as error:
+        if isinstance(error.cause, (NonFiniteLoss, OSError)):
+            raise error.cause from error  # the caller's to mend, and said plainly
+        raise
+    final = run.results[0][0]
+    digests = [digest for _, digest in run.results]
+    return Report(job, strategy, nodes, final.history, run.seconds, run.trace, final, digests)
+
+
+def _node(
+    comm: Communicator,
+    job: Job,
+    strategy: Strategy,
+    folder: Path | None,
+    checkpoint: Checkpoint | None,
+    config: dict[str, Any],
+) -> tuple[Checkpoint | None, str]:
+    """The program that runs on every node."""
+    session = Session(job, comm, folder, checkpoint, config)
+    strategy.run(session)
+    return session.state() if comm.rank == 0 else None, session.digest()
+
+
+def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
+    """The checkpoint, once it is known to fit the job."""
+    checkpoint = Checkpoint.load(path)
+    model = job.build_model()
+    checkpoint.restore(model, optimizer := job.optimizer(model.parameters()), job.build_schedule(optimizer, 1))
+    if checkpoint.epoch >= job.epochs:
+        raise ValueError(
+            f"the checkpoint {path} has {checkpoint.epoch} epochs already: ask for more than that, got epochs={job.epochs}"
+        )
+    return checkpoint
