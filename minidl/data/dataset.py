@@ -68,21 +68,25 @@ class Splits:
 def image_splits(
     name: str,
     classes: Sequence[str],
-    train: tuple[NDArray[np.float32], NDArray[np.int64]],
-    test: tuple[NDArray[np.float32], NDArray[np.int64]],
+    train: tuple[NDArray[np.uint8], NDArray[np.integer]],
+    test: tuple[NDArray[np.uint8], NDArray[np.integer]],
+    white: int = 255,
 ) -> Splits:
-    """Splits of images (n, channels, height, width) in [0, 1], the training set's mean image subtracted from both.
+    """Splits of images (n, channels, height, width) float32: pixels 0..`white` scaled to 0..1, the mean image removed.
 
-    The per-pixel mean is the only preprocessing, as in He et al. 2016 (arXiv 1512.03385, section 4.2); the test set has
-    no part in it. The arrays are changed in place.
+    The mean image is that of the training set, one number a pixel, subtracted from both sets. This is the only
+    preprocessing, as in He et al. 2016 (arXiv 1512.03385, section 4.2). Labels become int64.
     """
-    (x_train, y_train), (x_test, y_test) = train, test
+    (images_train, y_train), (images_test, y_test) = train, test
+    x_train, x_test = images_train.astype(np.float32), images_test.astype(np.float32)
+    x_train /= white
+    x_test /= white
     mean = x_train.mean(axis=0, dtype=np.float64).astype(np.float32)
     x_train -= mean
     x_test -= mean
     return Splits(
-        Dataset(x_train, y_train, f"{name}, training set", classes),
-        Dataset(x_test, y_test, f"{name}, test set", classes),
+        Dataset(x_train, y_train.astype(np.int64), f"{name}, training set", classes),
+        Dataset(x_test, y_test.astype(np.int64), f"{name}, test set", classes),
         tuple(classes),
         mean,
     )

@@ -31,10 +31,9 @@ def digits() -> Splits:
     https://doi.org/10.24432/C50P49 (the test part; CC BY 4.0, see files/README.md).
     """
     rows = _read_rows(FILE)
-    images = (rows[:, :64] / np.float32(16)).reshape(-1, 1, 8, 8).astype(np.float32)
-    labels = rows[:, 64].astype(np.int64)
+    images, labels = rows[:, :64].reshape(-1, 1, 8, 8), rows[:, 64]
     train, test = stratified_split(labels, N_TEST, np.random.default_rng(0))
-    return image_splits("digits", "0123456789", (images[train], labels[train]), (images[test], labels[test]))
+    return image_splits("digits", "0123456789", (images[train], labels[train]), (images[test], labels[test]), white=16)
 
 
 def _read_rows(path: Path) -> NDArray[np.uint8]:
@@ -49,7 +48,7 @@ def _read_rows(path: Path) -> NDArray[np.uint8]:
 
 
 def stratified_split(
-    labels: NDArray[np.int64], n_test: int, rng: np.random.Generator
+    labels: NDArray[np.integer], n_test: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Shuffled indices (train, test) such that the test part has `n_test` samples, of each class its share.
 

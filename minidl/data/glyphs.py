@@ -1,0 +1,137 @@
+"""Letters of 28x28 pixels drawn from the fonts that matplotlib bundles: data of MNIST's size that needs no network."""
+
+from __future__ import annotations
+
+import string
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minidl.data.cache import cached_arrays
+from minidl.data.checks import at_least
+from minidl.data.dataset import Splits, image_splits
+from minidl.data.errors import DataError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+VERSION = 1  # count up whenever a change below draws other images, so that old caches are not taken for new ones
+SIZE = 28  # pixels
+CANVAS = 4 * SIZE  # letters are drawn and turned at four times the size, then averaged down
+
+TRAIN_FONTS = (
+    "DejaVuSans",
+    "DejaVuSans-Bold",
+    "DejaVuSans-Oblique",
+    "DejaVuSansMono",
+    "DejaVuSansMono-Bold",
+    "DejaVuSerif",
+    "DejaVuSerif-Bold",
+    "DejaVuSerif-Italic",
+    "STIXGeneral",
+    "STIXGeneralBol",
+    "STIXGeneralItalic",
+    "cmr10",
+    "cmb10",
+    "cmti10",
+)
+TEST_FONTS = (
+    "DejaVuSansMono-BoldOblique",
+    "DejaVuSerif-BoldItalic",
+    "STIXGeneralBolIta",
+    "cmss10",
+    "cmtt10",
+)
+
+
+def glyphs(n_train: int = 6000, n_test: int = 1000, seed: int = 0) -> Splits:
+    """Capital letters in 26 classes: images (n, 1, 28, 28) float32, labels (n,) int64, A being 0.
+
+    Each image is a letter of a random font, slanted, scaled, turned, shifted and overlaid with noise. The test letters
+    come from five fonts of which the training set has none, so the test accuracy measures generalisation to unseen
+    shapes. Classes are equally large (to within one). Pixels are in 0..1 less the training set's mean image.
+
+    The same numbers give the same images on one installation. Drawn once (some seconds), then read from a cache folder;
+    a damaged cache is drawn again. Raises DataError where matplotlib's fonts are missing.
+
+    >>> train, test = glyphs(n_train=52, n_test=26)
+    >>> train.x.shape, train.classes[0]
+    ((52, 1, 28, 28), 'A')
+    """
+    at_least("n_train", n_train, 1)
+    at_least("n_test", n_test, 1)
+    at_least("seed", seed, 0)
+    arrays = cached_arrays(
+        f"glyphs-v{VERSION}-{n_train}-{n_test}-seed{seed}",
+        lambda: _draw(n_train, n_test, seed),
+    )
+    return image_splits(
+        "glyphs",
+        string.ascii_uppercase,
+        (arrays["x_train"], arrays["y_train"]),
+        (arrays["x_test"], arrays["y_test"]),
+    )
+
+
+def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
+    """Images (n, 1, 28, 28) and labels (n,) of both parts, each part from its own fonts and random numbers."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    arrays: dict[str, NDArray[np.uint8]] = {}
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("drawing glyphs", total=n_train + n_test)
+        parts = (("train", TRAIN_FONTS, n_train), ("test", TEST_FONTS, n_test))
+        for stream, (part, fonts, n) in enumerate(parts):
+            rng = np.random.default_rng((seed, stream))
+            letters = [_letters(font) for font in fonts]
+            labels = rng.permutation(np.arange(n, dtype=np.uint8) % 26)
+            images = np.empty((n, 1, SIZE, SIZE), np.uint8)
+            for i, label in enumerate(labels):
+                images[i, 0] = _distort(letters[rng.integers(len(fonts))][label], rng)
+                progress.advance(task)
+            arrays[f"x_{part}"], arrays[f"y_{part}"] = images, labels
+    return arrays
+
+
+def _letters(font_name: str) -> list[Image]:
+    """The letters A to Z in one font, white on black, each three quarters of the canvas in its larger direction."""
+    from matplotlib import get_data_path
+    from PIL import Image, ImageDraw, ImageFont
+
+    path = Path(get_data_path()) / "fonts" / "ttf" / f"{font_name}.ttf"
+    try:
+        font = ImageFont.truetype(path, size=CANVAS)
+    except OSError as error:
+        raise DataError(f"cannot read matplotlib's font {path} ({error}): install matplotlib again") from error
+    letters = []
+    for letter in string.ascii_uppercase:
+        left, top, right, bottom = font.getbbox(letter)
+        fitted = font.font_variant(size=0.75 * CANVAS**2 / max(right - left, bottom - top))
+        left, top, right, bottom = fitted.getbbox(letter)
+        image = Image.new("L", (CANVAS, CANVAS))
+        corner = ((CANVAS - right - left) / 2, (CANVAS - bottom - top) / 2)
+        ImageDraw.Draw(image).text(corner, letter, fill=255, font=fitted)
+        letters.append(image)
+    return letters
+
+
+def _distort(letter: Image, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """A 28x28 image of the letter slanted, scaled, turned and shifted at random, with random contrast and noise."""
+    from PIL.Image import Resampling, Transform
+
+    angle = np.deg2rad(rng.uniform(-10, 10))
+    slant = rng.uniform(-0.1, 0.1)
+    scale = rng.uniform(0.8, 1.1, size=2)
+    shift = rng.uniform(-2, 2, size=2) * CANVAS / SIZE
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    back = np.linalg.inv(turn @ np.array([[1, slant], [0, 1]]) @ np.diag(scale))  # from each pixel to where it came from
+    centre = np.full(2, CANVAS / 2)
+    offset = centre - back @ (centre + shift)
+    coefficients = (*back[0], offset[0], *back[1], offset[1])
+    moved = letter.transform(letter.size, Transform.AFFINE, coefficients, Resampling.BILINEAR).reduce(CANVAS // SIZE)
+    ink = rng.uniform(0.6, 1.0) * np.asarray(moved, dtype=np.float64)
+    noisy = ink + rng.uniform(0, 30) * rng.standard_normal(ink.shape)
+    return np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
