@@ -1,0 +1,106 @@
+"""How `.venv` is made and filled: venv, then uv from the committed lock; plain pip where uv cannot be had."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from course import requirements
+from course.setup_step import SetupStep
+
+LOG = "minidl-setup.log"
+TARGET = f".[{','.join(requirements.EXTRAS)}]"
+
+
+class SetupError(Exception):
+    """A set-up that did not succeed; the text says what happened and what to do."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def install(root: Path, anew: bool, lock: int) -> None:
+    """Make the environment if `anew`, then install minidl (editable) with the extras `course` and `dev`.
+
+    `lock` is the descriptor of the set-up's lock: the tools inherit it, so that nobody starts a second set-up while one
+    of them still runs. Raises SetupError with the end of the log.
+    """
+    venv = root / ".venv"
+    step = SetupStep(venv / LOG, root, lock)
+    if anew:
+        make_environment(venv, step)
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    uv = find_uv(venv, python, step)
+    if uv is not None and install_with_uv(root, uv, python, step):
+        return
+    if has_pip(python, step) and install_with_pip(python, step):
+        return
+    raise SetupError(
+        f"{step.tail()}\n\nThe packages could not be installed; the lines above are the end of {step.log}.\n"
+        "Most often there was no network or no space: put that right and start the same command again."
+    )
+
+
+def make_environment(venv: Path, step: SetupStep) -> None:
+    """An empty environment of the running Python, with pip if this Python can make one."""
+    with_pip = importlib.util.find_spec("ensurepip") is not None
+    if importlib.util.find_spec("venv") is None or not (with_pip or shutil.which("uv")):
+        name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        raise SetupError(
+            f"{sys.executable} comes without its own venv or ensurepip, so no environment can be made. "
+            f"On Debian and Ubuntu: `sudo apt install {name}-venv`; then start the same command again.",
+            exit_code=2,
+        )
+    # Outside any environment this is the running Python; inside one, the Python that it was made from.
+    base: str = getattr(sys, "_base_executable", None) or sys.executable
+    command = [base, "-m", "venv", *([] if with_pip else ["--without-pip"]), str(venv)]
+    if step.run("Making .venv", command) != 0:
+        raise SetupError(f"{step.tail()}\n\n`{' '.join(command)}` failed; the lines above are the end of {step.log}.")
+
+
+def find_uv(venv: Path, python: Path, step: SetupStep) -> str | None:
+    """The path of uv: the one on PATH, the one in `.venv`, or one that pip now puts there; None if it cannot be had."""
+    found = shutil.which("uv") or shutil.which("uv", path=str(python.parent))
+    if found or not has_pip(python, step):
+        return found
+    step.run("Fetching uv", [str(python), "-m", "pip", "install", "uv"])
+    return shutil.which("uv", path=str(python.parent))
+
+
+def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
+    """Install the committed lock, or the ranges of pyproject.toml if somebody changed them after the lock was made."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PYTHON")}
+    environment |= {"UV_PROJECT_ENVIRONMENT": str(python.parent.parent), "UV_PYTHON_DOWNLOADS": "never"}
+    if requirements.lock_is_current(root):
+        extras = [option for extra in requirements.EXTRAS for option in ("--extra", extra)]
+        # --inexact leaves in place what somebody added by hand, and uv and pip themselves.
+        command = [uv, "sync", "--frozen", "--inexact", *extras]
+        title = "Installing the locked packages with uv"
+    else:
+        command = [uv, "pip", "install", "--editable", TARGET]
+        title = "uv.lock is older than pyproject.toml; installing its ranges with uv"
+    return step.run(title, [*command, "--compile-bytecode", "--python", str(python)], environment) == 0
+
+
+def has_pip(python: Path, step: SetupStep) -> bool:
+    """Whether the environment can run pip."""
+    return step.run(None, [str(python), "-m", "pip", "--version"]) == 0
+
+
+def install_with_pip(python: Path, step: SetupStep) -> bool:
+    """Install the ranges of pyproject.toml."""
+    command = [str(python), "-m", "pip", "install", "--editable", TARGET]
+    return step.run("Installing the packages with pip", command) == 0
+
+
+def remove(venv: Path) -> None:
+    """Delete an environment; its pyvenv.cfg goes first, so that one deleted by half is never taken for a whole one."""
+    if venv.is_symlink() or venv.is_file():
+        venv.unlink()
+    elif venv.exists():
+        (venv / "pyvenv.cfg").unlink(missing_ok=True)
+        shutil.rmtree(venv)

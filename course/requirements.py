@@ -1,0 +1,60 @@
+"""What pyproject.toml asks for, and whether the lock and an environment have it. Standard library only."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+EXTRAS = ("course", "dev")
+"""The extras that the course's own environment has, beside what minidl itself needs."""
+
+REQUIREMENT = re.compile(r"\s*(?P<name>[A-Za-z0-9._-]+)\s*(\[[^]]*\])?\s*(?P<range>[^;]*)")
+
+
+def missing(root: Path, extras: tuple[str, ...]) -> list[str]:
+    """The distributions that pyproject.toml asks for, `extras` included, and that this Python does not have."""
+    names = [name for name, _ in declared(root, extras)]
+    return [name for name in names if not installed(name)]
+
+
+def installed(name: str) -> bool:
+    """Whether this Python has the distribution, in any version."""
+    try:
+        metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def lock_is_current(root: Path) -> bool:
+    """Whether uv.lock was made from the names and ranges that pyproject.toml has now."""
+    if not (root / "uv.lock").exists():
+        return False
+    lock = tomllib.loads((root / "uv.lock").read_text(encoding="utf-8"))
+    project = next((package for package in lock["package"] if package["source"] == {"editable": "."}), None)
+    if project is None:
+        return False
+    entries = project["metadata"]["requires-dist"]
+    locked = {(normal(entry["name"]), sorted_range(entry.get("specifier", ""))) for entry in entries}
+    extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    return locked == set(declared(root, tuple(extras)))
+
+
+def declared(root: Path, extras: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Name and version range of each requirement of pyproject.toml: the project's own, then those of `extras`."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
+    matches = [REQUIREMENT.match(line) for line in lines]
+    return [(normal(match["name"]), sorted_range(match["range"])) for match in matches if match]
+
+
+def normal(name: str) -> str:
+    """A distribution's name as indexes compare it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def sorted_range(text: str) -> str:
+    """A version range without spaces and in one order, so that equal ranges compare equal."""
+    return ",".join(sorted(part.strip() for part in text.replace(" ", "").split(",")))

@@ -1,0 +1,35 @@
+"""`python3 -m course test`: the project's tests, on as many processes as there are cores."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from course.child import run_child
+
+ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
+"""Options of pytest that need one process, or that choose the number themselves."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run pytest with `arguments` added and return its exit code."""
+    return run_child([sys.executable, "-m", "pytest", *parallel(arguments, cores()), *arguments], one_thread_each())
+
+
+def parallel(arguments: list[str], cores: int) -> list[str]:
+    """The options that spread the tests over processes, unless `arguments` speak against it."""
+    if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
+        return []
+    return ["-n", str(min(cores, 8)), "--dist", "worksteal"]
+
+
+def one_thread_each() -> dict[str, str]:
+    """One BLAS thread a test process (more would fight for the cores), unless the caller has chosen a number."""
+    return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
