@@ -21,7 +21,7 @@ def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False
 
     Optimizations:
     * one node; of the t x s matrices only the probabilities are kept;
-    * scaling, masking and softmax are one pass over the scores.
+    * scaling, masking and softmax are one pass over the scores, and so are their derivatives.
     """
     q, k, v = operand(q), operand(k), operand(v)
     if q.ndim < 2 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
@@ -34,8 +34,7 @@ def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False
     probabilities = kernel.attention_softmax(queries @ keys.swapaxes(-1, -2), scale, is_causal)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array, Array]:
-        scores = kernel.softmax_backward(g @ values.swapaxes(-1, -2), probabilities, -1)
-        scores *= scale
+        scores = kernel.attention_softmax_backward(g @ values.swapaxes(-1, -2), probabilities, scale)
         return scores @ keys, scores.swapaxes(-1, -2) @ queries, probabilities.swapaxes(-1, -2) @ g
 
     return record(probabilities @ values, (q, k, v), vjp, saved=(0, 1, 2))

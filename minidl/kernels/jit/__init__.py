@@ -1,4 +1,8 @@
 """The kernels compiled by numba where that pays; the reference's for all others."""
 
 from minidl.kernels.reference import *  # noqa: I001  (what follows replaces some of these)
+from minidl.kernels.jit.activations import *
+from minidl.kernels.jit.normalization import *
+from minidl.kernels.jit.reductions import *
+from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.updates import *

@@ -6,6 +6,7 @@ from minidl.kernels import Array, array_module
 
 __all__ = [
     "attention_softmax",
+    "attention_softmax_backward",
     "cross_entropy",
     "cross_entropy_backward",
     "log_softmax",
@@ -62,3 +63,10 @@ def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
         future = module.triu(module.ones(scores.shape[-2:], dtype=bool), 1)
         scores = module.where(future, -module.inf, scores)
     return softmax(scores, -1)
+
+
+def attention_softmax_backward(g: Array, probabilities: Array, scale: float) -> Array:
+    """The gradient with respect to the scores, before their scaling."""
+    gradient = softmax_backward(g, probabilities, -1)
+    gradient *= scale
+    return gradient
