@@ -1,1 +1,35 @@
 """Real data that is always there, and minibatches of it for one rank or many."""
+
+from minidl.data.cifar import cifar10
+from minidl.data.dataset import Dataset, Splits
+from minidl.data.digits import digits
+from minidl.data.errors import DataError
+from minidl.data.glyphs import glyphs
+from minidl.data.loader import Batch, DataLoader
+from minidl.data.mnist import fashion_mnist, mnist
+from minidl.data.registry import NAMES, load
+from minidl.data.sampler import DistributedSampler
+from minidl.data.spirals import spirals
+from minidl.data.stdlib_text import Windows, decode, encode, stdlib_text, unigram_entropy
+
+__all__ = [
+    "NAMES",
+    "Batch",
+    "DataError",
+    "DataLoader",
+    "Dataset",
+    "DistributedSampler",
+    "Splits",
+    "Windows",
+    "cifar10",
+    "decode",
+    "digits",
+    "encode",
+    "fashion_mnist",
+    "glyphs",
+    "load",
+    "mnist",
+    "spirals",
+    "stdlib_text",
+    "unigram_entropy",
+]

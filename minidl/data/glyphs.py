@@ -127,7 +127,8 @@ def _distort(letter: Image, rng: np.random.Generator) -> NDArray[np.uint8]:
     scale = rng.uniform(0.8, 1.1, size=2)
     shift = rng.uniform(-2, 2, size=2) * CANVAS / SIZE
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
-    back = np.linalg.inv(turn @ np.array([[1, slant], [0, 1]]) @ np.diag(scale))  # from each pixel to where it came from
+    forward = turn @ np.array([[1, slant], [0, 1]]) @ np.diag(scale)
+    back = np.linalg.inv(forward)  # PIL wants to know for each pixel of the result where it came from
     centre = np.full(2, CANVAS / 2)
     offset = centre - back @ (centre + shift)
     coefficients = (*back[0], offset[0], *back[1], offset[1])

@@ -1,0 +1,94 @@
+"""CIFAR-10: 60,000 colour photographs of 32x32 pixels in 10 classes."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minidl.data.cache import data_folder
+from minidl.data.cifar_batches import parse_binary, parse_pickled
+from minidl.data.dataset import Splits, image_splits
+from minidl.data.downloads import RemoteFile, download
+from minidl.data.errors import DataError
+
+ARCHIVE = RemoteFile(
+    "cifar-10-binary.tar.gz",
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+)
+BINARY_FOLDER = "cifar-10-batches-bin"
+PICKLED_FOLDER = "cifar-10-batches-py"
+TRAIN_BATCHES = tuple(f"data_batch_{k}" for k in range(1, 6))
+TEST_BATCHES = ("test_batch",)
+BATCHES = TRAIN_BATCHES + TEST_BATCHES
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+Batch = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # images (n, 3, 32, 32) and labels (n,)
+
+
+def cifar10(root: str | os.PathLike[str] | None = None) -> Splits:
+    """Photographs: 50,000 to train on and 10,000 to test on, images (n, 3, 32, 32) float32, labels (n,) int64.
+
+    Pixels are scaled to 0..1 and the training set's mean image is subtracted (614 MB for the training images). Taken
+    is what comes first: the six binary files in `root` (by default a cache folder) or `root/cifar-10-batches-bin`; the
+    pickled files in `root/cifar-10-batches-py`, where torchvision keeps them; the archive `cifar-10-binary.tar.gz` in
+    `root`, downloaded (170 MB) where it is missing. Raises DataError, saying what to do, where that fails or a file is
+    damaged.
+
+    >>> train, test = cifar10("data")  # doctest: +SKIP
+
+    Source: A. Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University of
+    Toronto, 2009; the formats: https://www.cs.toronto.edu/~kriz/cifar.html.
+    """
+    batches = _read_batches(data_folder() / "cifar10" if root is None else Path(root).expanduser())
+    train, test = (_concatenate([batches[name] for name in names]) for names in (TRAIN_BATCHES, TEST_BATCHES))
+    return image_splits("cifar10", CLASSES, train, test)
+
+
+def _read_batches(folder: Path) -> dict[str, Batch]:
+    for unpacked in (folder, folder / BINARY_FOLDER):
+        paths = {name: unpacked / f"{name}.bin" for name in BATCHES}
+        if all(path.exists() for path in paths.values()):
+            return {name: _checked(parse_binary(_contents(path), path), path) for name, path in paths.items()}
+    paths = {name: folder / PICKLED_FOLDER / name for name in BATCHES}
+    if all(path.exists() for path in paths.values()):
+        return {name: _checked(parse_pickled(_contents(path), path), path) for name, path in paths.items()}
+    [archive] = download([ARCHIVE], folder)
+    return {name: _checked(parse_binary(contents, archive), archive) for name, contents in _unpack(archive).items()}
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path} ({error.strerror})") from error
+
+
+def _unpack(archive: Path) -> dict[str, bytes]:
+    """The six binary batches of the archive, read where they lie: nothing is written."""
+    contents = {}
+    try:
+        with tarfile.open(archive) as members:
+            for name in BATCHES:
+                member = members.extractfile(f"{BINARY_FOLDER}/{name}.bin")
+                contents[name] = member.read() if member else b""
+    except (OSError, EOFError, KeyError, tarfile.TarError, zlib.error) as error:
+        raise DataError(f"cannot read {archive} ({error}): remove the file, and it will be downloaded again") from error
+    return contents
+
+
+def _checked(batch: Batch, source: Path) -> Batch:
+    labels = batch[1]
+    if labels.max(initial=0) >= len(CLASSES):
+        raise DataError(f"{source} has the label {labels.max()}, but there are {len(CLASSES)} classes, from 0")
+    return batch
+
+
+def _concatenate(batches: list[Batch]) -> Batch:
+    images, labels = zip(*batches, strict=True)
+    return np.concatenate(images), np.concatenate(labels)

@@ -1,0 +1,43 @@
+"""The idx format of the MNIST files: a header of big-endian integers, then the bytes of an array."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minidl.data.errors import DataError
+
+UNSIGNED_BYTE = 0x08
+
+
+def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
+    """The array of unsigned bytes with `ndim` dimensions in an idx file, compressed by gzip where it ends in .gz.
+
+    The file holds two zero bytes, the type (8 for unsigned bytes), the number of dimensions, the dimensions as 32-bit
+    integers, the elements row by row. Raises DataError where it holds anything else.
+
+    Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "File formats" (yann.lecun.com/exdb/mnist).
+    """
+    try:
+        contents = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, zlib.error) as error:  # gzip tells of broken files by any of these
+        raise _damaged(path, str(error)) from error
+    header = struct.Struct(f">HBB{ndim}I")
+    if len(contents) < header.size:
+        raise _damaged(path, f"it ends after {len(contents)} bytes, inside its header")
+    zero, kind, dimensions, *shape = header.unpack_from(contents)
+    if (zero, kind, dimensions) != (0, UNSIGNED_BYTE, ndim):
+        raise _damaged(path, f"it is not an idx file of unsigned bytes in {ndim} dimensions")
+    if len(contents) != header.size + prod(shape):
+        raise _damaged(path, f"its header announces {prod(shape):,} bytes, but {len(contents) - header.size:,} follow")
+    return np.frombuffer(contents, np.uint8, offset=header.size).reshape(shape)
+
+
+def _damaged(path: Path, reason: str) -> DataError:
+    return DataError(f"cannot read {path} ({reason}): remove the file, and it will be downloaded again")

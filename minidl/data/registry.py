@@ -1,0 +1,38 @@
+"""The data sets by name, for the command line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from minidl.data.cifar import cifar10
+from minidl.data.dataset import Splits
+from minidl.data.digits import digits
+from minidl.data.glyphs import glyphs
+from minidl.data.mnist import fashion_mnist, mnist
+from minidl.data.spirals import spirals
+from minidl.data.stdlib_text import stdlib_text
+
+_DATA_SETS: dict[str, Callable[..., Splits]] = {
+    "digits": digits,
+    "glyphs": glyphs,
+    "stdlib_text": stdlib_text,
+    "spirals": spirals,
+    "mnist": mnist,
+    "fashion_mnist": fashion_mnist,
+    "cifar10": cifar10,
+}
+NAMES = tuple(_DATA_SETS)
+
+
+def load(name: str, **options: Any) -> Splits:
+    """The data set called `name` (one of NAMES), made with its own options; ValueError for an unknown name.
+
+    >>> train, test = load("spirals", n=50)
+    """
+    if name not in _DATA_SETS:
+        close = difflib.get_close_matches(str(name), NAMES, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise ValueError(f"there is no data set {name!r}: {hint}choose one of {', '.join(NAMES)}")
+    return _DATA_SETS[name](**options)
