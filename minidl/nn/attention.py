@@ -1,0 +1,87 @@
+"""Multi-head attention: several small attentions side by side, each on its own projection of the input."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from minidl import functional as F
+from minidl.nn import init
+from minidl.nn.linear import Linear
+from minidl.nn.module import Module, Parameter
+from minidl.tensor import Tensor
+
+
+class MultiheadAttention(Module):
+    """Concat(head_1, ..., head_h) W_o, head_i = attention(query W_i^Q, key W_i^K, value W_i^V).
+
+    embed_dim: the features of query, key, value and output, a multiple of num_heads.
+    batch_first: inputs are (n, t, embed_dim); otherwise (t, n, embed_dim), the default, as PyTorch's.
+    Parameters as PyTorch's: in_proj_weight (3 embed_dim, embed_dim) holds W^Q, W^K, W^V, in_proj_bias (3 embed_dim,)
+    their biases, out_proj is W_o.
+    Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), section 3.2.2.
+
+    >>> attention = MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
+    >>> x, memory = Tensor(np.ones((1, 3, 8))), Tensor(np.ones((1, 5, 8)))
+    >>> out, weights = attention(x, memory, memory)
+    >>> out.shape, weights.shape
+    ((1, 3, 8), (1, 3, 5))
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, *, bias: bool = True, batch_first: bool = False) -> None:
+        if num_heads < 1 or embed_dim % num_heads:
+            raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
+        self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
+        self.in_proj_weight = Parameter(np.empty((3 * embed_dim, embed_dim), np.float32))
+        self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
+        self.out_proj = Linear(embed_dim, embed_dim, bias)
+        init.xavier_uniform_(self.in_proj_weight)
+        if self.out_proj.bias is not None:
+            init.zeros_(self.out_proj.bias)
+
+    def forward(
+        self, query: Any, key: Any, value: Any, *, need_weights: bool = True, is_causal: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """Every query attends to all keys; the same tensor three times is self-attention, two tensors cross-attention.
+
+        query: (n, t, embed_dim); key, value: (n, s, embed_dim); in the other order of axes without batch_first.
+        is_causal: query i sees the keys 0..i only.
+        Returns the output, of the query's shape, and the weights (n, t, s), averaged over the heads and summing to 1
+        over s; None with need_weights=False, which is faster.
+        """
+        q, k, v = (self._heads(position, x) for position, x in enumerate((query, key, value)))
+        weights = None
+        if need_weights:
+            probabilities = _attention_weights(q, k, is_causal)
+            weights = probabilities.mean(axis=1)
+            out = probabilities @ v
+        else:
+            out = F.scaled_dot_product_attention(q, k, v, is_causal)
+        n, _, t, _ = out.shape
+        joined = (out.transpose(0, 2, 1, 3) if self.batch_first else out.transpose(2, 0, 1, 3)).reshape(
+            (n, t, self.embed_dim) if self.batch_first else (t, n, self.embed_dim)
+        )
+        return self.out_proj(joined), weights
+
+    def _heads(self, position: int, x: Any) -> Tensor:
+        """Project query (position 0), key (1) or value (2), and cut it into heads: (n, num_heads, t, features)."""
+        if x.ndim != 3 or x.shape[2] != self.embed_dim:
+            name = ("query", "key", "value")[position]
+            axes = "n, t" if self.batch_first else "t, n"
+            raise ValueError(f"MultiheadAttention: {name} ({axes}, {self.embed_dim}) expected, got {x.shape}")
+        rows = slice(position * self.embed_dim, (position + 1) * self.embed_dim)
+        bias = None if self.in_proj_bias is None else self.in_proj_bias[rows]
+        projected = F.linear(x, self.in_proj_weight[rows], bias)
+        heads = projected.reshape(*x.shape[:2], self.num_heads, self.embed_dim // self.num_heads)
+        return heads.transpose(0, 2, 1, 3) if self.batch_first else heads.transpose(1, 2, 0, 3)
+
+
+def _attention_weights(q: Tensor, k: Tensor, is_causal: bool) -> Tensor:
+    """softmax(q k^T / sqrt(d)), which the fused attention does not hand out."""
+    scores = (q @ k.transpose(2, 3)) * (1 / sqrt(q.shape[-1]))
+    if is_causal:
+        past = np.tril(np.ones(scores.shape[-2:], dtype=bool))
+        scores = F.where(past, scores, -np.inf)
+    return F.softmax(scores, axis=-1)

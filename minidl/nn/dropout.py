@@ -1,0 +1,27 @@
+"""Dropout as a layer, which knows from `train()` and `eval()` whether to drop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import functional as F
+from minidl.nn.module import Module
+from minidl.tensor import Tensor
+
+
+class Dropout(Module):
+    """In training, zero with probability p, else x / (1 - p); in evaluation, x.
+
+    Errors: ValueError unless 0 <= p <= 1. Source: Srivastava et al., Dropout (JMLR 15, 2014).
+    """
+
+    def __init__(self, p: float = 0.5) -> None:
+        if not 0 <= p <= 1:
+            raise ValueError(f"Dropout: the probability must lie in 0 <= p <= 1, got {p}")
+        self.p = p
+
+    def forward(self, x: Any) -> Tensor:
+        return F.dropout(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"

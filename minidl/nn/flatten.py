@@ -1,0 +1,24 @@
+"""Flatten: an image becomes a vector."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from minidl import functional as F
+from minidl.nn.module import Module
+from minidl.tensor import Tensor
+
+
+class Flatten(Module):
+    """Join the axes from start_dim to end_dim (included) into one: (n, c, h, w) -> (n, c h w) by default."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x: Any) -> Tensor:
+        start, end = self.start_dim % x.ndim, self.end_dim % x.ndim
+        return F.reshape(x, (*x.shape[:start], prod(x.shape[start : end + 1]), *x.shape[end + 1 :]))
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"

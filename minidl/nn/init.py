@@ -1,0 +1,126 @@
+"""Initialisation: fill a tensor, in place, with numbers from which training starts well.
+
+With n inputs of variance 1, a unit's sum has variance n Var(w): Var(w) = 1/n keeps the signal's size from layer to
+layer, 2/n makes up for the half that ReLU cuts off. The random numbers come from `minidl.random.generator()`, so that
+`minidl.manual_seed` decides them, on every kind of kernel alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from minidl import random
+from minidl.tensor import Tensor
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Fill with numbers drawn evenly from a <= x < b."""
+    return _fill(tensor, random.generator().random, b - a, a)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Fill with numbers of the normal distribution."""
+    return _fill(tensor, random.generator().standard_normal, std, mean)
+
+
+def constant_(tensor: Tensor, value: float) -> Tensor:
+    """Fill with one number."""
+    return tensor.copy_(value)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Fill with zeros."""
+    return tensor.copy_(0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Fill with ones."""
+    return tensor.copy_(1.0)
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform with standard deviation gain sqrt(2 / (fan_in + fan_out)): a compromise of forward and backward pass.
+
+    Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks (AISTATS 2010).
+    """
+    bound = sqrt(3.0) * gain * sqrt(2.0 / max(sum(fans(tensor)), 1))
+    return uniform_(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)); see `xavier_uniform_`."""
+    return normal_(tensor, 0.0, gain * sqrt(2.0 / max(sum(fans(tensor)), 1)))
+
+
+def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Uniform with standard deviation gain / sqrt(fan): layers followed by ReLU keep the size of the signal.
+
+    a: the slope of leaky ReLU for x < 0. mode: "fan_in" keeps the forward pass's sizes, "fan_out" the backward pass's.
+    Source: He et al., Delving Deep into Rectifiers (arXiv:1502.01852), section 2.2.
+    """
+    bound = sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
+    """Normal with standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+def calculate_gain(nonlinearity: str, param: float = 0.01) -> float:
+    """By how much weights must be larger to make up for what the nonlinearity takes from the signal.
+
+    nonlinearity: linear, conv2d, sigmoid, tanh, relu, leaky_relu (param: its slope for x < 0), or selu.
+
+    >>> calculate_gain("tanh")
+    1.6666666666666667
+    """
+    gains = {
+        "linear": 1.0,
+        "conv2d": 1.0,
+        "sigmoid": 1.0,
+        "tanh": 5.0 / 3.0,
+        "relu": sqrt(2.0),
+        "leaky_relu": sqrt(2.0 / (1.0 + param**2)),
+        "selu": 3.0 / 4.0,
+    }
+    if nonlinearity not in gains:
+        raise ValueError(f"unknown nonlinearity {nonlinearity!r}: choose one of {', '.join(gains)}")
+    return gains[nonlinearity]
+
+
+def fans(tensor: Tensor) -> tuple[int, int]:
+    """fan_in and fan_out of a weight (out, in, ...): how many inputs a unit sums, how many units an input reaches.
+
+    Errors: ValueError for fewer than two axes, where the words have no meaning.
+    """
+    if tensor.ndim < 2:
+        raise ValueError(f"fan_in and fan_out need a weight with at least 2 axes (out, in, ...), got {tensor.shape}")
+    window = prod(tensor.shape[2:])
+    return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"mode must be 'fan_in' or 'fan_out', not {mode!r}")
+    fan_in, fan_out = fans(tensor)
+    return calculate_gain(nonlinearity, a) / sqrt(max(fan_in if mode == "fan_in" else fan_out, 1))
+
+
+def _fill(tensor: Tensor, draw: Callable[..., Any], scale: float, shift: float) -> Tensor:
+    """Write shift + scale draw(): straight into numpy's memory, which saves half the time of a large model's start."""
+    values = tensor.data
+    direct = isinstance(values, np.ndarray) and values.flags.c_contiguous and values.dtype in (np.float32, np.float64)
+    if not direct:
+        values = np.empty(tensor.shape, np.float32 if tensor.dtype == np.float32 else np.float64)
+    draw(out=values, dtype=values.dtype)
+    values *= scale
+    values += shift
+    if not direct:
+        return tensor.copy_(values)
+    tensor.increment_version()
+    return tensor

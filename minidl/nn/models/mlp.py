@@ -1,0 +1,41 @@
+"""The multilayer perceptron: linear layers with ReLU between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from minidl import functional as F
+from minidl.nn.container import ModuleList
+from minidl.nn.linear import Linear
+from minidl.nn.module import Module
+from minidl.tensor import Tensor
+
+
+class MLP(Module):
+    """Linear layers of the given sizes with ReLU between them: MLP(64, 128, 10), or MLP([64, 128, 10]).
+
+    x: (n, ...), flattened to (n, sizes[0]) -> (n, sizes[-1]); parameters layers.0.weight, layers.0.bias, layers.1...
+    Errors: ValueError for fewer than two sizes, or another number of inputs a sample.
+
+    >>> import numpy as np
+    >>> MLP(64, 128, 10)(np.zeros((5, 1, 8, 8), np.float32)).shape
+    (5, 10)
+    """
+
+    def __init__(self, *sizes: int | Iterable[int]) -> None:
+        self.sizes = tuple(size for item in sizes for size in ((item,) if isinstance(item, int) else item))
+        if len(self.sizes) < 2 or min(self.sizes) < 1:
+            raise ValueError(f"MLP: at least two positive sizes (inputs, ..., outputs) expected, got {self.sizes}")
+        self.layers = ModuleList(Linear(n_in, n_out) for n_in, n_out in pairwise(self.sizes))
+
+    def forward(self, x: Any) -> Tensor:
+        if prod(x.shape[1:]) != self.sizes[0]:
+            raise ValueError(f"MLP: samples of {self.sizes[0]} numbers expected, got x of shape {x.shape}")
+        x = F.reshape(x, (x.shape[0], self.sizes[0]))
+        *hidden, last = self.layers
+        for layer in hidden:
+            x = F.relu(layer(x))
+        return last(x)

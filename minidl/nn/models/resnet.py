@@ -1,0 +1,132 @@
+"""ResNet: every block adds a correction to what it was given, so that a hundred layers can be trained.
+
+For ImageNet, depths 18, 34, 50, 101 and 152; for small images, the depths 6n + 2 of the paper's CIFAR-10 section.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import functional as F
+from minidl.nn import init
+from minidl.nn.container import Sequential
+from minidl.nn.convolution import Conv2d
+from minidl.nn.linear import Linear
+from minidl.nn.module import Module
+from minidl.nn.normalization import BatchNorm2d
+from minidl.tensor import Tensor
+
+
+class BasicBlock(Module):
+    """relu(x + f(x)), f two 3x3 convolutions, each with batch norm."""
+
+    expansion = 1
+
+    def __init__(self, in_channels: int, channels: int, stride: int = 1) -> None:
+        self.conv1 = Conv2d(in_channels, channels, 3, stride, padding=1, bias=False)
+        self.bn1 = BatchNorm2d(channels)
+        self.conv2 = Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = BatchNorm2d(channels)
+        self.downsample = shortcut(in_channels, channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = self.bn2(self.conv2(out))
+        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+
+
+class Bottleneck(Module):
+    """relu(x + f(x)), f a 1x1 convolution to fewer channels, a 3x3, and a 1x1 to four times as many.
+
+    The 3x3 convolution has the stride, as in torchvision ("v1.5"); the paper gives it to the first 1x1.
+    """
+
+    expansion = 4
+
+    def __init__(self, in_channels: int, channels: int, stride: int = 1) -> None:
+        out_channels = channels * self.expansion
+        self.conv1 = Conv2d(in_channels, channels, 1, bias=False)
+        self.bn1 = BatchNorm2d(channels)
+        self.conv2 = Conv2d(channels, channels, 3, stride, padding=1, bias=False)
+        self.bn2 = BatchNorm2d(channels)
+        self.conv3 = Conv2d(channels, out_channels, 1, bias=False)
+        self.bn3 = BatchNorm2d(out_channels)
+        self.downsample = shortcut(in_channels, out_channels, stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out = F.relu(self.bn1(self.conv1(x)))
+        out = F.relu(self.bn2(self.conv2(out)))
+        out = self.bn3(self.conv3(out))
+        return F.relu(out + (x if self.downsample is None else self.downsample(x)))
+
+
+def shortcut(in_channels: int, out_channels: int, stride: int) -> Sequential | None:
+    """The way around a block: nothing where the shapes agree, else a 1x1 convolution (the paper's option B)."""
+    if stride == 1 and in_channels == out_channels:
+        return None
+    return Sequential(Conv2d(in_channels, out_channels, 1, stride, bias=False), BatchNorm2d(out_channels))
+
+
+IMAGENET: dict[int, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {  # blocks in each stage
+    18: (BasicBlock, (2, 2, 2, 2)),
+    34: (BasicBlock, (3, 4, 6, 3)),
+    50: (Bottleneck, (3, 4, 6, 3)),
+    101: (Bottleneck, (3, 4, 23, 3)),
+    152: (Bottleneck, (3, 8, 36, 3)),
+}
+
+
+class ResNet(Module):
+    """A residual network of the given depth (the number of its layers with weights).
+
+    x: (n, in_channels, h, w) -> (n, num_classes).
+    depth 18, 34, 50, 101, 152: torchvision's; stages of 64, 128, 256, 512 channels behind a 7x7 convolution and a
+    pooling that together divide the image's side by 4. num_classes: 1000 by default. ResNet-50: 25,557,032 parameters.
+    depth 6n + 2 (8, 14, 20, 32, 44, 56, 110): for small images such as CIFAR's; three stages of n blocks with 16, 32,
+    64 channels behind a 3x3 convolution. num_classes: 10 by default. ResNet-20: 272,474 parameters (the paper's 0.27M
+    counts shortcuts without parameters: 2,752 fewer).
+    zero_init_residual: the last batch norm of each block starts at 0, so that at first every block is the identity.
+    Names are torchvision's: conv1, bn1, layer1.0.conv1, ..., layer2.0.downsample.0, ..., fc.
+    Errors: ValueError for another depth.
+    Source: He et al., Deep Residual Learning (arXiv:1512.03385), table 1 and section 4.2; zero_init_residual: Goyal et
+    al. (arXiv:1706.02677), section 5.1.
+    """
+
+    def __init__(
+        self, depth: int, num_classes: int | None = None, in_channels: int = 3, zero_init_residual: bool = False
+    ) -> None:
+        self.for_imagenet = depth in IMAGENET
+        if self.for_imagenet:
+            block, blocks = IMAGENET[depth]
+            self.conv1 = Conv2d(in_channels, 64, 7, stride=2, padding=3, bias=False)
+        elif depth >= 8 and depth % 6 == 2:
+            block, blocks = BasicBlock, (depth // 6,) * 3
+            self.conv1 = Conv2d(in_channels, 16, 3, padding=1, bias=False)
+        else:
+            raise ValueError(
+                f"ResNet: depth must be one of {', '.join(map(str, IMAGENET))} or 6n + 2 (8, 14, 20, ...), not {depth}"
+            )
+        channels = self.conv1.out_channels
+        self.bn1 = BatchNorm2d(channels)
+        self.stages = [f"layer{i + 1}" for i in range(len(blocks))]
+        features = channels
+        for i, name in enumerate(self.stages):
+            out = channels * 2**i
+            stage = [block(features, out, stride=1 if i == 0 else 2)]
+            features = out * block.expansion
+            stage += [block(features, out) for _ in range(blocks[i] - 1)]
+            setattr(self, name, Sequential(*stage))
+        self.fc = Linear(features, num_classes if num_classes is not None else 1000 if self.for_imagenet else 10)
+        for module in self.modules():
+            if isinstance(module, Conv2d):
+                init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+            elif isinstance(module, (BasicBlock, Bottleneck)) and zero_init_residual:
+                init.zeros_(module.bn2.weight if isinstance(module, BasicBlock) else module.bn3.weight)
+
+    def forward(self, x: Any) -> Tensor:
+        x = F.relu(self.bn1(self.conv1(x)))
+        if self.for_imagenet:
+            x = F.max_pool2d(x, 3, stride=2, padding=1)
+        for name in self.stages:
+            x = getattr(self, name)(x)
+        return self.fc(x.mean(axis=(2, 3)))

@@ -1,0 +1,250 @@
+"""Module: a function with parameters, made of smaller modules.
+
+A module is described by its attributes: those that are a Parameter are trained, those that are a Buffer are kept with
+the model but not trained, and those that are a Module are its children. Everything below follows from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from minidl.tensor import Tensor, as_array
+
+_T = TypeVar("_T")
+
+
+class Parameter(Tensor):
+    """A tensor that is trained: as an attribute of a module it is one of the module's parameters.
+
+    >>> Parameter([1.0, 2.0]).requires_grad
+    True
+    """
+
+    __slots__ = ()
+
+    def __init__(self, data: Any, requires_grad: bool = True) -> None:
+        super().__init__(data, requires_grad)
+
+
+class Buffer(Tensor):
+    """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm."""
+
+    __slots__ = ()
+
+
+class IncompatibleKeys(NamedTuple):
+    """What `load_state_dict` did not find in the given state, and what it found there but did not need."""
+
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class Module:
+    """The base of all layers and models: write `__init__` to make the parts, and `forward` to say what they compute.
+
+    >>> class Scale(Module):
+    ...     def __init__(self):
+    ...         self.factor = Parameter([2.0])
+    ...     def forward(self, x):
+    ...         return self.factor * x
+    >>> scale = Scale()
+    >>> scale(Tensor([3.0])).item()
+    6.0
+    >>> [name for name, parameter in scale.named_parameters()]
+    ['factor']
+
+    A tensor or module under two names (tied) is one: `parameters()` and `modules()` give it once, `state_dict()` under
+    both names. Modules can be pickled and deep-copied; ties stay ties.
+    """
+
+    training: bool = True
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} needs a method forward(self, ...) that says what it computes")
+
+    # ---- the parts ----
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """Every parameter once, with its (first) name: the module's own, then those of its children in order."""
+        yield from _once((name, p) for name, p in self._named_tensors() if isinstance(p, Parameter))
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Every parameter once."""
+        return (parameter for _, parameter in self.named_parameters())
+
+    def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
+        """Every buffer once, with its (first) name."""
+        yield from _once((name, b) for name, b in self._named_tensors() if isinstance(b, Buffer))
+
+    def buffers(self) -> Iterator[Buffer]:
+        """Every buffer once."""
+        return (buffer for _, buffer in self.named_buffers())
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below this one, each once, with their names."""
+        yield from _once(self._members(Module))
+
+    def children(self) -> Iterator[Module]:
+        """The modules directly below this one, each once."""
+        return (child for _, child in self.named_children())
+
+    def named_modules(self) -> Iterator[tuple[str, Module]]:
+        """This module (named "") and all below it, each once, parents before children."""
+        yield from _once(self._named_modules(""))
+
+    def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once, parents before children."""
+        return (module for _, module in self.named_modules())
+
+    def register_buffer(self, name: str, data: Any) -> None:
+        """Add a tensor that is saved with the model but not trained; it is then the attribute `name`."""
+        setattr(self, name, Buffer(data))
+
+    # ---- the state ----
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Copies of all parameters and buffers as numpy arrays, under PyTorch's names and in its order.
+
+        Copies, so that later training does not change what was saved. A tied tensor is copied once: its names hold the
+        same array.
+
+        >>> from minidl import nn
+        >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
+        {'weight': (2, 3), 'bias': (2,)}
+        """
+        copies: dict[Tensor, np.ndarray] = {}
+        state = {}
+        for name, tensor in self._named_tensors():
+            if tensor not in copies:
+                copies[tensor] = tensor.numpy().copy()
+            state[name] = copies[tensor]
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
+        """Write arrays (numpy's, or PyTorch's tensors on the CPU) into the parameters and buffers of the same names.
+
+        They are written in place, so ties and views of the same memory see them; each tensor keeps its dtype.
+        strict: names that are missing or unexpected are an error; otherwise they are left out, and returned.
+        Errors: ValueError that lists all missing and unexpected names and wrong shapes; nothing has then been written.
+        """
+        tensors = dict(self._named_tensors())
+        missing = [name for name in tensors if name not in state_dict]
+        unexpected = [name for name in state_dict if name not in tensors]
+        problems = []
+        if strict and missing:
+            problems.append(f"missing: {', '.join(missing)}")
+        if strict and unexpected:
+            problems.append(f"unexpected: {', '.join(unexpected)}")
+        arrays = {name: state_dict[name] for name in tensors if name in state_dict}
+        for name, value in arrays.items():
+            try:
+                arrays[name] = as_array(value)
+            except TypeError as error:
+                problems.append(f"{name}: {error}")
+            else:
+                if arrays[name].shape != tensors[name].shape:
+                    problems.append(f"{name}: has shape {arrays[name].shape}, the model needs {tensors[name].shape}")
+        if problems:
+            raise ValueError(f"this state does not fit {type(self).__name__}:\n  " + "\n  ".join(problems))
+        for name, array in arrays.items():
+            tensors[name].copy_(array)
+        return IncompatibleKeys(missing, unexpected)
+
+    def to(self, dtype: Any) -> Self:
+        """Convert the floating-point parameters and buffers, and the gradients, to another floating type; in place.
+
+        >>> from minidl import nn
+        >>> nn.Linear(3, 2).to("float64").weight.dtype
+        dtype('float64')
+        """
+        if np.dtype(dtype).kind != "f":
+            raise TypeError(f"a module's parameters are floating-point numbers, they cannot become {np.dtype(dtype)}")
+        for tensor in (*self.parameters(), *self.buffers()):
+            if tensor.dtype.kind == "f":
+                tensor.data = tensor.data.astype(dtype)
+                tensor.grad = None if tensor.grad is None else tensor.grad.astype(dtype)
+        return self
+
+    def double(self) -> Self:
+        """Convert to float64, in which the strategies of parallel training agree to ten digits."""
+        return self.to(np.float64)
+
+    # ---- training ----
+
+    def train(self, mode: bool = True) -> Self:
+        """Tell this module and all below it that they are being trained: dropout drops, batch norm uses the batch."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Tell this module and all below it that they are being evaluated."""
+        return self.train(False)
+
+    def zero_grad(self) -> None:
+        """Forget the gradients of all parameters."""
+        for parameter in self.parameters():
+            parameter.grad = None
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Freeze all parameters (False) or train them (True)."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    # ---- the tree, printed ----
+
+    def extra_repr(self) -> str:
+        """What a layer's own line says in the printed tree: its sizes and options."""
+        return ""
+
+    def __repr__(self) -> str:
+        lines = [f"  ({name}): " + text.replace("\n", "\n  ") for name, text in self._repr_children()]
+        inside = "\n".join(["", *lines, ""]) if lines else self.extra_repr()
+        return f"{type(self).__name__}({inside})"
+
+    def _repr_children(self) -> list[tuple[str, str]]:
+        return [(name, repr(child)) for name, child in self._members(Module)]
+
+    # ---- the walk over the attributes ----
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        present = self.__dict__.get(name)
+        if isinstance(present, (Parameter, Buffer)) and not (value is None or isinstance(value, type(present))):
+            raise TypeError(
+                f"{type(self).__name__}.{name} is a {type(present).__name__} and cannot become a "
+                f"{type(value).__name__}: write into it with .copy_() or .data, or assign a {type(present).__name__}"
+            )
+        super().__setattr__(name, value)
+
+    def _members(self, kind: type[_T]) -> Iterator[tuple[str, _T]]:
+        return ((name, value) for name, value in self.__dict__.items() if isinstance(value, kind))
+
+    def _named_tensors(self, prefix: str = "") -> Iterator[tuple[str, Parameter | Buffer]]:
+        """All parameters and buffers, tied ones under each of their names, in the order of the state."""
+        for name, parameter in self._members(Parameter):
+            yield prefix + name, parameter
+        for name, buffer in self._members(Buffer):
+            yield prefix + name, buffer
+        for name, child in self._members(Module):
+            yield from child._named_tensors(f"{prefix}{name}.")
+
+    def _named_modules(self, name: str) -> Iterator[tuple[str, Module]]:
+        yield name, self
+        for child_name, child in self._members(Module):
+            yield from child._named_modules(f"{name}.{child_name}" if name else child_name)
+
+
+def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
+    """Each object once, under the first of its names."""
+    seen = set()
+    for name, value in named:
+        if value not in seen:
+            seen.add(value)
+            yield name, value
