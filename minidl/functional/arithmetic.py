@@ -67,7 +67,10 @@ def neg(a: Any) -> Tensor:
 
 @tensor_method("__pow__")
 def pow(a: Any, b: Any) -> Tensor:
-    """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0."""
+    """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0.
+
+    At b = 0 the gradient with respect to a is 0, as a**0 = 1 everywhere.
+    """
     if isinstance(b, (int, float)):
         return _power(operand(a), b)
     a, b = operand(a, b), operand(b, a)
@@ -75,8 +78,10 @@ def pow(a: Any, b: Any) -> Tensor:
     out = x**y
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
-        log = array_module(x).log(array_module(x).where(x > 0, x, 1))
-        return needs[0] and unbroadcast(g * y * x ** (y - 1), x), needs[1] and unbroadcast(g * out * log, y)
+        module = array_module(x)
+        slope = y * x ** module.where(y == 0, 1, y - 1)
+        log = module.log(module.where(x > 0, x, 1))
+        return needs[0] and unbroadcast(g * slope, x), needs[1] and unbroadcast(g * out * log, y)
 
     return record(out, (a, b), vjp, saved=(FIRST, SECOND, OUTPUT))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from minidl import kernels
@@ -25,14 +26,14 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     w, whole = weight.data, x.data
     if whole.shape[-1:] != w.shape[1:]:
         raise ValueError(f"linear: x has shape {x.shape}, its last axis should have the weight's {w.shape[-1]} inputs")
-    rows = whole if whole.ndim == 2 else whole.reshape(-1, whole.shape[-1])
+    rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
     out = rows @ w.T
     if bias is not None:
         out += bias.data
     kernel = kernels.current()
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-        g = g.reshape(-1, w.shape[0])
+        g = g.reshape(len(rows), w.shape[0])
         gradients = (needs[0] and (g @ w).reshape(whole.shape), needs[1] and g.T @ rows)
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
 
@@ -46,13 +47,18 @@ def embedding(indices: Any, weight: Any) -> Tensor:
     indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
     Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
     """
-    indices, weight = operand(indices).data, operand(weight)
-    w = weight.data
-    if indices.dtype.kind not in "iu":
-        raise TypeError(f"embedding: indices must be integers, not {indices.dtype}")
-    if indices.size and (int(indices.min()) < 0 or int(indices.max()) >= len(w)):
+    indices, weight = operand(indices), operand(weight)
+    rows, w = indices.data, weight.data
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
+    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= len(w)):
         raise IndexError(
-            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(indices.min())} to {int(indices.max())}"
+            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
         )
     kernel = kernels.current()
-    return record(w[indices], (weight,), lambda g, needs: (kernel.embedding_backward(g, indices, len(w)),))
+    return record(
+        w[rows],
+        (weight, indices),
+        lambda g, needs: (kernel.embedding_backward(g, rows, len(w)), None),
+        saved=(1,),
+    )
