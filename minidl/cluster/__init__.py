@@ -1,0 +1,33 @@
+"""Nodes that talk: launch a program on several of them, and see who computed what and who waited for whom.
+
+    def program(comm):
+        return comm.all_reduce(comm.rank)
+
+    run = cluster.launch(program, nodes=4)
+    run.results, run.seconds, run.trace
+"""
+
+from minidl.cluster.comm import ANY, Communicator, Work
+from minidl.cluster.engines.processes import Processes
+from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.launch import launch
+from minidl.cluster.recorder import Shares, Traffic
+from minidl.cluster.run import Run
+from minidl.cluster.trace import Event, Trace
+
+__all__ = [
+    "ANY",
+    "ClusterError",
+    "CommTimeout",
+    "Communicator",
+    "Deadlock",
+    "Event",
+    "Processes",
+    "RankFailed",
+    "Run",
+    "Shares",
+    "Trace",
+    "Traffic",
+    "Work",
+    "launch",
+]

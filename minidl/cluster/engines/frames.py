@@ -1,0 +1,168 @@
+"""Frames on a stream socket between two ranks: a header of fixed size, then a description, then (if short) the body.
+
+A long body does not travel on the socket: it lies in a shared segment that the header names. The first frame that names
+a segment carries its descriptor along, by which the kernel lets the receiver map the same memory.
+"""
+
+from __future__ import annotations
+
+import array
+import os
+import socket
+import struct
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minidl.cluster.engines.payload import Bytes
+
+MESSAGE, ACKNOWLEDGEMENT, GOODBYE = 0, 1, 2
+
+# kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting
+HEADER = struct.Struct("<BBBxIIxxxxQqd")
+BUFFER_BYTES = 1 << 18
+ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * 8)
+
+
+@dataclass(slots=True)
+class Frame:
+    kind: int
+    form: int
+    segment: int
+    tag: int
+    posted: float
+    nbytes: int
+    description: bytes
+    body: Bytes | None  # lies in the socket's buffer until the next frame is asked for; None if it is in a segment
+    descriptor: int | None
+
+
+class FrameSocket:
+    """A non-blocking stream socket that sends and receives whole frames.
+
+    What the kernel does not take at once is copied and kept; `flush` tries again. `receive` yields the frames that have
+    arrived in full.
+    """
+
+    def __init__(self, link: socket.socket) -> None:
+        link.setblocking(False)
+        self.socket = link
+        self.closed = False
+        self._outgoing: deque[tuple[memoryview, int | None]] = deque()
+        self._descriptors: deque[int] = deque()
+        self._buffer: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._start = self._end = 0
+
+    @property
+    def has_outgoing(self) -> bool:
+        return bool(self._outgoing)
+
+    def send(
+        self,
+        kind: int,
+        posted: float,
+        *,
+        form: int = 0,
+        tag: int = 0,
+        segment: int = 0,
+        nbytes: int = 0,
+        description: bytes = b"",
+        body: Sequence[Any] = (),
+        descriptor: int | None = None,
+    ) -> None:
+        head = HEADER.pack(
+            kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted
+        )
+        if self._outgoing:
+            self._keep(b"".join((head, description, *body)), descriptor)
+            return
+        total = HEADER.size + len(description) + (0 if segment else nbytes)
+        if len(body) > 8:
+            body = (b"".join(body),)
+        sent = self._send_some((head, description, *body), descriptor)
+        if sent < total:
+            self._keep(memoryview(b"".join((head, description, *body)))[sent:], None if sent else descriptor)
+
+    def _keep(self, data: bytes | memoryview, descriptor: int | None) -> None:
+        self._outgoing.append((memoryview(data), descriptor))
+
+    def _send_some(self, pieces: Sequence[Any], descriptor: int | None) -> int:
+        try:
+            if descriptor is None:
+                return self.socket.sendmsg(pieces)
+            rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
+            return self.socket.sendmsg(pieces, [rights])
+        except BlockingIOError:
+            return 0
+        except (BrokenPipeError, ConnectionResetError):
+            # The peer has ended. What it never received is lost, as under MPI; who waits for its answer is told so.
+            self.closed = True
+            return sum(len(piece) for piece in pieces)
+
+    def flush(self) -> None:
+        while self._outgoing:
+            data, descriptor = self._outgoing[0]
+            sent = self._send_some((data,), descriptor)
+            if sent == 0:
+                return
+            if sent == len(data):
+                self._outgoing.popleft()
+            else:
+                self._outgoing[0] = (data[sent:], None)
+
+    def receive(self) -> Iterator[Frame]:
+        """Read what has arrived; sets `closed` when the peer has ended and everything it sent has been read."""
+        while True:
+            if self._buffer.size - self._end < BUFFER_BYTES // 2:
+                self._make_room()
+            try:
+                count, ancillary, _, _ = self.socket.recvmsg_into([self._buffer[self._end :]], ROOM_FOR_DESCRIPTORS)
+            except BlockingIOError:
+                return
+            except ConnectionResetError:
+                count, ancillary = 0, []
+            if count == 0:
+                self.closed = True
+                return
+            for level, kind, data in ancillary:
+                if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                    self._descriptors.extend(array.array("i", data[: len(data) - len(data) % 4]))
+            room = self._buffer.size - self._end
+            self._end += count
+            yield from self._parse()
+            if count < room:
+                return
+
+    def _make_room(self) -> None:
+        pending = self._buffer[self._start : self._end]
+        size = BUFFER_BYTES if pending.size <= BUFFER_BYTES // 2 else 2 * pending.size + BUFFER_BYTES
+        fresh = np.empty(size, np.uint8)
+        fresh[: pending.size] = pending
+        self._buffer, self._start, self._end = fresh, 0, int(pending.size)
+
+    def _parse(self) -> Iterator[Frame]:
+        while self._end - self._start >= HEADER.size:
+            kind, form, has_descriptor, segment, described, nbytes, tag, posted = HEADER.unpack_from(
+                self._buffer, self._start
+            )
+            description_start = self._start + HEADER.size
+            body_start = description_start + described
+            body_end = body_start + (0 if segment else nbytes)
+            if body_end > self._end:
+                return
+            description = self._buffer[description_start:body_start].tobytes()
+            body = None if segment else self._buffer[body_start:body_end]
+            descriptor = self._descriptors.popleft() if has_descriptor else None
+            self._start = body_end
+            if self._start == self._end:
+                self._start = self._end = 0
+            yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor)
+
+    def close(self) -> None:
+        self.socket.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)

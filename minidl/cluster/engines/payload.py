@@ -1,0 +1,72 @@
+"""Payloads as bytes: an array travels as its shape, dtype and memory; any other object as a pickle.
+
+Pickle protocol 5 keeps large buffers (the arrays within a list, say) out of the pickle, so that they are copied once.
+"""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import numpy.typing as npt
+
+ARRAY, OBJECT = 0, 1
+PLAIN_KINDS = frozenset("biufcSUmM")  # dtypes that their short name describes in full
+
+Bytes = npt.NDArray[np.uint8]
+
+
+def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
+    """`(form, description, buffers, nbytes)` of a payload; the buffers of a contiguous array are its own memory."""
+    if type(payload) is np.ndarray and payload.dtype.kind in PLAIN_KINDS:
+        flat = payload if payload.flags.c_contiguous else np.ascontiguousarray(payload)
+        return ARRAY, _describe(payload.dtype.str, payload.shape), [flat.reshape(-1).view(np.uint8)], payload.nbytes
+    buffers: list[pickle.PickleBuffer] = []
+    try:
+        head = pickle.dumps(payload, 5, buffer_callback=buffers.append)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        # A class or function of the caller's own script or notebook: it travels by value.
+        buffers.clear()
+        head = cloudpickle.dumps(payload, 5, buffer_callback=buffers.append)
+    pieces = [head, *(buffer.raw() for buffer in buffers)]
+    sizes = [len(piece) for piece in pieces]
+    return OBJECT, struct.pack(f"<{len(sizes)}Q", *sizes), pieces, sum(sizes)
+
+
+def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
+    """The payload again, in memory of its own; an array is written into `out` if one is given."""
+    if form == OBJECT:
+        if out is not None:
+            raise TypeError("recv(out=...) takes arrays only, but the message is a pickled object: leave out= away")
+        sizes = struct.unpack(f"<{len(description) // 8}Q", description)
+        ends = np.cumsum(sizes)
+        pieces = [bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
+        return pickle.loads(pieces[0], buffers=pieces[1:])
+    dtype, shape = _shape(description)
+    if out is None:
+        out = np.empty(shape, dtype)
+    elif out.dtype != dtype or out.size * dtype.itemsize != body.size or not out.flags.c_contiguous:
+        raise ValueError(
+            f"recv(out=...) was given a {'' if out.flags.c_contiguous else 'non-contiguous '}{out.dtype} array of shape "
+            f"{out.shape}, but the message is {dtype} of shape {shape}: give a contiguous array of that dtype and size"
+        )
+    if body.size:
+        out.reshape(-1).view(np.uint8)[:] = body
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _describe(dtype: str, shape: tuple[int, ...]) -> bytes:
+    return marshal.dumps((dtype, shape))
+
+
+@lru_cache(maxsize=1024)
+def _shape(description: bytes) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    dtype, shape = marshal.loads(description)
+    return np.dtype(dtype), shape

@@ -1,0 +1,220 @@
+"""The engine of real processes: one operating-system process a node, on this machine.
+
+Ranks are forked from a warm server (`forkserver`) or, where there is none, started afresh (`spawn`). A fresh process
+gets one socket to the launcher; who it is and what it shall run comes over that socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import linecache
+import os
+import pickle
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+import multiprocess
+import multiprocess.spawn
+
+from minidl import kernels
+from minidl.cluster.engines import control, worker
+from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines.protocol import Listener, Program
+from minidl.cluster.engines.segments import anonymous_file
+from minidl.cluster.engines.supervisor import RankProcess, Supervisor
+from minidl.cluster.run import Run
+
+MAX_NODES = 64  # every pair of ranks has a socket
+PROCESS_NAME = "minidl rank"
+PRELOAD = "minidl.cluster.engines.preload"
+
+_starting = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Real processes on this machine, one a node; the engine that `on="processes"` means.
+
+    start_method: "forkserver" (a launch takes hundredths of a second), "spawn", or None for the best there is.
+    threads: of BLAS and numba in each rank; None for max(1, cores // nodes). trace_events: how many events each rank
+    keeps; the ledger and the shares of the trace go on beyond.
+    """
+
+    start_method: str | None = None
+    threads: int | None = None
+    trace_events: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.start_method not in (None, "forkserver", "spawn"):
+            raise ValueError(f"unknown start_method {self.start_method!r}: choose 'forkserver' or 'spawn'")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads must be at least 1, got {self.threads}")
+        if self.trace_events < 0:
+            raise ValueError(f"trace_events must be at least 0, got {self.trace_events}")
+
+    def run(
+        self,
+        program: Program,
+        args: tuple[Any, ...],
+        nodes: int,
+        *,
+        timeout: float,
+        deadline: float | None,
+        seed: int,
+        listener: Listener | None,
+    ) -> Run:
+        if not hasattr(socket, "SCM_RIGHTS"):
+            raise OSError("ranks as processes need a POSIX system (Linux, macOS, or WSL on Windows)")
+        if nodes > MAX_NODES:
+            raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
+        threads = self.threads or max(1, _cores() // nodes)
+        task = _task(program, args)
+        supervisor = Supervisor(nodes, listener=listener, deadline=deadline)
+        try:
+            with contextlib.ExitStack() as stack:
+                task_file = stack.enter_context(_file_of(task))
+                self._start_processes(supervisor.ranks, nodes, threads)
+                for rank, peers in enumerate(_mesh(nodes, stack)):
+                    start = control.Start(
+                        rank=rank,
+                        nodes=nodes,
+                        kernels=kernels.active(),
+                        threads=threads,
+                        timeout=timeout,
+                        seed=seed,
+                        trace_events=self.trace_events,
+                        has_listener=listener is not None,
+                        payload_bytes=len(task),
+                    )
+                    process = supervisor.ranks[rank]
+                    process.send(
+                        control.START, pickle.dumps(start), (process.output, _standard_error(process), task_file, *peers)
+                    )
+            return supervisor.supervise()
+        finally:
+            supervisor.close()
+
+    def _start_processes(self, ranks: list[RankProcess], nodes: int, threads: int) -> None:
+        method = self.start_method or _best_start_method()
+        context = multiprocess.get_context(method)
+        if method == "forkserver":
+            context.set_forkserver_preload([PRELOAD])
+            environment = {"MINIDL_KERNELS": kernels.active()}
+        else:
+            environment = worker.thread_variables(threads)
+        # Ctrl-C waits until each process that was started is also listed, so that none can be forgotten.
+        with _starting, _environment(environment), _without_main(), interrupts_held():
+            for rank in range(nodes):
+                ours, theirs = socket.socketpair()
+                with theirs:
+                    process = context.Process(
+                        target=worker.entry, args=(theirs,), name=f"{PROCESS_NAME} {rank}", daemon=True
+                    )
+                    process.start()
+                ranks.append(RankProcess(rank, process, ours))
+
+
+def _task(program: Program, args: tuple[Any, ...]) -> bytes:
+    """What a rank runs, as bytes, with the caller's environment and the source lines of notebook cells."""
+    try:
+        pickled = cloudpickle.dumps((program, args), 5)
+    except Exception as error:
+        name = getattr(program, "__qualname__", repr(program))
+        raise TypeError(
+            f"the program {name} and its arguments must travel to other processes, but cannot be pickled: {error}; "
+            "make open files, locks, connections and the like inside the program"
+        ) from error
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+    return pickle.dumps((dict(os.environ), cells, pickled), 5)
+
+
+def _mesh(nodes: int, stack: contextlib.ExitStack) -> Iterator[list[int]]:
+    """For each rank in turn, the descriptors of its sockets to all other ranks; closed here once they are passed on."""
+    ends: dict[tuple[int, int], socket.socket] = {}
+    stack.callback(lambda: [end.close() for end in ends.values()])
+    for rank in range(nodes):
+        for peer in range(rank + 1, nodes):
+            try:
+                ends[rank, peer], ends[peer, rank] = socket.socketpair()
+            except OSError as error:
+                if error.errno == errno.EMFILE:
+                    raise OSError(
+                        error.errno, f"too many open files for {nodes} nodes: raise the limit (`ulimit -n 4096`)"
+                    ) from error
+                raise
+        yield [ends[rank, peer].fileno() for peer in range(nodes) if peer != rank]
+        for peer in range(nodes):
+            if peer != rank:
+                ends.pop((rank, peer)).close()
+
+
+@contextlib.contextmanager
+def _file_of(data: bytes) -> Iterator[int]:
+    descriptor = anonymous_file("minidl task")
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _standard_error(rank: RankProcess) -> int:
+    """Where a rank writes its errors: where this process does, or, if that is closed, to its own output."""
+    try:
+        os.fstat(2)
+    except OSError:
+        return rank.output
+    return 2
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _best_start_method() -> str:
+    return "forkserver" if "forkserver" in multiprocess.get_all_start_methods() else "spawn"
+
+
+@contextlib.contextmanager
+def _environment(variables: dict[str, str]) -> Iterator[None]:
+    """Processes that are started inside begin with these environment variables."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Ranks that are started inside do not import the caller's main module, so that it needs no `__main__` guard.
+
+    multiprocess tells a new process where main is, to import it again; the program travels with its task here, and needs
+    no main. Processes that others start at the same time keep theirs: they are told apart by name.
+    """
+    original = multiprocess.spawn.get_preparation_data
+
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = original(name)
+        if name.startswith(PROCESS_NAME):
+            data.pop("init_main_from_name", None)
+            data.pop("init_main_from_path", None)
+        return data
+
+    multiprocess.spawn.get_preparation_data = get_preparation_data
+    try:
+        yield
+    finally:
+        multiprocess.spawn.get_preparation_data = original

@@ -1,0 +1,66 @@
+"""Memory that two processes share, known by a descriptor and not by a name, so that nothing can be left behind.
+
+Linux gives such memory with `memfd_create`; elsewhere a temporary file that has lost its name serves. The kernel frees it
+when the last process that holds it ends, however that process ends.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+
+import numpy as np
+import numpy.typing as npt
+
+SMALLEST = 1 << 17
+
+
+def anonymous_file(name: str) -> int:
+    """A descriptor of an empty file that has no name and vanishes with its last holder."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create(name)
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
+
+
+class Segment:
+    """A piece of shared memory as an array of bytes: `segment.bytes`; `segment.descriptor` is what one passes on."""
+
+    __slots__ = ("bytes", "descriptor", "number", "peers")
+
+    def __init__(self, descriptor: int, nbytes: int, number: int) -> None:
+        self.descriptor = descriptor
+        self.number = number
+        self.peers: set[int] = set()
+        self.bytes: npt.NDArray[np.uint8] = np.frombuffer(mmap.mmap(descriptor, nbytes), np.uint8)
+
+    @classmethod
+    def create(cls, nbytes: int, number: int) -> Segment:
+        descriptor = anonymous_file("minidl")
+        os.ftruncate(descriptor, nbytes)
+        return cls(descriptor, nbytes, number)
+
+
+class SegmentPool:
+    """Segments that a rank sends from: taken for one message, given back when the receiver has copied it out.
+
+    Sizes are powers of two, so a rank never holds more than about twice what it had in flight at once, for each size.
+    """
+
+    def __init__(self) -> None:
+        self._free: list[Segment] = []
+        self._created = 0
+
+    def take(self, nbytes: int) -> Segment:
+        fitting = [segment for segment in self._free if segment.bytes.size >= nbytes]
+        if fitting:
+            best = min(fitting, key=lambda segment: segment.bytes.size)
+            self._free.remove(best)
+            return best
+        size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
+        self._created += 1
+        return Segment.create(size, self._created)
+
+    def give_back(self, segment: Segment) -> None:
+        self._free.append(segment)

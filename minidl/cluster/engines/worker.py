@@ -1,0 +1,190 @@
+"""The rank's process: it waits for its task, becomes a rank, runs the program and reports."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from typing import Any, NoReturn
+
+import cloudpickle
+import threadpoolctl
+
+from minidl import kernels
+from minidl.cluster.comm import Communicator
+from minidl.cluster.engines import control
+from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, Wait
+from minidl.cluster.recorder import Recorder
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
+STARTED_BY_THE_LAUNCHER_ALONE = 256  # more descriptors than a start can bring
+
+
+def entry(link: socket.socket) -> NoReturn:
+    """Where a fresh process begins; it never returns, because there is nothing in it to go back to."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
+    launcher = control.ControlSocket(link)
+    try:
+        _, body, descriptors = launcher.receive(max_descriptors=STARTED_BY_THE_LAUNCHER_ALONE)
+        threading.Thread(target=_end_with_launcher, args=(link.fileno(),), daemon=True).start()
+        _run_rank(launcher, pickle.loads(body), descriptors)
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        os._exit(1)  # the launcher has ended, and nobody is left to be told
+    os._exit(0)  # at once: finalising an interpreter that holds numba takes tenths of a second
+
+
+def _end_with_launcher(descriptor: int) -> None:
+    """End this process when the launcher's end of the control socket closes, however busy the program is."""
+    poll = select.poll()
+    poll.register(descriptor, 0)  # nothing but the hang-up
+    poll.poll()
+    os._exit(1)
+
+
+def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors: list[int]) -> None:
+    output, errors, task, *peers = descriptors
+    os.dup2(output, 1)
+    os.dup2(errors, 2)
+    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    links = {
+        peer: socket.socket(fileno=descriptor)
+        for peer, descriptor in zip((r for r in range(start.nodes) if r != start.rank), peers, strict=True)
+    }
+    rank = _Rank(launcher, start, links)
+    try:
+        environment, sources, program_bytes = pickle.loads(os.pread(task, start.payload_bytes, 0))
+        for descriptor in (output, errors, task):
+            os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(environment)
+        linecache.cache.update(sources)
+        _limit_threads(start.threads)
+        kernels.use(start.kernels)
+        program, args = cloudpickle.loads(program_bytes)
+        rank.begin()
+        value = program(rank.communicator, *args)
+        seconds = rank.mailbox.now()
+        rank.mailbox.flush()
+        result = control.Result(_pickle_result(value, start.rank), seconds, rank.recorder.close())
+        report = control.RESULT, pickle.dumps(result, 5)
+    except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
+        report = control.ERROR, pickle.dumps(rank.failure(error), 5)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    launcher.send(*report)
+
+
+class _Rank:
+    """What a rank has at hand; before `begin`, only what is needed to report a failure."""
+
+    mailbox: Mailbox
+    recorder: Recorder
+    communicator: Communicator
+
+    def __init__(self, launcher: control.ControlSocket, start: control.Start, links: dict[int, socket.socket]) -> None:
+        self._launcher = launcher
+        self._start = start
+        self._links = links
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Report ready, and return when all ranks are: the time of that moment is zero of the clock."""
+        self._launcher.send(control.READY)
+        kind, body, _ = self._launcher.receive()
+        if kind == control.ABORT:
+            raise pickle.loads(body)
+        self.mailbox = Mailbox(
+            self._start.rank,
+            self._links,
+            control=self._launcher.socket.fileno(),
+            read_control=self._read_abort,
+            timeout=self._start.timeout,
+            origin=pickle.loads(body),
+            tell=self._tell if self._start.has_listener else None,
+        )
+        self.recorder = Recorder(self.mailbox.now, self._start.trace_events)
+        self.communicator = Communicator(self.mailbox, self.recorder, seed=self._start.seed)
+        self._has_begun = True
+
+    def _read_abort(self) -> ClusterError:
+        _, body, _ = self._launcher.receive()
+        error: ClusterError = pickle.loads(body)
+        return error
+
+    def _tell(self, obj: Any) -> None:
+        self._launcher.send(control.TOLD, cloudpickle.dumps(obj, 5))
+
+    def failure(self, error: BaseException) -> control.Failure:
+        """What there is to say about `error`, on which the program of this rank has ended."""
+        operation = self.recorder.operation if self._has_begun else None
+        wait = None
+        if self._has_begun and self.mailbox.blocked is not None:
+            blocked, since = self.mailbox.blocked
+            wait = Wait(self._start.rank, operation or "the end of the program", blocked.peer, self.mailbox.now() - since)
+        try:
+            exception = cloudpickle.dumps(error, 5)
+        except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
+            exception = None
+        return control.Failure(
+            summary=str(error)
+            if isinstance(error, ClusterError)
+            else "".join(traceback.format_exception_only(error)).strip(),
+            kind=next((kind.__name__ for kind in (CommTimeout, Deadlock) if isinstance(error, kind)), "RankFailed"),
+            operation=operation,
+            call=self.recorder.call if self._has_begun else 0,
+            call_site=_call_site(error),
+            traceback=_traceback_text(error),
+            exception=exception,
+            wait=wait,
+            recording=self.recorder.close() if self._has_begun else None,
+        )
+
+
+def _limit_threads(threads: int) -> None:
+    """Give BLAS and numba their share of the cores; libraries loaded later read it from the environment."""
+    os.environ.update(thread_variables(threads))
+    threadpoolctl.threadpool_limits(threads)
+    if "numba" in sys.modules:
+        from numba.core import config
+
+        config.reload_config()
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment that limits the threads of BLAS, OpenMP and numba in a process that starts with it."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS")
+    return dict.fromkeys(names, str(threads))
+
+
+def _pickle_result(value: Any, rank: int) -> bytes:
+    try:
+        return cloudpickle.dumps(value, 5)
+    except Exception as error:
+        raise TypeError(
+            f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}; "
+            "return arrays, numbers, or what can be pickled"
+        ) from error
+
+
+def _call_site(error: BaseException) -> str | None:
+    """Where the caller's own code was: the innermost frame outside this package."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if not os.path.abspath(frame.filename).startswith(PACKAGE):
+            return f"{frame.filename}:{frame.lineno}"
+    return None
+
+
+def _traceback_text(error: BaseException) -> str:
+    """The traceback from the program's first line on: how the rank came to call it is of no interest."""
+    entry_point = error.__traceback__
+    while entry_point is not None and entry_point.tb_frame.f_code.co_filename == __file__:
+        entry_point = entry_point.tb_next
+    return "".join(traceback.format_exception(type(error), error, entry_point)).rstrip()

@@ -1,0 +1,67 @@
+"""What can go wrong in a run, said so that the cause comes first.
+
+A run always comes back: with its results, or with one of these errors, raised in the process that called `launch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minidl.cluster.trace import Trace
+
+
+@dataclass(frozen=True)
+class Wait:
+    """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank)."""
+
+    rank: int
+    operation: str
+    peer: int | None
+    seconds: float
+
+    def __str__(self) -> str:
+        peer = "any rank" if self.peer is None else f"rank {self.peer}"
+        return f"rank {self.rank} waited {self.seconds:.1f} s for {peer} in {self.operation}"
+
+
+class ClusterError(RuntimeError):
+    """A run on several nodes failed; the text begins with the root cause, then says on which rank and where.
+
+    Attributes: `rank`, the rank at fault (None where no single rank is); `cause`, its exception (None if it died, or if
+    its exception could not be sent); `operation`, the communicator call it was in (None if it was computing);
+    `tracebacks`, the traceback of every rank that answered; `waits`, who waited for whom; `trace`, the events of the
+    ranks that answered.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        rank: int | None = None,
+        cause: BaseException | None = None,
+        operation: str | None = None,
+        tracebacks: dict[int, str] | None = None,
+        waits: tuple[Wait, ...] = (),
+        trace: Trace | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.cause = cause
+        self.operation = operation
+        self.tracebacks = tracebacks or {}
+        self.waits = waits
+        self.trace = trace
+
+
+class RankFailed(ClusterError):
+    """A rank raised an exception, was killed, or ended without a result."""
+
+
+class CommTimeout(ClusterError):
+    """A rank was blocked in one operation for longer than `timeout`, or the run outlived its `deadline`."""
+
+
+class Deadlock(ClusterError):
+    """A rank waits for a message that can never come, because its peer has already returned from the program."""
