@@ -1,0 +1,27 @@
+"""Optimizers, which turn gradients into steps, and schedules, which change their learning rate as training goes on."""
+
+from minidl.optim.adagrad import Adagrad
+from minidl.optim.adam import Adam, AdamW
+from minidl.optim.lamb import LAMB
+from minidl.optim.lars import LARS
+from minidl.optim.optimizer import Optimizer
+from minidl.optim.rmsprop import RMSprop
+from minidl.optim.schedules import CosineAnnealingLR, LambdaLR, LinearLR, LRScheduler, MultiStepLR, StepLR
+from minidl.optim.sgd import SGD
+
+__all__ = [
+    "LAMB",
+    "LARS",
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "CosineAnnealingLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "Optimizer",
+    "RMSprop",
+    "StepLR",
+]

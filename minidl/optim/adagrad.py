@@ -1,0 +1,63 @@
+"""Adagrad: a learning rate of its own for every weight, from the sum of its squared gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minidl import kernels
+from minidl.kernels import Array
+from minidl.optim.optimizer import Group, Optimizer, check_option, zeros_like
+from minidl.tensor import Tensor
+
+
+class Adagrad(Optimizer):
+    """Adagrad: weights that had large gradients take small steps from then on.
+
+        g = gradient + weight_decay w
+        s = s + g^2                                  (from initial_accumulator_value)
+        w = w - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
+
+    Memory: one array per parameter. The first step is lr sign(g), whatever the size of g (as eps -> 0).
+
+    Source: Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and stochastic optimization,
+    JMLR 12 (2011), figure 1, with the diagonal matrix.
+
+    >>> w = Tensor([1.0, 1.0], requires_grad=True)
+    >>> (w * Tensor([300.0, -0.02])).sum().backward()
+    >>> Adagrad([w], lr=0.5).step()
+    >>> w.data
+    array([0.5, 1.5], dtype=float32)
+
+    Errors: ValueError for an option below 0.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+        }
+        super().__init__(params, defaults)
+
+    def check_group(self, group: Group) -> None:
+        for name in self.defaults:
+            check_option(group, name)
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]:
+        return {"step": 0, "sum": zeros_like(data) + data.dtype.type(group["initial_accumulator_value"])}
+
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        state["step"] += 1
+        lr = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        kernels.current().adagrad(data, gradient, state["sum"], lr, group["eps"], group["weight_decay"])

@@ -1,0 +1,110 @@
+"""Adam and AdamW: momentum and a learning rate for every weight, from two running moments of its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minidl import kernels
+from minidl.kernels import Array
+from minidl.optim.optimizer import Group, Optimizer, check_betas, check_option, zeros_like
+from minidl.tensor import Tensor
+
+
+class Adam(Optimizer):
+    """Adam: the mean of the recent gradients, divided by their root mean square.
+
+        g = gradient + weight_decay w
+        m = beta1 m + (1 - beta1) g
+        v = beta2 v + (1 - beta2) g^2
+        w = w - lr m_hat / (sqrt(v_hat) + eps)       m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
+
+    m and v start at zero and so are too small at first: the divisions by 1 - beta^t correct that. With
+    `decoupled_weight_decay` it is AdamW. Memory: two arrays per parameter. The first step is lr sign(g) (as eps -> 0).
+    eps stands outside the root, as in the paper and in PyTorch; some texts write sqrt(v_hat + eps).
+
+    Source: Kingma and Ba, Adam: a method for stochastic optimization (arXiv:1412.6980), algorithm 1.
+
+    >>> w = Tensor([1.0, 1.0], requires_grad=True)
+    >>> (w * Tensor([300.0, -0.02])).sum().backward()
+    >>> Adam([w], lr=0.5).step()
+    >>> w.data.round(4)
+    array([0.5, 1.5], dtype=float32)
+
+    Errors: ValueError for an option below 0, or betas outside 0 <= beta < 1.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
+        super().__init__(params, defaults)
+
+    def check_group(self, group: Group) -> None:
+        for name in ("lr", "eps", "weight_decay"):
+            check_option(group, name)
+        check_betas(group)
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": zeros_like(data), "exp_avg_sq": zeros_like(data)}
+
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        state["step"] += 1
+        kernels.current().adam(
+            data,
+            gradient,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            state["step"],
+            group["lr"],
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+        )
+
+
+class AdamW(Adam):
+    """AdamW: Adam whose weight decay shrinks the weights themselves, w = w - lr weight_decay w, before the step.
+
+    Added to the gradient, as in Adam, the decay would be divided by the root mean square too, and so be weak just where
+    the gradients are large. Memory: two arrays per parameter.
+
+    Source: Loshchilov and Hutter, Decoupled weight decay regularization (arXiv:1711.05101), algorithm 2.
+
+    >>> w = Tensor([2.0], requires_grad=True)
+    >>> (0 * w).sum().backward()
+    >>> AdamW([w], lr=0.5, weight_decay=0.5).step()
+    >>> w.data
+    array([1.5], dtype=float32)
+
+    Errors: as Adam's.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, decoupled_weight_decay=True)
+
+    def check_group(self, group: Group) -> None:
+        super().check_group(group)
+        if not group["decoupled_weight_decay"]:
+            raise ValueError("the weight decay of AdamW is decoupled: for weight decay in the gradient take Adam")

@@ -1,0 +1,75 @@
+"""LAMB: Adam's direction with LARS's layer-wise length, for very large minibatches of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minidl import kernels
+from minidl.kernels import Array
+from minidl.optim.optimizer import Group, Optimizer, check_betas, check_option, zeros_like
+from minidl.tensor import Tensor
+
+
+class LAMB(Optimizer):
+    """Layer-wise adaptive moments: a step along Adam's direction, as long as lr times the norm of the layer's weights.
+
+        m = beta1 m + (1 - beta1) g
+        v = beta2 v + (1 - beta2) g^2
+        r = m_hat / (sqrt(v_hat) + eps) + weight_decay w      m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
+        w = w - lr |w| / |r| r                                 (w - lr r where |w| or |r| is 0)
+
+    The norms are those of a whole parameter; the paper's scaling function phi is the identity. With `exclude_1d`
+    parameters of fewer than two dimensions take the step lr r. Memory: two arrays per parameter.
+
+    Source: You et al., Large batch optimization for deep learning: training BERT in 76 minutes (arXiv:1904.00962),
+    algorithm 2.
+
+    >>> w = Tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * Tensor([0.0, 100.0])).sum().backward()
+    >>> LAMB([w], lr=0.1, weight_decay=0.0).step()  # |w| = 5, so the step is 0.5 long
+    >>> w.data
+    array([3. , 3.5], dtype=float32)
+
+    Errors: ValueError for an option below 0, or betas outside 0 <= beta < 1.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-6,
+        weight_decay: float = 1e-2,
+        exclude_1d: bool = False,
+    ) -> None:
+        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "exclude_1d": exclude_1d}
+        super().__init__(params, defaults)
+
+    def check_group(self, group: Group) -> None:
+        for name in ("lr", "eps", "weight_decay"):
+            check_option(group, name)
+        check_betas(group)
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]:
+        return {"step": 0, "exp_avg": zeros_like(data), "exp_avg_sq": zeros_like(data)}
+
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        kernel = kernels.current()
+        state["step"] += 1
+        direction = kernel.lamb_direction(
+            data,
+            gradient,
+            state["exp_avg"],
+            state["exp_avg_sq"],
+            state["step"],
+            *group["betas"],
+            group["eps"],
+            group["weight_decay"],
+        )
+        ratio = 1.0
+        if data.ndim > 1 or not group["exclude_1d"]:
+            weight_norm, direction_norm = kernel.l2_norm(data), kernel.l2_norm(direction)
+            if weight_norm and direction_norm:
+                ratio = weight_norm / direction_norm
+        kernel.sgd(data, direction, None, group["lr"] * ratio, 0.0, 0.0, 0.0, False)

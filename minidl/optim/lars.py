@@ -1,0 +1,70 @@
+"""LARS: one learning rate for each layer, in proportion to the norm of its weights, for very large minibatches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from minidl import kernels
+from minidl.kernels import Array
+from minidl.optim.optimizer import Group, Optimizer, check_option, zeros_like
+from minidl.tensor import Tensor
+
+
+class LARS(Optimizer):
+    """Layer-wise adaptive rate scaling: no layer moves by more than a fixed share of its weights' norm.
+
+        ratio = trust_coefficient |w| / (|g| + weight_decay |w|)          (1 where |w| or |g| is 0)
+        v = momentum v + lr ratio (g + weight_decay w)
+        w = w - v
+
+    The norms are those of a whole parameter. Where a ratio cannot be formed, as for biases that start at zero, the step
+    is that of SGD. With `exclude_1d` so it is for every parameter of fewer than two dimensions (biases, and the gains
+    of normalization layers); to take their weight decay away too, put them into a group of their own.
+
+    The rate is inside the velocity v, as in the paper; see SGD for the difference. Memory: one array per parameter.
+
+    Source: You, Gitman and Ginsburg, Large batch training of convolutional networks (arXiv:1708.03888), algorithm 1.
+
+    >>> w = Tensor([3.0, 4.0], requires_grad=True)
+    >>> (w * Tensor([0.0, 100.0])).sum().backward()
+    >>> LARS([w], lr=1.0, trust_coefficient=0.1).step()  # |w| = 5, so the step is 0.5 long
+    >>> w.data
+    array([3. , 3.5], dtype=float32)
+
+    Errors: ValueError for an option below 0.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor] | Iterable[Group],
+        lr: float,
+        momentum: float = 0.9,
+        weight_decay: float = 0.0,
+        trust_coefficient: float = 1e-3,
+        exclude_1d: bool = False,
+    ) -> None:
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "weight_decay": weight_decay,
+            "trust_coefficient": trust_coefficient,
+            "exclude_1d": exclude_1d,
+        }
+        super().__init__(params, defaults)
+
+    def check_group(self, group: Group) -> None:
+        for name in ("lr", "momentum", "weight_decay", "trust_coefficient"):
+            check_option(group, name)
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]:
+        return {"momentum_buffer": zeros_like(data)}
+
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        kernel = kernels.current()
+        weight_decay, ratio = group["weight_decay"], 1.0
+        if data.ndim > 1 or not group["exclude_1d"]:
+            weight_norm, gradient_norm = kernel.l2_norm(data), kernel.l2_norm(gradient)
+            if weight_norm and gradient_norm:
+                ratio = group["trust_coefficient"] * weight_norm / (gradient_norm + weight_decay * weight_norm)
+        kernel.lars(data, gradient, state["momentum_buffer"], group["lr"] * ratio, group["momentum"], weight_decay)

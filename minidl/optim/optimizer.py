@@ -1,0 +1,191 @@
+"""Optimizer: the base of all update rules: groups of parameters, their state, and one `step()` for all of them.
+
+A rule is a subclass with three methods: `check_group` (are the options valid?), `new_state` (what is remembered about a
+parameter) and `update` (the rule itself, on arrays). The state's form for saving is in `state_dict.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array, array_module
+from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
+from minidl.tensor import Tensor
+
+Group = dict[str, Any]
+_NUMBERS = (int, float, np.floating)
+
+
+class Optimizer(ABC):
+    """Changes parameters in place, from their gradients, by the rule of a subclass.
+
+    params: an iterable of Tensors, or of groups such as {"params": [...], "lr": 0.01} with options of their own.
+    defaults: the options of the groups that do not give them.
+
+    `param_groups` is a list of dicts (parameters and options) that may be changed between steps; `state` maps a
+    parameter to what the rule remembers about it. A parameter given twice in one group counts once.
+
+    >>> class SignDescent(Optimizer):
+    ...     def __init__(self, params, lr):
+    ...         super().__init__(params, {"lr": lr})
+    ...     def update(self, data, gradient, state, group):
+    ...         data -= group["lr"] * array_module(data).sign(gradient)
+    >>> w = Tensor([1.0, -2.0], requires_grad=True)
+    >>> (w * w).sum().backward()
+    >>> SignDescent([w], lr=0.5).step()
+    >>> w.data
+    array([ 0.5, -1.5], dtype=float32)
+
+    Errors: ValueError without parameters, for a parameter in two groups, or an option out of its range; TypeError for
+    things that are not Tensors, or options that are not numbers.
+    """
+
+    def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
+        if isinstance(params, (Tensor, Mapping, str)) or not isinstance(params, Iterable):
+            raise TypeError(f"params is a list of tensors or of groups, not one {type(params).__name__}: put it in []")
+        if isinstance(params, (set, frozenset)):
+            raise TypeError("params is a set, whose order changes from run to run: give a list")
+        given: list[Any] = list(params)
+        if not given:
+            raise ValueError(
+                f"{type(self).__name__} got no parameters: pass model.parameters(), and a fresh one if an iterator "
+                "was used up before"
+            )
+        self.defaults = dict(defaults)
+        self.param_groups: list[Group] = []
+        self.state: dict[Tensor, dict[str, Any]] = {}
+        groups = given if any(isinstance(item, Mapping) for item in given) else [{"params": given}]
+        for group in groups:
+            self.add_param_group(group)
+
+    # ---- the step ----
+
+    def step(self) -> None:
+        """Update every parameter that has a gradient; the others, and their state, stay as they are."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                gradient = parameter.grad
+                if gradient is None:
+                    continue
+                data = parameter.data
+                if gradient.shape != data.shape:
+                    raise ValueError(f"a parameter of shape {data.shape} has a gradient of shape {gradient.shape}")
+                state = self.state.get(parameter)
+                if state is None:
+                    state = self.state[parameter] = self.new_state(data, group)
+                self.update(data, gradient, state, group)
+                parameter.increment_version()
+
+    @abstractmethod
+    def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
+        """The rule: change `data` (and `state`) in place; `gradient` is only read."""
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]:
+        """What is remembered about a parameter, before its first update."""
+        return {}
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, so that the next backward starts afresh; or fill them with zeros, in place."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if set_to_none:
+                    parameter.grad = None
+                elif parameter.grad is not None:
+                    parameter.grad[...] = 0
+
+    # ---- the groups ----
+
+    def add_param_group(self, group: Group) -> None:
+        """Add parameters with options of their own: {"params": tensors, "lr": 0.01}; `defaults` give the rest."""
+        group = self._with_parameter_list(group)
+        for key in group:
+            if key != "params" and key not in self.defaults and key not in EXTRA_KEYS:
+                raise ValueError(
+                    f"{type(self).__name__} has no option {key!r}: a group may set {', '.join(self.defaults)}"
+                )
+        group = {**self.defaults, **group}
+        self.check_group(group)
+        self.param_groups.append(group)
+
+    def check_group(self, group: Group) -> None:
+        """Raise TypeError or ValueError if an option is not a number, or out of its range."""
+        check_option(group, "lr")
+
+    def _with_parameter_list(self, group: Group) -> Group:
+        """The group with its parameters as a list of distinct tensors that no other group has."""
+        if not isinstance(group, Mapping):
+            raise TypeError(f"params mixes groups (dicts) and {type(group).__name__}: give only one kind")
+        if "params" not in group:
+            raise ValueError(f"a parameter group needs the key 'params', this one has {sorted(group)}")
+        params = group["params"]
+        parameters = [params] if isinstance(params, Tensor) else list(dict.fromkeys(params))
+        taken = {parameter for other in self.param_groups for parameter in other["params"]}
+        for parameter in parameters:
+            if not isinstance(parameter, Tensor):
+                raise TypeError(
+                    f"an optimizer updates Tensors, such as model.parameters() gives, not {type(parameter).__name__}"
+                )
+            if parameter._vjp is not None:
+                raise ValueError(
+                    f"a tensor of shape {parameter.shape} is the result of an operation: an optimizer updates leaves, "
+                    "such as parameters"
+                )
+            if parameter in taken:
+                raise ValueError(f"a parameter of shape {parameter.shape} is in more than one group")
+        return {**group, "params": parameters}
+
+    # ---- saving ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the options in PyTorch's layout, as copies in numpy arrays and numbers.
+
+        {"state": {0: {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": [0, 1]}]}: the
+        parameters are numbered in the order in which they were given. `step` is an array of shape (), as PyTorch's.
+        """
+        return save_state(self)
+
+    def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Take over (copies of) the state and the options that `state_dict()` gave, here or in PyTorch.
+
+        PyTorch's tensors are to be converted to arrays first; its options that choose an implementation (foreach,
+        fused, ...) are passed over. Errors: ValueError if it was saved by another optimizer, for other parameters, or
+        with an option of PyTorch's that does not exist here; nothing has changed then.
+        """
+        load_state(self, saved)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  {len(group['params'])} parameters: "
+            + ", ".join(f"{key}={value!r}" for key, value in group.items() if key != "params")
+            for group in self.param_groups
+        ]
+        return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+
+def check_option(group: Group, name: str, high: float | None = None) -> None:
+    """Raise unless the option is a finite number from 0 to `high`; TypeError for no number, ValueError outside."""
+    value = group[name]
+    if not isinstance(value, _NUMBERS):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if not (value >= 0 and isfinite(value)) or (high is not None and value > high):
+        raise ValueError(f"{name} must be {'at least 0' if high is None else f'from 0 to {high}'}, got {value!r}")
+
+
+def check_betas(group: Group) -> None:
+    """Raise ValueError unless `betas` is two numbers, each at least 0 and below 1; make it a tuple."""
+    betas = group["betas"]
+    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
+        raise ValueError(f"betas must be two numbers, such as (0.9, 0.999), got {betas!r}")
+    if not all(isinstance(beta, _NUMBERS) and 0 <= beta < 1 for beta in betas):
+        raise ValueError(f"betas must be numbers, each at least 0 and below 1, got {betas!r}")
+    group["betas"] = tuple(betas)
+
+
+def zeros_like(data: Array) -> Array:
+    """Zeros of the shape and dtype of `data`, contiguous even where `data` is not."""
+    return array_module(data).zeros(data.shape, dtype=data.dtype)

@@ -1,0 +1,215 @@
+"""Schedules: how the learning rate changes as training goes on.
+
+A schedule's `step()` turns each group's present rate into the next one, so that several schedules on one optimizer
+compose: a LinearLR and a StepLR give a warm-up and, later, drops. Call `step()` after the optimizer's, once an epoch
+or once a minibatch: the schedule counts calls, and names them epochs.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import cos, pi
+from typing import Any
+
+from minidl.optim.optimizer import Optimizer
+
+
+class LRScheduler(ABC):
+    """Sets the learning rates of an optimizer; a subclass says how, in `next_lr`.
+
+    optimizer: whose `param_groups` to change. Each group's first rate is kept in it as "initial_lr".
+    last_epoch: -1 to begin; to go on from epoch k give k, with an optimizer whose groups have "initial_lr".
+
+    `last_epoch` is the epoch in force, `base_lrs` are the initial rates, one a group.
+    """
+
+    state_names: tuple[str, ...] = ()  # the attributes, besides the common ones, that a state_dict holds
+
+    def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"a schedule needs an Optimizer, got {type(optimizer).__name__}")
+        for index, group in enumerate(optimizer.param_groups):
+            if last_epoch == -1:
+                group.setdefault("initial_lr", group["lr"])
+            elif "initial_lr" not in group:
+                raise ValueError(
+                    f"group {index} has no 'initial_lr' to go on from at last_epoch={last_epoch}: load the optimizer's "
+                    "state first, or begin with last_epoch=-1"
+                )
+        self.optimizer = optimizer
+        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.last_epoch = last_epoch
+        self._resuming = last_epoch != -1
+        self.step()
+        self._resuming = False
+
+    @abstractmethod
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        """The rate of group `index` in epoch `last_epoch`, from `lr`, that of the epoch before."""
+
+    def step(self) -> None:
+        """Go on to the next epoch: set every group's rate."""
+        self.last_epoch += 1
+        for index, (group, base_lr) in enumerate(zip(self.optimizer.param_groups, self.base_lrs, strict=True)):
+            group["lr"] = float(self.next_lr(group["lr"], base_lr, index))
+        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+
+    def get_last_lr(self) -> list[float]:
+        """The rates that are in force, one a group."""
+        return list(self._last_lr)
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that is needed to go on, in plain numbers, under PyTorch's names."""
+        names = ("last_epoch", "base_lrs", "_last_lr", *self.state_names)
+        state = {name: getattr(self, name) for name in names}
+        return {name: value.copy() if isinstance(value, (list, dict)) else value for name, value in state.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state; the rates themselves are in the optimizer's state. ValueError if something is missing."""
+        own = self.state_dict()
+        missing = own.keys() - state.keys()
+        if missing:
+            raise ValueError(f"the state lacks {', '.join(sorted(missing))}: it is not that of a {type(self).__name__}")
+        if len(state["base_lrs"]) != len(self.base_lrs):
+            raise ValueError(
+                f"the state is for {len(state['base_lrs'])} parameter groups, the optimizer has {len(self.base_lrs)}"
+            )
+        for name, value in own.items():
+            setattr(self, name, type(value)(state[name]) if isinstance(value, (list, Counter)) else state[name])
+
+
+class StepLR(LRScheduler):
+    """Multiply the rate by `gamma` every `step_size` epochs: lr = base gamma^(epoch // step_size).
+
+    >>> from minidl import Tensor, optim
+    >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
+    >>> schedule = StepLR(optimizer, step_size=2, gamma=0.5)
+    >>> rates = []
+    >>> for epoch in range(5):
+    ...     rates += schedule.get_last_lr()
+    ...     optimizer.step()
+    ...     schedule.step()
+    >>> rates
+    [1.0, 1.0, 0.5, 0.5, 0.25]
+    """
+
+    state_names = ("step_size", "gamma")
+
+    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+        self.step_size = _positive(step_size, "step_size")
+        self.gamma = _not_negative(gamma, "gamma")
+        super().__init__(optimizer, last_epoch)
+
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        return lr * self.gamma if self.last_epoch > 0 and self.last_epoch % self.step_size == 0 else lr
+
+
+class MultiStepLR(LRScheduler):
+    """Multiply the rate by `gamma` at each of the epochs `milestones` (twice where one is named twice)."""
+
+    state_names = ("milestones", "gamma")
+
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
+        self.milestones = Counter(milestones)
+        self.gamma = _not_negative(gamma, "gamma")
+        super().__init__(optimizer, last_epoch)
+
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        return lr * self.gamma ** self.milestones[self.last_epoch] if self.last_epoch in self.milestones else lr
+
+
+class CosineAnnealingLR(LRScheduler):
+    """Half a cosine from the base rate to `eta_min`: lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2.
+
+    After T_max epochs it rises again, in the other half of the cosine.
+    Source: Loshchilov and Hutter, SGDR (arXiv:1608.03983), equation 5, without the restarts.
+    """
+
+    state_names = ("T_max", "eta_min")
+
+    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
+        self.T_max = _positive(T_max, "T_max")
+        self.eta_min = _not_negative(eta_min, "eta_min")
+        super().__init__(optimizer, last_epoch)
+
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        t, T = self.last_epoch, self.T_max
+        if t == 0 or self._resuming:
+            return lr
+        if (t - 1 - T) % (2 * T) == 0:  # the rate was eta_min: a ratio of rates would be 0/0
+            return lr + (base_lr - self.eta_min) * (1 - cos(pi / T)) / 2
+        return self.eta_min + (lr - self.eta_min) * (1 + cos(pi * t / T)) / (1 + cos(pi * (t - 1) / T))
+
+
+class LinearLR(LRScheduler):
+    """Warm-up: multiply the rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
+
+    Source: Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 2.2 (gradual warm-up).
+    """
+
+    state_names = ("start_factor", "end_factor", "total_iters")
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        start_factor: float = 1.0 / 3,
+        end_factor: float = 1.0,
+        total_iters: int = 5,
+        last_epoch: int = -1,
+    ) -> None:
+        if not 0 < start_factor <= 1:
+            raise ValueError(f"start_factor must be above 0 and at most 1, got {start_factor!r}")
+        if not 0 <= end_factor <= 1:
+            raise ValueError(f"end_factor must be from 0 to 1, got {end_factor!r}")
+        self.start_factor, self.end_factor = start_factor, end_factor
+        self.total_iters = _positive(total_iters, "total_iters")
+        super().__init__(optimizer, last_epoch)
+
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        t = self.last_epoch
+        if t == 0:
+            return lr * self.start_factor
+        if self._resuming or t > self.total_iters:
+            return lr
+        # factor(t) / factor(t - 1), where factor(t) = start + (end - start) t / total
+        rise = self.end_factor - self.start_factor
+        return lr * (1 + rise / (self.total_iters * self.start_factor + (t - 1) * rise))
+
+
+class LambdaLR(LRScheduler):
+    """The base rate times a function of the epoch, or one function for each parameter group.
+
+    It sets the rate from the base rate and so undoes what another schedule on the optimizer did before it. Its state
+    does not hold the functions.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
+        groups = len(optimizer.param_groups)
+        self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
+        if len(self.lr_lambdas) != groups:
+            raise ValueError(f"there are {groups} parameter groups, but {len(self.lr_lambdas)} functions were given")
+        super().__init__(optimizer, last_epoch)
+
+    def next_lr(self, lr: float, base_lr: float, index: int) -> float:
+        return base_lr * self.lr_lambdas[index](self.last_epoch)
+
+
+def _positive(value: int, name: str) -> int:
+    if not value >= 1:
+        raise ValueError(f"{name} must be at least 1, got {value!r}")
+    return value
+
+
+def _not_negative(value: float, name: str) -> float:
+    if not value >= 0:
+        raise ValueError(f"{name} must be at least 0, got {value!r}")
+    return value

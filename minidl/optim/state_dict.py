@@ -1,0 +1,122 @@
+"""The state of an optimizer in PyTorch's layout, so that training goes on where it stopped, here or there.
+
+Parameters are numbered through all groups; a group lists the numbers of its parameters, and the state is a dict from
+such a number to what the rule remembers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minidl.kernels import array_module, to_numpy
+
+if TYPE_CHECKING:
+    from minidl.optim.optimizer import Group, Optimizer
+    from minidl.tensor import Tensor
+
+# What a group may hold besides its parameters and the optimizer's options: a name, and what schedules add.
+EXTRA_KEYS = ("name", "initial_lr")
+
+# PyTorch's options that choose an implementation of the same arithmetic, and the names that it may keep.
+_WITHOUT_EFFECT = ("foreach", "fused", "capturable", "differentiable", "param_names")
+
+
+def save_state(optimizer: Optimizer) -> dict[str, Any]:
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    number = {parameter: index for index, parameter in enumerate(parameters)}
+    return {
+        "state": {
+            number[parameter]: {name: _saved(value) for name, value in state.items()}
+            for parameter, state in sorted(optimizer.state.items(), key=lambda item: number[item[0]])
+            if state
+        },
+        "param_groups": [
+            {
+                **{name: value for name, value in group.items() if name != "params"},
+                "params": [number[parameter] for parameter in group["params"]],
+            }
+            for group in optimizer.param_groups
+        ],
+    }
+
+
+def load_state(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
+    if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= set(saved):
+        raise ValueError("this is no state of an optimizer: it needs the keys 'state' and 'param_groups'")
+    if len(saved["param_groups"]) != len(optimizer.param_groups):
+        raise ValueError(
+            f"the saved optimizer has {len(saved['param_groups'])} parameter groups, this one has "
+            f"{len(optimizer.param_groups)}"
+        )
+    groups: list[Group] = []
+    parameter_of: dict[Any, tuple[Tensor, Group]] = {}
+    for index, (group, old) in enumerate(zip(optimizer.param_groups, saved["param_groups"], strict=True)):
+        if len(old["params"]) != len(group["params"]):
+            raise ValueError(
+                f"group {index} of the saved optimizer has {len(old['params'])} parameters, here it has "
+                f"{len(group['params'])}"
+            )
+        groups.append({**_options(optimizer, old, index), "params": group["params"]})
+        for number, parameter in zip(old["params"], group["params"], strict=True):
+            parameter_of[number] = parameter, groups[-1]
+    state: dict[Tensor, dict[str, Any]] = {}
+    for number, values in saved["state"].items():
+        if number not in parameter_of:
+            raise ValueError(f"the saved state is of a parameter {number!r} that no saved group lists")
+        parameter, group = parameter_of[number]
+        state[parameter] = _state(optimizer, parameter, group, number, values)
+    for group, new in zip(optimizer.param_groups, groups, strict=True):
+        group.clear()  # in place: a schedule may hold the group
+        group.update(new)
+    optimizer.state = state
+
+
+def _options(optimizer: Optimizer, old: Mapping[str, Any], index: int) -> Group:
+    """The options of a saved group, checked."""
+    name = type(optimizer).__name__
+    options: Group = {}
+    for key, value in old.items():
+        if key in optimizer.defaults or key in EXTRA_KEYS:
+            options[key] = value
+        elif key != "params" and key not in _WITHOUT_EFFECT and value:
+            raise ValueError(f"the saved optimizer has the option {key}={value!r}, which {name} does not have")
+    missing = [key for key in optimizer.defaults if key not in options]
+    if missing:
+        raise ValueError(
+            f"group {index} of the saved optimizer lacks {', '.join(missing)}: it was saved by another optimizer than "
+            f"{name}"
+        )
+    optimizer.check_group(options)
+    return options
+
+
+def _state(
+    optimizer: Optimizer, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The state of one parameter, checked, in arrays of the parameter's own dtype and device."""
+    data = parameter.data
+    given = {name: value for name, value in values.items() if value is not None}
+    missing = optimizer.new_state(data, group).keys() - given.keys()
+    if missing:
+        raise ValueError(
+            f"the saved state of parameter {number} lacks {', '.join(sorted(missing))}, which "
+            f"{type(optimizer).__name__} needs: it was saved by another optimizer, or with other options"
+        )
+    state: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "step":
+            state[name] = int(value)
+            continue
+        if np.shape(value) != data.shape:
+            raise ValueError(
+                f"the saved {name} of parameter {number} has shape {np.shape(value)}, the parameter {data.shape}"
+            )
+        state[name] = array_module(data).array(value, dtype=data.dtype, order="C")
+    return state
+
+
+def _saved(value: Any) -> Any:
+    return np.array(value, dtype=np.float32) if isinstance(value, int) else to_numpy(value).copy()
