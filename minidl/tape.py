@@ -74,6 +74,9 @@ def walk(
     inputs: only these get their gradient, and only the nodes on the way to them are visited; None: every leaf.
     finish: called with (leaf, gradient) as soon as the gradient is final; the array belongs to the leaf alone.
     """
+    for tensor in inputs or ():
+        if not tensor.requires_grad:
+            raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
     grads = _seed_gradients(outputs, seeds)
     nodes, uses = _reachable(outputs)
     needed = None if inputs is None else _on_the_way_to(inputs, nodes)

@@ -48,7 +48,7 @@ class Tensor(Node):
         self._saved: tuple[int, ...] = ()
         self._sequence = clock()
         self._written = 0
-        self._base: Node | None = None
+        self._base: Node | None = _root(data) if isinstance(data, Tensor) else None
         self._hooks = None
 
     # ---- data ----
@@ -61,7 +61,7 @@ class Tensor(Node):
 
     def increment_version(self) -> None:
         """Say that `.data` was written in place, so that a backward that still needs the old value raises."""
-        (self if self._base is None else self._base)._written = clock()
+        _root(self)._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
         """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self."""
@@ -221,10 +221,10 @@ def record(
     out.grad = None
     out._written = 0
     out._hooks = None
-    if view_of is None or data.base is None:
+    if view_of is None or (data.base is None and data is not view_of._data):
         out._base = None
     else:
-        out._base = view_of if view_of._base is None else view_of._base
+        out._base = _root(view_of)
     out._sequence = clock()
     for parent in parents:
         if parent.requires_grad:
@@ -234,6 +234,11 @@ def record(
             return out
     out.requires_grad, out._parents, out._vjp, out._saved = False, (), None, ()
     return out
+
+
+def _root(tensor: Tensor) -> Node:
+    """The tensor whose memory this one shares: itself, unless it is a view."""
+    return tensor if tensor._base is None else tensor._base
 
 
 def grad(
@@ -257,21 +262,22 @@ def grad(
         grad_outputs = [grad_outputs] * len(outputs)
     seeds = [None if seed is None else as_array(seed) for seed in grad_outputs]
     found: dict[Node, Array] = {}
-    walk(outputs, seeds, inputs, retain_graph, found.__setitem__)
+
+    def keep(tensor: Node, gradient: Array) -> None:
+        found[tensor] = _fit(gradient, tensor)
+
+    walk(outputs, seeds, inputs, retain_graph, keep)
     for position, tensor in enumerate(inputs):
         if tensor not in found and not allow_unused:
             raise RuntimeError(
-                f"input {position} (shape {tensor.shape}) was not used for the outputs, or requires no gradient; "
-                "pass allow_unused=True to get None for it"
+                f"input {position} (shape {tensor.shape}) was not used for the outputs; pass allow_unused=True to get "
+                "None for it"
             )
     return tuple(found.get(tensor) for tensor in inputs)
 
 
 def _accumulate(tensor: Node, gradient: Array) -> None:
-    if gradient.dtype != tensor._data.dtype:
-        gradient = gradient.astype(tensor._data.dtype)
-    if isinstance(gradient, np.generic):
-        gradient = np.asarray(gradient)
+    gradient = _fit(gradient, tensor)
     if tensor.grad is None:
         tensor.grad = gradient
     else:
@@ -279,6 +285,13 @@ def _accumulate(tensor: Node, gradient: Array) -> None:
     if tensor._hooks:
         for hook in list(tensor._hooks.values()):
             hook(tensor)
+
+
+def _fit(gradient: Array, tensor: Node) -> Array:
+    """The gradient as an array of the tensor's dtype: a vjp may have made it wider, or a numpy scalar."""
+    if gradient.dtype != tensor._data.dtype:
+        gradient = gradient.astype(tensor._data.dtype)
+    return np.asarray(gradient) if isinstance(gradient, np.generic) else gradient
 
 
 class RemovableHandle:

@@ -23,11 +23,13 @@ def tensor_method(*names: str) -> Callable[[_F], _F]:
 
 
 def operand(value: Any, beside: Any = None) -> Tensor:
-    """`value` as a Tensor; a Python number takes the floating type of the tensor `beside` it, as it does in numpy."""
+    """`value` as a Tensor; a Python number takes the type of the tensor `beside` it, as it does in numpy."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (int, float)) and isinstance(beside, Tensor) and beside._data.dtype.kind == "f":
-        return Tensor(array_module(beside._data).asarray(value, dtype=beside._data.dtype))
+    if isinstance(value, (int, float)) and isinstance(beside, Tensor):
+        dtype = beside._data.dtype
+        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, int)):
+            return Tensor(array_module(beside._data).asarray(value, dtype=dtype))
     return Tensor(value)
 
 

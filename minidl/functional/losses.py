@@ -39,7 +39,8 @@ def cross_entropy(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """
     logits = operand(logits)
     z = logits.data
-    targets = kernels.array_module(z).asarray(operand(labels).data if isinstance(labels, Tensor) else labels)
+    labels = labels if isinstance(labels, Tensor) else Tensor(kernels.array_module(z).asarray(labels))
+    targets = kernels.array_module(z).asarray(labels.data)
     if z.ndim != 2 or targets.shape != z.shape[:1]:
         raise ValueError(f"cross_entropy: logits (n, classes), labels (n,) expected, got {z.shape} and {targets.shape}")
     if targets.dtype.kind not in "iu" and targets.size:
@@ -56,10 +57,10 @@ def cross_entropy(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
         raise ValueError(f"cross_entropy: reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
     out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
-    def vjp(g: Array, needs: Any) -> tuple[Array]:
-        return (kernel.cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets),)
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        return kernel.cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
 
-    return record(out, (logits,), vjp)
+    return record(out, (logits, labels), vjp, saved=(1,))
 
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:

@@ -43,18 +43,20 @@ def getitem(a: Any, index: Any) -> Tensor:
     """a[index], with numpy's indexing; an element taken several times collects the gradients of all its copies."""
     a = operand(a)
     x = a.data
-    index = tuple(map(_plain, index)) if isinstance(index, tuple) else _plain(index)
+    items = index if isinstance(index, tuple) else (index,)
+    positions = tuple(item for item in items if isinstance(item, Tensor))
+    index = tuple(map(_plain, items)) if isinstance(index, tuple) else _plain(index)
     out = x[index]
 
-    def vjp(g: Array, needs: Any) -> tuple[Array]:
+    def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
         gradient = array_module(x).zeros_like(x)
         if _may_repeat(index):
             array_module(x).add.at(gradient, index, g)
         else:
             gradient[index] = g
-        return (gradient,)
+        return (gradient, *(None for _ in positions))
 
-    return record(out, (a,), vjp, view_of=a)
+    return record(out, (a, *positions), vjp, saved=tuple(range(1, 1 + len(positions))), view_of=a)
 
 
 def _plain(index: Any) -> Any:
