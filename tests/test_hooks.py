@@ -1,0 +1,228 @@
+"""Gradient-ready hooks: once a backward, when the gradient is final, with an array that belongs to the leaf alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, functional, kernels, manual_seed, no_grad
+from minidl import functional as F
+from tests.functional.cases import CASES, Case
+
+
+def leaf(*values: float) -> Tensor:
+    return Tensor(np.array(values), requires_grad=True)
+
+
+def test_a_hook_receives_the_tensor_with_its_gradient() -> None:
+    x, seen = leaf(1.0, 2.0), []
+    x.register_post_accumulate_grad_hook(lambda tensor: seen.append((tensor, tensor.grad.copy())))
+    (x * x).sum().backward()
+    ((tensor, gradient),) = seen
+    assert tensor is x
+    np.testing.assert_array_equal(gradient, [2.0, 4.0])
+
+
+def test_a_leaf_used_many_times_fires_once_with_the_whole_gradient() -> None:
+    x, seen = leaf(1.0, 2.0), []
+    x.register_post_accumulate_grad_hook(lambda tensor: seen.append(tensor.grad.copy()))
+    y = x
+    for _ in range(10):
+        y = y + x * x  # twice in one operation, and in many operations
+    (y.sum() + x.sum()).backward()
+    assert len(seen) == 1
+    np.testing.assert_array_equal(seen[0], 1 + 10 * 2 * x.data + 1)
+
+
+def test_every_backward_fires_again_with_what_has_accumulated() -> None:
+    x, seen = leaf(3.0), []
+    x.register_post_accumulate_grad_hook(lambda tensor: seen.append(tensor.grad.item()))
+    for _ in range(3):
+        (x * x).backward(np.ones(1))
+    assert seen == [6.0, 12.0, 18.0]
+
+
+def test_hooks_fire_in_the_order_of_readiness_later_layers_first() -> None:
+    weights = [Tensor(np.eye(3) + i, requires_grad=True) for i in range(5)]
+    order: list[int] = []
+    for i, weight in enumerate(weights):
+        weight.register_post_accumulate_grad_hook(lambda tensor, i=i: order.append(i))
+    x = Tensor(np.ones((2, 3)))
+    for weight in weights:
+        x = F.tanh(F.linear(x, weight))
+    x.sum().backward()
+    assert order == [4, 3, 2, 1, 0]
+
+
+def test_a_hook_fires_before_the_earlier_layers_are_visited() -> None:
+    first, second = leaf(2.0), leaf(3.0)
+    hidden = first * 1.0
+    out = (hidden * second).sum()
+    others: list[object] = []
+    second.register_post_accumulate_grad_hook(lambda tensor: others.append(first.grad))
+    out.backward()
+    assert others == [None]
+    assert first.grad is not None
+
+
+def test_tied_weights_are_ready_after_their_first_use_in_the_forward_pass() -> None:
+    tied, between = Tensor(np.eye(2), requires_grad=True), Tensor(np.eye(2), requires_grad=True)
+    order: list[str] = []
+    tied.register_post_accumulate_grad_hook(lambda tensor: order.append("tied"))
+    between.register_post_accumulate_grad_hook(lambda tensor: order.append("between"))
+    x = Tensor(np.ones((1, 2)))
+    F.linear(F.linear(F.linear(x, tied), between), tied).sum().backward()
+    assert order == ["between", "tied"]
+
+
+def test_several_hooks_fire_in_the_order_of_registration_and_can_be_removed() -> None:
+    x, seen = leaf(1.0), []
+    handles = [x.register_post_accumulate_grad_hook(lambda tensor, i=i: seen.append(i)) for i in range(3)]
+    handles[1].remove()
+    handles[1].remove()  # twice is no error
+    x.sum().backward()
+    assert seen == [0, 2]
+    handles[0].remove()
+    handles[2].remove()
+    x.sum().backward()
+    assert seen == [0, 2]
+
+
+def test_a_hook_may_remove_itself() -> None:
+    x, seen = leaf(1.0), []
+
+    def once(tensor: Tensor) -> None:
+        seen.append(1)
+        handle.remove()
+
+    handle = x.register_post_accumulate_grad_hook(once)
+    x.sum().backward()
+    x.sum().backward()
+    assert seen == [1]
+
+
+def test_a_hook_may_replace_or_drop_the_gradient() -> None:
+    x = leaf(1.0)
+
+    def drop(tensor: Tensor) -> None:
+        tensor.grad = None
+
+    x.register_post_accumulate_grad_hook(drop)
+    x.sum().backward()
+    assert x.grad is None
+
+
+def test_a_hook_does_not_fire_for_a_leaf_that_was_not_reached_or_not_asked_for() -> None:
+    x, y, seen = leaf(1.0), leaf(2.0), []
+    for name, tensor in (("x", x), ("y", y)):
+        tensor.register_post_accumulate_grad_hook(lambda tensor, name=name: seen.append(name))
+    x.sum().backward()
+    (x * y).sum().backward(inputs=[y])
+    assert seen == ["x", "y"]
+
+
+def test_a_leaf_that_is_the_output_fires() -> None:
+    x, seen = leaf(1.0), []
+    x.register_post_accumulate_grad_hook(lambda tensor: seen.append(tensor.grad.item()))
+    x.backward()
+    assert seen == [1.0]
+
+
+def test_an_exception_in_a_hook_reaches_the_caller() -> None:
+    x = leaf(1.0)
+
+    def fail(tensor: Tensor) -> None:
+        raise OSError("the network is down")
+
+    x.register_post_accumulate_grad_hook(fail)
+    with pytest.raises(OSError, match="the network is down"):
+        x.sum().backward()
+
+
+def test_a_hook_needs_a_leaf_that_requires_a_gradient() -> None:
+    for tensor in (leaf(1.0) * 2, Tensor([1.0])):
+        with pytest.raises(RuntimeError, match="leaf that requires a gradient"):
+            tensor.register_post_accumulate_grad_hook(print)
+    with no_grad():
+        leaf(1.0).register_post_accumulate_grad_hook(print)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_a_gradient_shares_its_memory_with_nobody(case: Case, kernel: str) -> None:
+    with kernels.use(kernel):
+        manual_seed(0)
+        tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(), case.differentiable, strict=True)]
+        fired: Counter[int] = Counter()
+        for tensor in tensors:
+            if tensor.requires_grad:
+                tensor.register_post_accumulate_grad_hook(lambda tensor: fired.update([id(tensor)]))
+        out = case.function(functional, *tensors)
+        seed = np.ones(out.shape)
+        out.backward(seed)
+        grads = [tensor.grad for tensor in tensors if tensor.grad is not None]
+        assert len(grads) == sum(case.differentiable)
+        assert set(fired.values()) <= {1}
+        for i, gradient in enumerate(grads):
+            assert gradient.flags.writeable
+            others = [*grads[:i], *grads[i + 1 :], *(tensor.data for tensor in tensors), out.data, seed]
+            assert not any(np.shares_memory(gradient, other) for other in others)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_a_hook_may_overwrite_the_gradient_while_backward_runs(case: Case, kernel: str) -> None:
+    """As an all-reduce in place does. A second backward over the retained graph must not notice, either."""
+
+    def run(destructive: bool) -> list[list[np.ndarray]]:
+        manual_seed(0)
+        arrays = case.arrays()
+        received: list[list[np.ndarray]] = [[] for _ in range(2 * len(arrays))]
+
+        def receive(tensor: Tensor, slot: int) -> None:
+            received[slot].append(tensor.grad.copy())
+            if destructive:
+                tensor.grad[...] = np.nan
+            tensor.grad = None
+
+        def once(offset: int) -> Tensor:
+            manual_seed(1)
+            tensors = [Tensor(a, requires_grad=d) for a, d in zip(arrays, case.differentiable, strict=True)]
+            for slot, tensor in enumerate(tensors):
+                if tensor.requires_grad:
+                    tensor.register_post_accumulate_grad_hook(lambda t, slot=slot + offset: receive(t, slot))
+            return case.function(functional, *tensors)
+
+        first, second = once(0), once(len(arrays))
+        out = first + second  # hands one array to both
+        seed = np.random.default_rng(2).standard_normal(out.shape)
+        for _ in range(2):
+            out.backward(seed, retain_graph=True)
+        for slot in range(len(arrays)):  # what the second call of the operation did to the shared array
+            for a, b in zip(received[slot], received[slot + len(arrays)], strict=True):
+                np.testing.assert_array_equal(a, b)
+        return received
+
+    with kernels.use(kernel):
+        for found, wanted in zip(run(True), run(False), strict=True):
+            assert len(found) == len(wanted)
+            for a, b in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+
+def test_two_leaves_of_one_addition_do_not_share_a_gradient() -> None:
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    a.register_post_accumulate_grad_hook(lambda tensor: tensor.grad.__imul__(100.0))
+    (a + b).sum().backward()
+    np.testing.assert_array_equal(a.grad, [100.0, 100.0])
+    np.testing.assert_array_equal(b.grad, [1.0, 1.0])
+
+
+def test_an_intermediate_input_owns_its_gradient() -> None:
+    a, b = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    hidden = a * 1.0
+    (hidden + b).sum().backward(inputs=[hidden, b])
+    assert not np.shares_memory(hidden.grad, b.grad)
+    assert hidden.grad.flags.writeable

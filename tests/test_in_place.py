@@ -1,0 +1,220 @@
+"""Writing into a tensor that backward still needs: backward raises, or gives the gradient of the original values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, functional, kernels, manual_seed, no_grad
+from tests.functional.cases import CASES, Case
+
+TRASH = 1  # every write puts other numbers in: x - 1, or not x
+
+
+def changed(array: np.ndarray) -> np.ndarray:
+    return ~array if array.dtype.kind == "b" else array - TRASH
+
+
+def copy_(tensor: Tensor) -> None:
+    tensor.copy_(changed(tensor.data))
+
+
+def assign_in_place(tensor: Tensor) -> None:
+    if tensor.dtype.kind == "b":
+        tensor.data ^= True
+    else:
+        tensor.data -= TRASH
+
+
+def assign_other(tensor: Tensor) -> None:
+    tensor.data = changed(tensor.data)
+
+
+WRITES: dict[str, Callable[[Tensor], None]] = {
+    "copy_": copy_,
+    "data -=": assign_in_place,
+    "data =": assign_other,
+    "detach().copy_": lambda tensor: copy_(tensor.detach()),
+    "T.copy_": lambda tensor: copy_(tensor.T),
+    "reshape().copy_": lambda tensor: copy_(tensor.reshape(tensor.shape)),
+    "[...].copy_": lambda tensor: copy_(tensor[...]),
+    "T.detach()[...].data -=": lambda tensor: assign_in_place(tensor.T.detach()[...]),
+    "Tensor(tensor).copy_": lambda tensor: copy_(Tensor(tensor)),
+}
+
+
+def forward(case: Case) -> tuple[list[Tensor], Tensor]:
+    manual_seed(0)
+    tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(), case.differentiable, strict=True)]
+    return tensors, case.function(functional, *tensors)
+
+
+def gradients(tensors: list[Tensor]) -> list[np.ndarray | None]:
+    return [tensor.grad for tensor in tensors]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_overwriting_an_operand_or_the_output_raises_or_does_not_matter(case: Case, kernel: str) -> None:
+    with kernels.use(kernel):
+        tensors, out = forward(case)
+        seed = np.random.default_rng(1).standard_normal(out.shape)
+        out.backward(seed)
+        expected = gradients(tensors)
+        for way, write in WRITES.items():
+            for position in range(len(tensors) + 1):
+                tensors, out = forward(case)
+                write([*tensors, out][position])
+                try:
+                    out.backward(seed)
+                except RuntimeError as error:
+                    assert "overwritten in place" in str(error)  # noqa: PT017
+                    continue
+                for found, wanted in zip(gradients(tensors), expected, strict=True):
+                    message = f"{way} into tensor {position} went unnoticed"
+                    if wanted is None:
+                        assert found is None
+                    else:
+                        np.testing.assert_array_equal(found, wanted, err_msg=message)
+
+
+NEEDED = {  # operand, or -1 for the output
+    "mul": [0, 1],
+    "div": [0, 1],
+    "pow": [0, 1, -1],
+    "matmul": [0, 1],
+    "exp": [-1],
+    "tanh": [-1],
+    "sigmoid": [-1],
+    "relu": [-1],
+    "gelu": [0],
+    "log": [0],
+    "sqrt": [-1],
+    "max": [0, -1],
+    "linear": [0, 1],
+    "conv2d": [0, 1],
+    "batch_norm": [1],
+    "layer_norm": [1],
+    "softmax": [-1],
+    "log_softmax": [-1],
+    "embedding": [0],
+    "scaled_dot_product_attention": [0, 1, 2],
+}
+WHOLE = {"pow": "two tensors", "max": "first axis", "embedding": "vector", "scaled_dot_product_attention": "self"}
+
+
+@pytest.mark.parametrize("operation", NEEDED)
+@pytest.mark.parametrize("way", WRITES)
+def test_deleting_what_backward_needs_raises(operation: str, way: str) -> None:
+    wanted = WHOLE.get(operation)
+    case = next(c for c in CASES if c.operation == operation and (wanted is None or c.what == wanted))
+    for position in NEEDED[operation]:
+        tensors, out = forward(case)
+        WRITES[way]([*tensors, out][position])
+        with pytest.raises(
+            RuntimeError, match=r"overwritten in place.*before the update, or run the forward pass again"
+        ):
+            out.backward(np.ones(out.shape))
+
+
+@pytest.mark.parametrize("operation", ["add", "sub", "neg", "sum", "mean", "reshape", "transpose", "cat", "stack"])
+def test_what_backward_does_not_need_may_be_overwritten(operation: str) -> None:
+    case = next(c for c in CASES if c.operation == operation)
+    for position in range(len(case.operands) + 1):
+        tensors, out = forward(case)
+        copy_([*tensors, out][position])
+        out.backward(np.ones(out.shape))
+        assert all(tensor.grad is not None for tensor in tensors)
+
+
+def test_an_update_between_forward_and_backward_raises() -> None:
+    weight, x = Tensor(np.ones((2, 3)), requires_grad=True), Tensor(np.ones((4, 3)))
+    loss = functional.linear(x, weight).sum()
+    weight.copy_(weight.data - 0.1)
+    with pytest.raises(RuntimeError, match=r"shape \(2, 3\) that backward\(\) needs was overwritten"):
+        loss.backward()
+
+
+def test_an_update_after_backward_and_another_forward_pass_is_right() -> None:
+    weight = Tensor(np.array([1.0, 2.0]), requires_grad=True)
+    for _ in range(3):
+        weight.grad = None
+        (weight * weight).sum().backward()
+        np.testing.assert_array_equal(weight.grad, 2 * weight.data)
+        weight.copy_(weight.data - 0.1 * weight.grad)
+
+
+def test_a_write_before_the_forward_pass_does_not_matter() -> None:
+    x = Tensor(np.array([1.0, 2.0]), requires_grad=True)
+    x.copy_([3.0, 4.0])
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [6.0, 8.0])
+
+
+def test_a_write_into_one_view_is_noticed_by_another() -> None:
+    x = Tensor(np.arange(4.0), requires_grad=True)
+    first, second = x[:2], x[2:]
+    out = (first * first).sum()
+    second.copy_([9.0, 9.0])  # not the same numbers, but the same memory: PyTorch raises here, too
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        out.backward()
+
+
+def test_a_write_into_a_view_is_noticed_by_the_whole() -> None:
+    x = Tensor(np.arange(4.0), requires_grad=True)
+    out = (x * x).sum()
+    with no_grad():
+        x.reshape(2, 2).T[0].copy_([9.0, 9.0])
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        out.backward()
+
+
+def test_a_write_into_the_whole_is_noticed_by_a_view() -> None:
+    x = Tensor(np.arange(4.0), requires_grad=True)
+    view = x.reshape(2, 2).T
+    out = (view * view).sum()
+    x.data -= 1
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        out.backward()
+
+
+def test_a_write_into_a_copy_does_not_matter() -> None:
+    x = Tensor(np.arange(1.0, 5.0), requires_grad=True)
+    copy = Tensor(x.data.copy())
+    out = (x * x).sum()
+    copy.copy_([0.0, 0.0, 0.0, 0.0])
+    out.backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 4.0, 6.0, 8.0])
+
+
+def test_a_write_by_way_of_the_array_is_announced_with_increment_version() -> None:
+    x = Tensor(np.arange(4.0), requires_grad=True)
+    out = (x * x).sum()
+    x.numpy()[...] = 0.0
+    x.increment_version()
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        out.backward()
+
+
+def test_with_a_retained_graph_a_later_write_is_noticed() -> None:
+    x = Tensor(np.arange(4.0), requires_grad=True)
+    out = (x * x).sum()
+    out.backward(retain_graph=True)
+    x.copy_(x.data - 1)
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        out.backward()
+
+
+def test_copy_takes_tensors_and_broadcasts() -> None:
+    x = Tensor(np.zeros((2, 3)))
+    memory = x.data
+    assert x.copy_(Tensor(np.arange(3.0))) is x
+    assert x.data is memory
+    np.testing.assert_array_equal(memory, [[0.0, 1.0, 2.0]] * 2)
+
+
+def test_copy_of_another_shape_raises() -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        Tensor(np.zeros((2, 3))).copy_(np.zeros((3, 2)))
