@@ -48,6 +48,7 @@ class DataLoader:
 
     Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample).
 
+    >>> import numpy as np
     >>> loader = DataLoader(Dataset(np.arange(5.0), np.arange(5)), batch_size=4, rank=1, num_replicas=2)
     >>> [y.tolist() for x, y in loader]
     [[1, 3], []]

@@ -84,7 +84,7 @@ def stdlib_text(block_size: int = 64, n_chars: int = 500_000, stride: int | None
 
     >>> train, test = stdlib_text(block_size=8, n_chars=10_000)
     >>> train.x.shape, train.y.shape
-    ((1125, 8), (1125, 8))
+    ((1124, 8), (1124, 8))
     """
     at_least("block_size", block_size, 1)
     at_least("n_chars", n_chars, 10)
