@@ -1,0 +1,225 @@
+"""Layers: their outputs against definitions, their gradients against differences, and what they refuse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minidl
+from minidl import Tensor, kernels, nn
+from minidl import functional as F
+
+STEP = 1e-5
+
+
+@pytest.fixture(params=["numpy", "numba"])
+def kernel(request):
+    with kernels.use(request.param):
+        yield request.param
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def check_module_gradients(module: nn.Module, *arrays: np.ndarray, rtol: float = 1e-6) -> None:
+    """Backward through the module agrees with central differences, for its inputs and for its parameters."""
+    random = np.random.default_rng(7)
+    module.double()
+    inputs = [Tensor(array, requires_grad=True) for array in arrays]
+    out = module(*inputs)
+    cotangent = random.standard_normal(out.shape)
+    out.backward(cotangent)
+    for name, tensor in [("input", x) for x in inputs] + list(module.named_parameters()):
+        direction, value = random.standard_normal(tensor.shape), tensor.data.copy()
+        projected = []
+        for step in (STEP, -STEP):
+            tensor.data = value + step * direction
+            projected.append(float((cotangent * module(*inputs).data).sum()))
+        tensor.data = value
+        numerical = (projected[0] - projected[1]) / (2 * STEP)
+        analytical = float((tensor.grad * direction).sum())
+        scale = max(abs(numerical), float(abs(tensor.grad * direction).sum()), 1e-3)
+        assert abs(numerical - analytical) <= rtol * scale, f"{name}: {analytical} is not {numerical}"
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(
+    ("make", "shape"),
+    [
+        (lambda: nn.Linear(4, 3), (5, 4)),
+        (lambda: nn.Linear(4, 3, bias=False), (2, 3, 4)),
+        (lambda: nn.Conv2d(2, 3, 3, stride=2, padding=1), (2, 2, 5, 6)),
+        (lambda: nn.Conv2d(2, 3, (1, 3), bias=False), (2, 2, 4, 4)),
+        (lambda: nn.MaxPool2d(3, stride=2, padding=1), (2, 2, 6, 5)),
+        (lambda: nn.AvgPool2d(2), (2, 2, 6, 5)),
+        (lambda: nn.BatchNorm2d(3), (4, 3, 2, 2)),
+        (lambda: nn.BatchNorm2d(3).eval(), (4, 3, 2, 2)),
+        (lambda: nn.LayerNorm(6), (3, 6)),
+        (lambda: nn.LayerNorm((2, 3), bias=False), (4, 2, 3)),
+        (nn.GELU, (3, 4)),
+        (nn.Tanh, (3, 4)),
+        (nn.Flatten, (2, 3, 4)),
+        (lambda: nn.Dropout().eval(), (3, 4)),
+        (lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Tanh(), nn.Flatten()), (3, 1, 4, 4)),
+    ],
+)
+def test_gradients_agree_with_differences(make, shape):
+    minidl.manual_seed(0)
+    check_module_gradients(make(), numbers(*shape))
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_gradients_agree_with_differences(batch_first, need_weights, is_causal):
+    class Cross(nn.Module):
+        def __init__(self):
+            self.attention = nn.MultiheadAttention(6, 2, batch_first=batch_first)
+
+        def forward(self, x, memory):
+            return self.attention(x, memory, memory, need_weights=need_weights, is_causal=is_causal)[0]
+
+    minidl.manual_seed(0)
+    check_module_gradients(Cross(), numbers(3, 4, 6), numbers(*((3, 5, 6) if batch_first else (2, 4, 6)), seed=1))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_an_embedding_looks_up_rows_and_adds_the_gradients_of_repeated_ones():
+    table = nn.Embedding(5, 3)
+    indices = np.array([[1, 1], [4, 0]])
+    out = table(indices)
+    np.testing.assert_array_equal(out.data, table.weight.data[indices])
+    out.sum().backward()
+    np.testing.assert_array_equal(table.weight.grad[:, 0], [1, 2, 0, 0, 1])
+    with pytest.raises(IndexError, match=r"0 <= i < 5"):
+        table(np.array([5]))
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batch_norm_outputs_mean_0_and_variance_1_in_every_channel():
+    out = nn.BatchNorm2d(3).double()(3 + 5 * numbers(8, 3, 4, 4)).data
+    np.testing.assert_allclose(out.mean(axis=(0, 2, 3)), 0, atol=1e-12)
+    np.testing.assert_allclose(out.var(axis=(0, 2, 3)), 1, rtol=1e-5)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_gradient_of_batch_norm_is_orthogonal_to_ones_and_to_the_normalized_input():
+    norm = nn.BatchNorm2d(3).double()
+    norm.eps = 0.0
+    x = Tensor(numbers(8, 3, 4, 4), requires_grad=True)
+    out = norm(x)
+    out.backward(numbers(8, 3, 4, 4, seed=1))
+    np.testing.assert_allclose(x.grad.sum(axis=(0, 2, 3)), 0, atol=1e-12)
+    np.testing.assert_allclose((x.grad * out.data).sum(axis=(0, 2, 3)), 0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_batch_norm_tracks_mean_and_unbiased_variance_and_evaluates_with_them():
+    norm = nn.BatchNorm2d(2, momentum=0.25).double()
+    batches = [numbers(4, 2, 3, 3, seed=seed) + 2 for seed in (1, 2)]
+    mean, var = np.zeros(2), np.ones(2)
+    for x in batches:
+        norm(x)
+        mean = 0.75 * mean + 0.25 * x.mean(axis=(0, 2, 3))
+        var = 0.75 * var + 0.25 * x.var(axis=(0, 2, 3), ddof=1)
+    np.testing.assert_allclose(norm.running_mean.data, mean, rtol=1e-12)
+    np.testing.assert_allclose(norm.running_var.data, var, rtol=1e-12)
+    assert norm.num_batches_tracked.item() == 2
+    shape = (2, 1, 1)
+    expected = (batches[0] - mean.reshape(shape)) / np.sqrt(var + 1e-5).reshape(shape)
+    np.testing.assert_allclose(norm.eval()(batches[0]).data, expected, rtol=1e-12)
+    assert norm.num_batches_tracked.item() == 2
+    np.testing.assert_allclose(norm.running_mean.data, mean, rtol=1e-12)
+
+
+def test_batch_norm_refuses_what_it_cannot_normalize():
+    norm = nn.BatchNorm2d(2)
+    with pytest.raises(ValueError, match=r"x \(n, 2, h, w\) expected, got \(4, 3, 2, 2\)"):
+        norm(np.zeros((4, 3, 2, 2)))
+    with pytest.raises(ValueError, match="got"):
+        norm(np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="more than one value a channel"):
+        norm(np.zeros((1, 2, 1, 1)))
+    assert norm.num_batches_tracked.item() == 0
+
+
+def test_layer_norm_normalizes_every_sample_over_its_last_axes():
+    out = nn.LayerNorm((2, 8)).double()(3 + 5 * numbers(4, 2, 8)).data
+    np.testing.assert_allclose(out.mean(axis=(1, 2)), 0, atol=1e-12)
+    np.testing.assert_allclose(out.var(axis=(1, 2)), 1, rtol=1e-5)
+
+
+def test_dropout_keeps_the_mean_in_training_and_does_nothing_in_evaluation():
+    minidl.manual_seed(0)
+    layer, x = nn.Dropout(0.25), np.ones((200, 200), np.float32)
+    out = layer(x).data
+    assert set(np.unique(out)) == {0, np.float32(4 / 3)}
+    assert out.mean() == pytest.approx(1, abs=0.01)
+    np.testing.assert_array_equal(layer.eval()(x).data, x)
+    with pytest.raises(ValueError, match=r"1\.5"):
+        nn.Dropout(1.5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "expected"),
+    [
+        (nn.Flatten(), (2, 3, 4, 5), (2, 60)),
+        (nn.Flatten(), (2, 3), (2, 3)),
+        (nn.Flatten(), (0, 3, 4), (0, 12)),
+        (nn.Flatten(2), (2, 3, 4, 5), (2, 3, 20)),
+        (nn.Flatten(0, 1), (2, 3, 4), (6, 4)),
+        (nn.Conv2d(3, 8, 5, stride=2, padding=2), (4, 3, 32, 30), (4, 8, 16, 15)),
+        (nn.Conv2d(3, 8, 5), (0, 3, 32, 32), (0, 8, 28, 28)),
+        (nn.MaxPool2d(3, 2), (4, 3, 13, 13), (4, 3, 6, 6)),
+        (nn.Linear(3, 0), (4, 3), (4, 0)),
+    ],
+)
+def test_shapes(layer, shape, expected):
+    assert layer(np.zeros(shape, np.float32)).shape == expected
+
+
+def test_the_weights_of_attention_sum_to_one_and_a_causal_query_sees_no_later_key():
+    minidl.manual_seed(0)
+    attention = nn.MultiheadAttention(8, 4, batch_first=True).double()
+    x = numbers(2, 5, 8)
+    out, weights = attention(x, x, x, is_causal=True)
+    np.testing.assert_allclose(weights.data.sum(axis=-1), 1, rtol=1e-12)
+    assert not np.triu(weights.data, 1).any()
+    fast, none = attention(x, x, x, is_causal=True, need_weights=False)
+    assert none is None
+    np.testing.assert_allclose(fast.data, out.data, rtol=1e-10, atol=1e-14)
+
+
+def test_the_output_at_t_has_no_gradient_with_respect_to_later_inputs():
+    minidl.manual_seed(0)
+    attention = nn.MultiheadAttention(8, 2, batch_first=True).double()
+    x = Tensor(numbers(1, 5, 8), requires_grad=True)
+    attention(x, x, x, is_causal=True, need_weights=False)[0][:, 2].sum().backward()
+    assert abs(x.grad[0, :3]).min() > 0
+    assert not x.grad[0, 3:].any()
+
+
+def test_attention_refuses_sizes_that_do_not_fit():
+    with pytest.raises(ValueError, match="multiple of num_heads, got 6 and 4"):
+        nn.MultiheadAttention(6, 4)
+    with pytest.raises(ValueError, match=r"key \(n, t, 8\) expected, got \(1, 3, 7\)"):
+        nn.MultiheadAttention(8, 2, batch_first=True)(np.zeros((1, 3, 8)), np.zeros((1, 3, 7)), np.zeros((1, 3, 8)))
+
+
+def test_layers_and_functions_agree():
+    x = numbers(2, 3, 4, 4)
+    np.testing.assert_array_equal(nn.ReLU()(x).data, F.relu(x).data)
+    np.testing.assert_array_equal(nn.AvgPool2d(2)(x).data, F.avg_pool2d(x, 2).data)
+    conv = nn.Conv2d(3, 2, 3, padding=1)
+    np.testing.assert_array_equal(conv(x).data, F.conv2d(x, conv.weight, conv.bias, padding=1).data)
+
+
+def test_overwriting_what_linear_saved_makes_backward_raise():
+    layer = nn.Linear(3, 2)
+    x = Tensor(numbers(4, 3))
+    loss = layer(x).sum()
+    x.data = np.zeros((4, 3))
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        loss.backward()
