@@ -87,7 +87,7 @@ def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
         for stream, (part, fonts, n) in enumerate(parts):
             rng = np.random.default_rng((seed, stream))
             letters = [_letters(font) for font in fonts]
-            labels = rng.permutation(np.arange(n, dtype=np.uint8) % 26)
+            labels = rng.permutation(np.arange(n) % 26).astype(np.uint8)
             images = np.empty((n, 1, SIZE, SIZE), np.uint8)
             for i, label in enumerate(labels):
                 images[i, 0] = _distort(letters[rng.integers(len(fonts))][label], rng)
