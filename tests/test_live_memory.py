@@ -1,0 +1,169 @@
+"""What memory lives, and when: nodes are freed as backward passes them, so that live memory is the true memory.
+
+tracemalloc counts numpy's arrays. The unit is one matrix; Python's own objects are far below the tolerance.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+import weakref
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, kernels, no_grad
+from minidl import functional as F
+
+N = 160  # a matrix N x N of float64 is the unit: 200 KiB
+UNIT = N * N * 8
+TOLERANCE = 0.15  # units
+LAYERS = 8
+
+
+@pytest.fixture(autouse=True)
+def _measured() -> Iterator[None]:
+    with kernels.use("numpy"):
+        F.linear(np.ones((2, 2)), Tensor(np.ones((2, 2)), requires_grad=True)).sum().backward()  # imports, caches
+        gc.collect()
+        gc.disable()  # reference counting alone must do
+        tracemalloc.start()
+        yield
+        tracemalloc.stop()
+        gc.enable()
+
+
+def live() -> float:
+    return tracemalloc.get_traced_memory()[0] / UNIT
+
+
+def peak() -> float:
+    return tracemalloc.get_traced_memory()[1] / UNIT
+
+
+def make_weights() -> list[Tensor]:
+    random = np.random.default_rng(0)
+    return [Tensor(random.standard_normal((N, N)) / np.sqrt(N), requires_grad=True) for _ in range(LAYERS)]
+
+
+def forward(x: Tensor, weights: list[Tensor]) -> Tensor:
+    for weight in weights:
+        x = F.linear(x, weight)
+    return x.sum()
+
+
+@pytest.mark.parametrize("depth", [2, 20])
+def test_evaluation_needs_the_largest_pair_of_neighbours_whatever_the_depth(depth: int) -> None:
+    weights = [Tensor(np.full((N, N), 1 / N), requires_grad=True) for _ in range(depth)]
+    x = Tensor(np.ones((N, N)))
+    before = live()
+    tracemalloc.reset_peak()
+    with no_grad():
+        for weight in weights:
+            x = F.linear(x, weight)
+    # the input counts as one: it dies when the first layer's output takes its name
+    assert peak() - (before - 1) == pytest.approx(2, abs=TOLERANCE)
+    assert live() - before == pytest.approx(0, abs=TOLERANCE)
+
+
+def test_evaluation_of_unequal_widths_needs_the_largest_pair_of_neighbours() -> None:
+    widths = [N, 3 * N, 2 * N, N // 2, 4 * N, N]  # the largest pairs: 3 N + 2 N and 4 N + N
+    weights = [Tensor(np.zeros((b, a))) for a, b in pairwise(widths)]
+    expected = max(a + b for a, b in pairwise(widths)) / N
+    before = live()
+    tracemalloc.reset_peak()
+    x = Tensor(np.ones((N, N)))
+    with no_grad():
+        for weight in weights:
+            x = F.linear(x, weight)
+    assert peak() - before == pytest.approx(expected, abs=TOLERANCE)
+
+
+def test_training_keeps_every_output_until_backward() -> None:
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+    before = live()
+    loss = forward(x, weights)
+    assert live() - before == pytest.approx(LAYERS, abs=TOLERANCE)
+    loss.backward()
+    assert live() - before == pytest.approx(LAYERS, abs=TOLERANCE)  # the outputs went, the weights' gradients came
+
+
+@pytest.mark.parametrize("retain_graph", [False, True])
+def test_live_memory_at_every_layer_of_backward_is_the_closed_form(retain_graph: bool) -> None:
+    """When the gradient of weight l is final, these live, in units:
+
+    outputs            l (those of layers 1..l) if freed as passed, else all L
+    weight gradients   L - l + 1
+    output gradients   that of layer l, and that of layer l - 1 just computed; the seed of layer L is a broadcast scalar
+    So the peak is L + 3 whatever the layer if freed as passed, and 2 L + 1, at the first, if all is retained.
+    """
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+    before = live()
+    found: dict[int, float] = {}
+    for layer, weight in enumerate(weights, start=1):
+        weight.register_post_accumulate_grad_hook(lambda _, layer=layer: found.update({layer: live() - before}))
+    loss = forward(x, weights)
+    tracemalloc.reset_peak()
+    loss.backward(retain_graph=retain_graph)
+    for layer in range(1, LAYERS + 1):
+        outputs = LAYERS if retain_graph else layer
+        output_gradients = (layer < LAYERS) + (layer > 1)
+        expected = outputs + (LAYERS - layer + 1) + output_gradients
+        assert found[layer] == pytest.approx(expected, abs=TOLERANCE), f"layer {layer}"
+    assert peak() - before == pytest.approx(2 * LAYERS + 1 if retain_graph else LAYERS + 3, abs=TOLERANCE)
+    assert live() - before == pytest.approx(2 * LAYERS if retain_graph else LAYERS, abs=TOLERANCE)
+
+
+def test_a_frozen_network_needs_no_weight_gradients() -> None:
+    """Only x requires a gradient: the outputs are freed, and nothing takes their place but two output gradients."""
+    weights, x = [Tensor(w.data) for w in make_weights()], Tensor(np.ones((N, N)), requires_grad=True)
+    before = live()
+    forward(x, weights).backward()
+    assert live() - before == pytest.approx(1, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("retain_graph", [False, True])
+def test_nodes_die_as_they_are_passed_unless_retained(retain_graph: bool) -> None:
+    first, second = (Tensor(np.ones((2, 2)), requires_grad=True) for _ in range(2))
+    early = F.linear(np.ones((2, 2)), first)
+    late = F.linear(early, second)
+    references = {"early": weakref.ref(early), "late": weakref.ref(late)}
+    loss = F.sum(late * 2)
+    del early, late
+    dead: list[list[str]] = []
+    for weight in (first, second):
+        weight.register_post_accumulate_grad_hook(
+            lambda _: dead.append([name for name, reference in references.items() if reference() is None])
+        )
+    loss.backward(retain_graph=retain_graph)
+    after = [name for name, reference in references.items() if reference() is None]
+    if retain_graph:
+        assert (dead, after) == ([[], []], [])
+    else:
+        assert (dead, after) == ([[], ["late"]], ["early", "late"])
+
+
+def test_a_graph_that_is_never_walked_dies_with_its_last_tensor() -> None:
+    """No cycles: reference counting frees it at once, without the collector."""
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+    before = live()
+    loss = forward(x, weights)
+    del loss
+    assert live() - before == pytest.approx(0, abs=TOLERANCE)
+
+
+def test_ten_training_steps_leave_nothing_behind() -> None:
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+
+    def step() -> None:
+        forward(x, weights).backward()
+        for weight in weights:
+            weight.copy_(weight.data - 1e-9 * weight.grad)
+            weight.grad = None
+
+    before = live()
+    for _ in range(10):
+        step()
+    assert live() - before == pytest.approx(0, abs=TOLERANCE)

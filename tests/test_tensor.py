@@ -1,0 +1,289 @@
+"""Tensor as a PyTorch user expects it: types, numbers on either side, grad mode, copies and pickles."""
+
+from __future__ import annotations
+
+import contextvars
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, enable_grad, is_grad_enabled, no_grad
+from minidl import functional as F
+
+
+def leaf(*values: float) -> Tensor:
+    return Tensor(np.array(values), requires_grad=True)
+
+
+# ---- types ----
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        (3, "float32"),
+        (3.0, "float32"),
+        ([1, 2], "float32"),
+        ([[1.0], [2.0]], "float32"),
+        ((1.0, 2.0), "float32"),
+        (np.array([1.0]), "float64"),
+        (np.float64(1.0), "float64"),
+        (np.array([1.0], np.float32), "float32"),
+        (np.array([1.0], np.float16), "float16"),
+        (np.array([1, 2]), "int64"),
+        (np.array([1], np.uint8), "uint8"),
+        (np.array([True]), "bool"),
+        ([True, False], "bool"),
+        ([], "float32"),
+    ],
+)
+def test_numbers_become_float32_and_arrays_keep_their_dtype(data: object, dtype: str) -> None:
+    assert Tensor(data).dtype == dtype
+
+
+@pytest.mark.parametrize("data", ["text", ["a", "b"], [1 + 2j], None, object(), np.array(["a"]), np.array([1j])])
+def test_what_is_no_number_raises(data: object) -> None:
+    with pytest.raises(TypeError, match="a Tensor holds numbers, not"):
+        Tensor(data)
+
+
+def test_integers_cannot_require_gradients() -> None:
+    with pytest.raises(TypeError, match="only floating-point tensors can require gradients, this one is int64"):
+        Tensor(np.array([1, 2]), requires_grad=True)
+
+
+def test_integer_tensors_compute_as_numpy_does_and_pass_no_gradient() -> None:
+    i = Tensor(np.arange(3))
+    for number in (i + 1, 1 - i, i * 2, i + i, -i):
+        assert number.dtype == np.int64
+        assert not number.requires_grad
+    assert (i + 0.5).dtype == np.float64
+    x = leaf(1.0, 2.0, 3.0)
+    (x * i).sum().backward()
+    np.testing.assert_array_equal(x.grad, [0.0, 1.0, 2.0])
+    assert i.grad is None
+
+
+def test_python_numbers_do_not_change_the_dtype() -> None:
+    for dtype in ("float32", "float64", "float16"):
+        x = Tensor(np.ones(3, dtype))
+        for result in (x + 1, x * 2.5, 1 / x, 2 - x, x**2, x**0.5, 2.0**x, F.where([True, False, True], x, 0.0)):
+            assert result.dtype == dtype
+
+
+def test_gradients_come_back_in_the_dtype_of_their_leaf() -> None:
+    random = np.random.default_rng(0)
+    operations = [
+        (lambda a, b: a + b, (3, 4), (3, 4)),
+        (lambda a, b: a * b, (3, 4), (4,)),
+        (lambda a, b: a @ b, (3, 4), (4, 2)),
+        (lambda a, b: F.linear(a, b), (3, 4), (2, 4)),
+        (lambda a, b: F.conv2d(a, b), (2, 3, 4, 4), (2, 3, 2, 2)),
+        (lambda a, b: F.cat([a, b]), (3, 4), (2, 4)),
+        (lambda a, b: F.mse_loss(a, b), (3, 4), (3, 4)),
+        (lambda a, b: F.layer_norm(a, b), (3, 4), (4,)),
+        (lambda a, b: F.where(np.ones((3, 4), bool), a, b), (3, 4), (3, 4)),
+        (lambda a, b: F.scaled_dot_product_attention(a, b, b), (3, 4), (5, 4)),
+    ]
+    for function, first, second in operations:
+        for types in (("float32", "float64"), ("float64", "float32")):
+            shapes = zip((first, second), types, strict=True)
+            a, b = (Tensor(random.standard_normal(shape).astype(d), requires_grad=True) for shape, d in shapes)
+            out = function(a, b)
+            assert out.dtype == np.float64
+            out.sum().backward()
+            assert (a.grad.dtype, b.grad.dtype) == types
+
+
+def test_accumulation_over_passes_of_different_precision_keeps_the_dtype() -> None:
+    x = Tensor(np.ones(2, np.float32), requires_grad=True)
+    (x * np.ones(2)).sum().backward()
+    (x * np.ones(2, np.float32)).sum().backward()
+    assert x.grad.dtype == np.float32
+    np.testing.assert_array_equal(x.grad, [2.0, 2.0])
+
+
+# ---- beside numpy ----
+
+
+def test_a_numpy_array_on_the_left_lets_the_tensor_compute() -> None:
+    array = np.array([1.0, 2.0])
+    x = leaf(3.0, 4.0)
+    for out, expected in (
+        (array + x, [4.0, 6.0]),
+        (array - x, [-2.0, -2.0]),
+        (array * x, [3.0, 8.0]),
+        (array / x, [1 / 3, 0.5]),
+        (array**x, [1.0, 16.0]),
+        (array @ x, 11.0),
+        (np.eye(2) @ x, [3.0, 4.0]),
+        (np.float64(2) * x, [6.0, 8.0]),
+        (np.float32(2) * x, [6.0, 8.0]),
+    ):
+        assert isinstance(out, Tensor)
+        assert out.requires_grad
+        np.testing.assert_allclose(out.numpy(), expected)
+
+
+def test_numpy_functions_refuse_a_tensor() -> None:
+    with pytest.raises(TypeError):
+        np.exp(leaf(1.0))
+
+
+def test_the_array_is_shared_not_copied() -> None:
+    array = np.zeros(2)
+    x = Tensor(array)
+    array[0] = 5.0
+    assert x.data is array
+    assert x.numpy() is array
+
+
+def test_shapes_that_do_not_fit_raise() -> None:
+    with pytest.raises(ValueError, match="broadcast"):
+        Tensor(np.ones(2)) + Tensor(np.ones(3))
+    with pytest.raises(ValueError, match="matmul"):
+        Tensor(np.ones((2, 3))) @ Tensor(np.ones((2, 3)))
+    with pytest.raises(ValueError, match="reshape"):
+        Tensor(np.ones((2, 3))).reshape(4)
+
+
+# ---- what a tensor tells of itself ----
+
+
+def test_attributes_and_conversions() -> None:
+    x = Tensor(np.arange(6.0).reshape(2, 3))
+    assert (x.shape, x.ndim, x.size, len(x), x.dtype) == ((2, 3), 2, 6, 2, np.float64)
+    assert x[1, 2].item() == 5.0
+    assert float(x[0, 1]) == 1.0
+    assert bool(x[0, 1])
+    assert not x[0, 0]
+    assert type(x.sum().item()) is float
+    with pytest.raises(ValueError, match="size 1"):
+        x.item()
+
+
+def test_repr_shows_numbers_dtype_and_requires_grad() -> None:
+    assert repr(Tensor([1.0, 2.5])) == "Tensor([1. , 2.5], float32)"
+    assert repr(leaf(1.0)) == "Tensor([1.], float64, requires_grad=True)"
+    assert len(repr(Tensor(np.zeros((1000, 1000))))) < 1000
+
+
+def test_tensors_can_be_keys_and_are_equal_only_to_themselves() -> None:
+    a, b = Tensor([1.0]), Tensor([1.0])
+    assert {a: 1, b: 2}[a] == 1
+    assert a != b
+
+
+# ---- grad mode ----
+
+
+def test_nothing_is_recorded_under_no_grad() -> None:
+    x = leaf(1.0)
+    with no_grad():
+        y = x * 2
+        assert not is_grad_enabled()
+    assert is_grad_enabled()
+    assert not y.requires_grad
+    assert y._parents == ()
+    assert (x * 2).requires_grad
+
+
+def test_grad_modes_nest() -> None:
+    x = leaf(1.0)
+    with no_grad():
+        with enable_grad():
+            assert (x * 2).requires_grad
+            with no_grad():
+                assert not (x * 2).requires_grad
+            assert (x * 2).requires_grad
+        assert not (x * 2).requires_grad
+    assert (x * 2).requires_grad
+
+
+def test_an_exception_restores_grad_mode() -> None:
+    with pytest.raises(KeyError), no_grad():
+        raise KeyError
+    assert is_grad_enabled()
+
+
+def test_grad_modes_decorate() -> None:
+    @no_grad()
+    def evaluate(x: Tensor, factor: float = 2.0) -> Tensor:
+        """Doc."""
+        return inner(x) if factor == 0 else x * factor
+
+    @enable_grad()
+    def inner(x: Tensor) -> Tensor:
+        return x * 1
+
+    x = leaf(1.0)
+    assert not evaluate(x, factor=3.0).requires_grad
+    assert evaluate(x, 0).requires_grad
+    assert is_grad_enabled()
+    assert evaluate.__name__ == "evaluate"
+    assert evaluate.__doc__ == "Doc."
+
+
+def test_grad_mode_belongs_to_the_context() -> None:
+    seen: list[bool] = []
+    with no_grad():
+        thread = threading.Thread(target=lambda: seen.append(is_grad_enabled()))
+        thread.start()
+        thread.join()
+        contextvars.Context().run(lambda: seen.append(is_grad_enabled()))
+        contextvars.copy_context().run(lambda: seen.append(is_grad_enabled()))
+    assert seen == [True, True, False]
+
+
+def test_detach_shares_memory_and_cuts_the_graph() -> None:
+    x = leaf(2.0, 3.0)
+    y = x * x
+    cut = y.detach()
+    assert np.shares_memory(cut.data, y.data)
+    assert not cut.requires_grad
+    (cut * x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [4.0, 9.0])  # not 3 x^2
+
+
+def test_a_tensor_made_from_constants_requires_no_gradient() -> None:
+    assert not (Tensor([1.0]) * Tensor([2.0])).requires_grad
+    assert (Tensor([1.0]) * leaf(2.0)).requires_grad
+
+
+# ---- copies and pickles ----
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), copy.copy])
+def test_a_leaf_can_be_copied_and_pickled(again: object) -> None:
+    x = leaf(1.0, 2.0)
+    y = again(x)  # type: ignore[operator]
+    assert type(y) is Tensor
+    assert y.requires_grad
+    assert y.grad is None
+    np.testing.assert_array_equal(x.data, y.data)
+    (y * y).sum().backward()
+    assert x.grad is None
+
+
+def test_a_deep_copy_has_memory_of_its_own() -> None:
+    x = leaf(1.0, 2.0)
+    y = copy.deepcopy(x)
+    y.data -= 1
+    np.testing.assert_array_equal(x.data, [1.0, 2.0])
+
+
+def test_a_deep_copy_keeps_tied_tensors_tied() -> None:
+    x = leaf(1.0)
+    a, b = copy.deepcopy([x, x])
+    assert a is b
+
+
+def test_a_made_tensor_cannot_be_pickled_and_says_what_to_do() -> None:
+    y = leaf(1.0) * 2
+    for again in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(TypeError, match=r"only leaves can be pickled or deep-copied: call \.detach\(\)"):
+            again(y)
+    assert pickle.loads(pickle.dumps(y.detach())).item() == 2.0
