@@ -28,9 +28,8 @@ def softmax(x: Array, axis: int) -> Array:
     """exp(x) / sum(exp(x)); compiled for the last axis."""
     if not eligible(x) or axis not in (-1, x.ndim - 1):
         return reference.softmax(x, axis)
-    out = np.empty_like(x)
-    d = x.shape[-1]
-    _softmax(x.reshape(-1, d), out.reshape(-1, d), x.dtype.type(1), False, 1)
+    out = x.copy()
+    _softmax(out.reshape(-1, x.shape[-1]), x.dtype.type(1), False, 1)
     return out
 
 
@@ -49,8 +48,7 @@ def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
     if not eligible(scores):
         return reference.attention_softmax(scores, scale, is_causal)
     t, s = scores.shape[-2:]
-    rows = scores.reshape(-1, s)
-    _softmax(rows, rows, scores.dtype.type(scale), is_causal, t)
+    _softmax(scores.reshape(-1, s), scores.dtype.type(scale), is_causal, t)
     return scores
 
 
@@ -68,8 +66,8 @@ def cross_entropy(logits: Array, labels: Array) -> tuple[Array, Array]:
     """logits (n, classes), labels (n,) -> the n losses, and the probabilities (n, classes)."""
     if not eligible(logits):
         return reference.cross_entropy(logits, labels)
-    losses, probabilities = np.empty(len(logits), dtype=logits.dtype), np.empty_like(logits)
-    _cross_entropy(logits, labels.astype(np.int64, copy=False), losses, probabilities)
+    losses, probabilities = np.empty(len(logits), dtype=logits.dtype), logits.copy()
+    _cross_entropy(probabilities, labels.astype(np.int64, copy=False), losses)
     return losses, probabilities
 
 
@@ -89,31 +87,32 @@ def cross_entropy_backward(g: Array, probabilities: Array, labels: Array) -> Arr
 def _largest(row: Any, n: int) -> Any:
     largest = row[0]
     for j in range(n):
-        largest = max(largest, row[j])
+        largest = largest if largest > row[j] else row[j]
     return largest
 
 
+# In place, so that LLVM need not prove that two arrays do not overlap.
 @njit(nogil=True, fastmath=REASSOCIATE)
-def _exponentials(row: Any, out: Any, n: int, largest: Any, scale: Any) -> Any:
-    """Write exp(scale (row - largest)) and return the sum."""
+def _exponentials(row: Any, n: int, largest: Any, scale: Any) -> Any:
+    """Replace every x by exp(scale (x - largest)), and return the sum."""
     total = row.dtype.type(0)
     for j in range(n):
-        out[j] = exp(scale * (row[j] - largest))
-        total += out[j]
+        row[j] = exp(scale * (row[j] - largest))
+        total += row[j]
     return total
 
 
 @njit(cache=True, nogil=True, fastmath=CONTRACT)
-def _softmax(x: Any, out: Any, scale: Any, is_causal: bool, t: int) -> None:
+def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
     one, zero = x.dtype.type(1), x.dtype.type(0)
     for i in range(x.shape[0]):
-        row, result = x[i], out[i]
-        n = min(i % t + 1, x.shape[1]) if is_causal else x.shape[1]
-        inverse = one / _exponentials(row, result, n, _largest(row, n), scale)
+        row = x[i]
+        n = min(i % t + 1, row.size) if is_causal else row.size
+        inverse = one / _exponentials(row, n, _largest(row, n), scale)
         for j in range(n):
-            result[j] *= inverse
-        for j in range(n, x.shape[1]):
-            result[j] = zero
+            row[j] *= inverse
+        for j in range(n, row.size):
+            row[j] = zero
 
 
 @njit(cache=True, nogil=True, fastmath=REASSOCIATE)
@@ -127,16 +126,16 @@ def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=CONTRACT)
-def _cross_entropy(logits: Any, labels: Any, losses: Any, probabilities: Any) -> None:
-    one = logits.dtype.type(1)
-    for i in range(logits.shape[0]):
-        row, out = logits[i], probabilities[i]
-        largest = _largest(row, row.size)
-        total = _exponentials(row, out, row.size, largest, one)
-        losses[i] = math.log(total) - (row[labels[i]] - largest)
+def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
+    one = x.dtype.type(1)
+    for i in range(x.shape[0]):
+        row = x[i]
+        largest, chosen = _largest(row, row.size), row[labels[i]]
+        total = _exponentials(row, row.size, largest, one)
+        losses[i] = math.log(total) - (chosen - largest)
         inverse = one / total
         for j in range(row.size):
-            out[j] *= inverse
+            row[j] *= inverse
 
 
 @njit(cache=True, nogil=True, fastmath=CONTRACT)
