@@ -1,0 +1,319 @@
+"""Models: published parameter counts, known names, clear refusals; and that they learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+import minidl
+from minidl import Tensor, kernels, nn, optim
+from minidl import functional as F
+from minidl.nn.models import GPT, MLP, VGG16, AlexNet, LeNet, ResNet
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    with threadpool_limits(1):
+        yield
+
+
+def count(model):
+    return sum(parameter.size for parameter in model.parameters())
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+# ---- counts ----
+
+
+@pytest.mark.parametrize(
+    ("make", "parameters"),
+    [
+        (lambda: MLP(64, 128, 10), 64 * 128 + 128 + 128 * 10 + 10),
+        (lambda: MLP([784, 512, 512, 10]), 669_706),
+        (LeNet, 61_706),
+        (lambda: LeNet(size=32), 61_706),
+        (lambda: LeNet(size=8), (6 * 9 + 6) + (16 * 6 * 9 + 16) + (64 * 120 + 120) + (120 * 84 + 84) + 850),
+        (lambda: ResNet(8), 78_042),
+        (lambda: ResNet(20), 269_722 + 2_752),  # the paper's 0.27M and two projections
+        (lambda: ResNet(56), 853_018 + 2_752),
+        (lambda: ResNet(110), 1_727_962 + 2_752),
+        (lambda: ResNet(18), 11_689_512),
+        (lambda: ResNet(34), 21_797_672),
+        (lambda: ResNet(50), 25_557_032),
+        (lambda: ResNet(101), 44_549_160),
+        (lambda: ResNet(152), 60_192_808),
+        (GPT, 124_439_808),
+    ],
+)
+def test_parameter_counts(make, parameters):
+    assert count(make()) == parameters
+
+
+@pytest.fixture(scope="module")
+def vgg16():
+    return VGG16()
+
+
+@pytest.fixture(scope="module")
+def alexnet():
+    return AlexNet()
+
+
+def test_alexnet_has_61_million_parameters_nearly_all_in_its_linear_layers(alexnet):
+    assert count(alexnet) == 61_100_840
+    assert count(alexnet.classifier) / count(alexnet) == pytest.approx(0.96, abs=0.005)
+
+
+def test_vgg16_holds_half_a_gibibyte_of_weights(vgg16):
+    assert count(vgg16) == 138_357_544
+    assert sum(p.data.nbytes for p in vgg16.parameters()) / 2**20 == pytest.approx(527.8, abs=0.05)
+    assert count(vgg16.classifier) / count(vgg16) == pytest.approx(0.894, abs=0.001)
+
+
+# ---- names ----
+
+
+def test_lenet_has_the_names_of_its_layers():
+    parts = [f"{layer}.{kind}" for layer in ("conv1", "conv2", "fc1", "fc2", "fc3") for kind in ("weight", "bias")]
+    assert list(LeNet().state_dict()) == parts
+
+
+def test_alexnet_and_vgg16_have_torchvision_s_names(alexnet, vgg16):
+    def layers(model):
+        return list(dict.fromkeys(name.rsplit(".", 1)[0] for name, _ in model.named_parameters()))
+
+    assert layers(alexnet) == [
+        *(f"features.{i}" for i in (0, 3, 6, 8, 10)),
+        *(f"classifier.{i}" for i in (1, 4, 6)),
+    ]
+    assert layers(vgg16) == [
+        *(f"features.{i}" for i in (0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28)),
+        *(f"classifier.{i}" for i in (0, 3, 6)),
+    ]
+
+
+NORM = ("weight", "bias", "running_mean", "running_var", "num_batches_tracked")
+
+
+def torchvision_names(blocks, convolutions, projected):
+    """The names in torchvision's order; projected: the stages whose first block has a shortcut with parameters."""
+    names = ["conv1.weight", *(f"bn1.{part}" for part in NORM)]
+    for stage, length in enumerate(blocks, 1):
+        for i in range(length):
+            block = f"layer{stage}.{i}"
+            for j in range(1, convolutions + 1):
+                names += [f"{block}.conv{j}.weight", *(f"{block}.bn{j}.{part}" for part in NORM)]
+            if i == 0 and stage in projected:
+                names += [f"{block}.downsample.0.weight", *(f"{block}.downsample.1.{part}" for part in NORM)]
+    return [*names, "fc.weight", "fc.bias"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "blocks", "convolutions", "projected"),
+    [
+        (18, (2, 2, 2, 2), 2, (2, 3, 4)),
+        (50, (3, 4, 6, 3), 3, (1, 2, 3, 4)),
+        (20, (3, 3, 3), 2, (2, 3)),
+    ],
+)
+def test_resnet_has_torchvision_s_names(depth, blocks, convolutions, projected):
+    assert list(ResNet(depth).state_dict()) == torchvision_names(blocks, convolutions, projected)
+
+
+def test_resnet50_has_torchvision_s_shapes():
+    shapes = {name: array.shape for name, array in ResNet(50).state_dict().items()}
+    assert shapes["conv1.weight"] == (64, 3, 7, 7)
+    assert shapes["layer1.0.conv1.weight"] == (64, 64, 1, 1)
+    assert shapes["layer1.0.downsample.0.weight"] == (256, 64, 1, 1)
+    assert shapes["layer2.0.conv2.weight"] == (128, 128, 3, 3)
+    assert shapes["layer4.2.conv3.weight"] == (2048, 512, 1, 1)
+    assert shapes["fc.weight"] == (1000, 2048)
+
+
+def test_gpt_has_nanogpt_s_names_and_one_weight_for_both_ends():
+    model = GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=4)
+    layers = [
+        f"transformer.h.{i}.{part}"
+        for i in (0, 1)
+        for part in ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
+    ]
+    parts = [f"{layer}.{kind}" for layer in (*layers, "transformer.ln_f") for kind in ("weight", "bias")]
+    names = ["transformer.wte.weight", "transformer.wpe.weight", *parts, "lm_head.weight"]
+    assert list(model.state_dict()) == names
+    assert [name for name, _ in model.named_parameters()] == names[:-1]
+    assert model.lm_head.weight is model.transformer.wte.weight
+    without = GPT(vocab_size=7, block_size=5, n_layer=2, n_head=2, n_embd=4, bias=False).state_dict()
+    assert list(without) == [name for name in names if not name.endswith("bias")]
+
+
+# ---- starts ----
+
+
+def test_gpt_starts_as_nanogpt_does_and_predicts_nothing_yet():
+    minidl.manual_seed(0)
+    model = GPT(vocab_size=65, block_size=32, n_layer=4, n_head=4, n_embd=128)
+    state = model.state_dict()
+    assert state["transformer.wte.weight"].std() == pytest.approx(0.02, rel=0.05)
+    assert state["transformer.h.1.mlp.c_fc.weight"].std() == pytest.approx(0.02, rel=0.05)
+    for name in ("attn.c_proj.weight", "mlp.c_proj.weight"):
+        assert state[f"transformer.h.3.{name}"].std() == pytest.approx(0.02 / np.sqrt(8), rel=0.05)
+    assert not any(array.any() for name, array in state.items() if name.endswith("bias"))
+    tokens, targets = np.random.default_rng(0).integers(65, size=(2, 2, 32))
+    loss = F.cross_entropy(model(tokens).reshape(-1, 65), targets.reshape(-1))
+    assert loss.item() == pytest.approx(np.log(65), rel=0.05)
+
+
+@pytest.mark.parametrize("depth", [8, 18, 50])
+def test_with_zero_init_residual_every_block_starts_as_the_identity(depth):
+    minidl.manual_seed(0)
+    model = ResNet(depth, num_classes=10, zero_init_residual=True)
+    stage = model.layer1[1:] if depth != 8 else model.layer1
+    x = np.abs(numbers(2, model.layer1[-1].bn1.num_features * (4 if depth == 50 else 1), 6, 6))
+    np.testing.assert_array_equal(stage(Tensor(x)).data, x)
+    plain = ResNet(depth, num_classes=10).layer1[-1]
+    assert not np.allclose(plain(Tensor(x)).data, x)
+
+
+# ---- what they refuse ----
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "message"),
+    [
+        (lambda: LeNet(size=28), (2, 1, 8, 8), r"LeNet: images \(n, 1, 28, 28\) expected, got \(2, 1, 8, 8\)"),
+        (lambda: LeNet(size=8), (2, 3, 8, 8), r"LeNet: images \(n, 1, 8, 8\)"),
+        (lambda: ResNet(8), (2, 1, 8, 8), "conv2d"),
+        (lambda: MLP(64, 10), (2, 1, 28, 28), r"MLP: samples of 64 numbers expected, got x of shape \(2, 1, 28, 28\)"),
+    ],
+)
+def test_images_of_another_size_are_refused(make, shape, message):
+    with pytest.raises(ValueError, match=message):
+        make()(np.zeros(shape, np.float32))
+
+
+def test_alexnet_and_vgg16_refuse_images_that_are_not_imagenet_s(alexnet, vgg16):
+    with pytest.raises(ValueError, match=r"AlexNet: images \(n, 3, 224, 224\) expected, got \(1, 3, 32, 32\)"):
+        alexnet(np.zeros((1, 3, 32, 32)))
+    with pytest.raises(ValueError, match=r"VGG16: images \(n, 3, 224, 224\) expected, got \(3, 224, 224\)"):
+        vgg16(np.zeros((3, 224, 224)))
+
+
+def test_gpt_refuses_more_positions_than_its_block_size():
+    model = GPT(vocab_size=7, block_size=4, n_layer=1, n_head=1, n_embd=4)
+    with pytest.raises(ValueError, match=r"t <= 4 expected, got shape \(1, 5\)"):
+        model(np.zeros((1, 5), np.int64))
+    with pytest.raises(ValueError, match="got shape"):
+        model(np.zeros(4, np.int64))
+    with pytest.raises(ValueError, match="multiple of n_head, got 6 and 4"):
+        GPT(n_embd=6, n_head=4)
+
+
+@pytest.mark.parametrize("make", [lambda: LeNet(size=16), lambda: ResNet(21), lambda: ResNet(2), lambda: MLP(3)])
+def test_impossible_models_are_refused_with_what_was_given(make):
+    with pytest.raises(ValueError, match=r"not (16|21|2)|\(3,\)"):
+        make()
+
+
+def test_an_empty_batch_gives_empty_logits():
+    assert MLP(64, 10)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
+    assert LeNet(size=8)(np.zeros((0, 1, 8, 8), np.float32)).shape == (0, 10)
+
+
+# ---- what they compute ----
+
+
+def test_gpt_says_nothing_at_t_about_later_tokens():
+    minidl.manual_seed(0)
+    model = GPT(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8)
+    tokens = np.array([[1, 2, 3, 4, 5, 6]])
+    changed = np.array([[1, 2, 3, 9, 9, 9]])
+    before, after = model(tokens).data, model(changed).data
+    np.testing.assert_allclose(before[:, :3], after[:, :3], rtol=1e-5, atol=1e-7)
+    assert not np.allclose(before[:, 3:], after[:, 3:])
+
+
+def test_resnet_takes_images_of_other_sizes_and_channels():
+    assert ResNet(8, in_channels=1)(numbers(2, 1, 8, 8)).shape == (2, 10)
+    assert ResNet(14, num_classes=3)(numbers(2, 3, 20, 12)).shape == (2, 3)
+    assert ResNet(18, num_classes=5)(numbers(2, 3, 64, 64)).shape == (2, 5)
+
+
+def test_an_untrained_alexnet_computes_a_thousand_logits(alexnet):
+    assert alexnet.eval()(numbers(1, 3, 224, 224)).shape == (1, 1000)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_lenet_learns_64_random_digits_by_heart(kernel):
+    with kernels.use(kernel):
+        minidl.manual_seed(0)
+        model = LeNet(size=8)
+        images, labels = numbers(64, 1, 8, 8), np.random.default_rng(1).integers(10, size=64)
+        optimizer = optim.SGD(model.parameters(), lr=0.2, momentum=0.9)
+        for _ in range(80):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(images), labels)
+            loss.backward()
+            optimizer.step()
+        assert loss.item() < 0.05
+
+
+def test_resnet8_learns_32_random_images_by_heart():
+    minidl.manual_seed(0)
+    model = ResNet(8, in_channels=1)
+    images, labels = numbers(32, 1, 8, 8), np.random.default_rng(1).integers(10, size=32)
+    optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    for _ in range(25):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(images), labels)
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.1
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_a_tiny_gpt_learns_a_sentence_and_recites_it(kernel):
+    text = np.frombuffer(b"the quick brown fox jumps over the lazy dog. ", np.uint8) - 32
+    block = 8
+    with kernels.use(kernel):
+        minidl.manual_seed(0)
+        model = GPT(vocab_size=96, block_size=block, n_layer=2, n_head=2, n_embd=32)
+        optimizer = optim.AdamW(model.parameters(), lr=1e-2)
+        starts = np.arange(len(text) - block)
+        x = np.stack([text[i : i + block] for i in starts])
+        y = np.stack([text[i + 1 : i + 1 + block] for i in starts]).astype(np.int64)
+        for _ in range(60):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x).reshape(-1, 96), y.reshape(-1))
+            loss.backward()
+            nn.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        assert loss.item() < 0.4  # a first letter says little about the second: this cannot reach 0
+        recited = model.generate(text[None, 4:8], 26, temperature=0)  # "the" comes twice, "quic" once
+        assert bytes((recited[0] + 32).astype(np.uint8)) == b"quick brown fox jumps over the"
+
+
+def test_generated_tokens_come_from_the_seed_and_keep_the_prompt():
+    minidl.manual_seed(0)
+    model = GPT(vocab_size=50, block_size=4, n_layer=1, n_head=1, n_embd=8).eval()
+    prompt = np.array([[1, 2, 3], [4, 5, 6]])
+    drawn = []
+    for seed in (1, 1, 2):
+        minidl.manual_seed(seed)
+        drawn.append(model.generate(prompt, 6))
+    first, second, other = drawn
+    assert first.shape == (2, 9)
+    np.testing.assert_array_equal(first[:, :3], prompt)
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, other)
+
+
+def test_draws_follow_the_softmax_of_the_logits():
+    minidl.manual_seed(0)
+    model = GPT(vocab_size=3, block_size=1, n_layer=1, n_head=1, n_embd=2)
+    model.forward = lambda tokens: Tensor(np.broadcast_to(np.log([0.2, 0.3, 0.5]), (*tokens.shape, 3)))
+    drawn = model.generate(np.zeros((20_000, 1), np.int64), 1)[:, 1]
+    np.testing.assert_allclose(np.bincount(drawn) / len(drawn), [0.2, 0.3, 0.5], atol=0.015)
