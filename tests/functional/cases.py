@@ -380,7 +380,15 @@ case("layer_norm", "without bias", lambda F, x, w: F.layer_norm(x, w), normal(5,
 case("layer_norm", "a large eps", lambda F, x, w: F.layer_norm(x, w, eps=0.5), normal(5, 4), normal(4))
 case("layer_norm", "one vector", lambda F, x, w, b: F.layer_norm(x, w, b), normal(4), normal(4), normal(4))
 case("layer_norm", "no samples", lambda F, x, w, b: F.layer_norm(x, w, b), normal(0, 4), normal(4), normal(4))
-case("layer_norm", "one feature", lambda F, x, w, b: F.layer_norm(x, w, b), normal(5, 1), normal(1), normal(1))
+case(  # exactly zero; PyTorch's float32 is 2e-5 off, rounding divided by sqrt(eps)
+    "layer_norm",
+    "one feature",
+    lambda F, x, w, b: F.layer_norm(x, w, b),
+    normal(5, 1),
+    normal(1),
+    normal(1),
+    peer=False,
+)
 
 # softmax and the losses
 for operation in ("softmax", "log_softmax"):
