@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 from minidl.data.dataset import Splits, image_splits
 from minidl.data.errors import DataError
 
-FILE = Path(__file__).with_name("files") / "digits.csv.gz"
-SHA256 = "02633070f0eba52475fb2cfaedcf256826aa2b6c462429e2e6d0826619fc55c9"
-N_TEST = 360
+IMAGES = Path(__file__).with_name("files") / "digits.csv.gz"
+IMAGES_SHA256 = "02633070f0eba52475fb2cfaedcf256826aa2b6c462429e2e6d0826619fc55c9"
+TEST_ROWS = Path(__file__).with_name("files") / "digits_test_rows.txt"
+TEST_ROWS_SHA256 = "8e77a304f76fed8170af738c249a2b1483e4356837c9dc32dc6f4ec492bdbb27"
 
 
 def digits() -> Splits:
     """Handwritten digits: 1,437 to train on and 360 to test on, images (n, 1, 8, 8) float32, labels (n,) int64.
 
     Pixels are scaled from 0..16 to 0..1 and the training set's mean image is subtracted. The split is stratified (every
-    class has its share in both parts) and always the same. Raises DataError where the file is missing or damaged.
+    class has its share in both parts) and always the same: scikit-learn's `train_test_split(images, labels,
+    test_size=360, stratify=labels, random_state=0)`, so that results can be compared. Raises DataError where a file is
+    missing or damaged.
 
     >>> train, test = digits()
     >>> train.x.shape, test.x.shape
@@ -30,38 +33,30 @@ def digits() -> Splits:
     Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998,
     https://doi.org/10.24432/C50P49 (the test part; CC BY 4.0, see files/README.md).
     """
-    rows = _read_rows(FILE)
+    rows = _read_rows()
     images, labels = rows[:, :64].reshape(-1, 1, 8, 8), rows[:, 64]
-    train, test = stratified_split(labels, N_TEST, np.random.default_rng(0))
-    return image_splits("digits", "0123456789", (images[train], labels[train]), (images[test], labels[test]), white=16)
+    is_test = np.zeros(len(rows), dtype=bool)
+    is_test[np.array(_read_shipped(TEST_ROWS, TEST_ROWS_SHA256).split(), dtype=np.int64)] = True
+    return image_splits(
+        "digits",
+        "0123456789",
+        (images[~is_test], labels[~is_test]),
+        (images[is_test], labels[is_test]),
+        white=16,
+    )
 
 
-def _read_rows(path: Path) -> NDArray[np.uint8]:
+def _read_rows() -> NDArray[np.uint8]:
     """The (1797, 65) table of the shipped file: 64 pixels and the class a row."""
+    text = gzip.decompress(_read_shipped(IMAGES, IMAGES_SHA256)).decode()
+    return np.loadtxt(text.splitlines(), delimiter=",", dtype=np.uint8)
+
+
+def _read_shipped(path: Path, sha256: str) -> bytes:
     try:
-        compressed = path.read_bytes()
+        contents = path.read_bytes()
     except OSError as error:
         raise DataError(f"cannot read the digits in {path} ({error.strerror}): install minidl again") from error
-    if hashlib.sha256(compressed).hexdigest() != SHA256:
+    if hashlib.sha256(contents).hexdigest() != sha256:
         raise DataError(f"the digits in {path} are damaged (its SHA-256 is not the shipped one): install minidl again")
-    return np.loadtxt(gzip.decompress(compressed).decode().splitlines(), delimiter=",", dtype=np.uint8)
-
-
-def stratified_split(
-    labels: NDArray[np.integer], n_test: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Shuffled indices (train, test) such that the test part has `n_test` samples, of each class its share.
-
-    Shares are rounded down and the samples that are still wanted go to the classes with the largest remainders.
-    """
-    classes, counts = np.unique(labels, return_counts=True)
-    shares = counts * n_test / len(labels)
-    from_class = np.floor(shares).astype(np.int64)
-    largest_remainders = np.argsort(from_class - shares, kind="stable")
-    from_class[largest_remainders[: n_test - from_class.sum()]] += 1
-    train, test = [], []
-    for label, k in zip(classes, from_class, strict=True):
-        shuffled = rng.permutation(np.flatnonzero(labels == label))
-        test.append(shuffled[:k])
-        train.append(shuffled[k:])
-    return rng.permutation(np.concatenate(train)), rng.permutation(np.concatenate(test))
+    return contents
