@@ -1,0 +1,197 @@
+"""All of minidl runs on an array module that is not numpy's: no call bypasses the array's own module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, functional, grad, kernels, manual_seed, nn, no_grad, optim
+from minidl import functional as F
+from tests.functional.cases import CASES, Case
+from tests.kernels import stand_in
+
+
+@pytest.fixture(autouse=True)
+def cupy() -> Iterator[Any]:
+    with stand_in.installed() as module:
+        yield module
+
+
+# ---- the stand-in is as strict as CuPy ----
+
+
+def test_the_stand_in_refuses_what_cupy_refuses(cupy: Any) -> None:
+    x = cupy.asarray(np.ones(3))
+    for forbidden in (
+        lambda: np.asarray(x),
+        lambda: np.exp(x),
+        lambda: np.where(x, x, x),
+        lambda: x + np.ones(3),
+        lambda: np.ones(3) + x,
+        lambda: np.float64(2) * x,
+        lambda: x.__add__([1.0, 2.0, 3.0]),
+        lambda: cupy.exp(np.ones(3)),
+        lambda: cupy.maximum(x, np.ones(3)),
+        lambda: cupy.concatenate([x, np.ones(3)]),
+        lambda: x.__setitem__(0, np.ones(1)),
+        lambda: x.__iadd__(np.ones(3)),
+    ):
+        with pytest.raises(TypeError):
+            forbidden()
+    with pytest.raises(AttributeError):
+        cupy.vectorize  # noqa: B018
+    assert isinstance(x.sum(), cupy.ndarray)
+    assert x.sum().shape == ()
+    assert isinstance(x * np.float64(2), cupy.ndarray)
+    assert x[0].base is not None
+    x[0][...] = 5.0
+    assert x.get()[0] == 5.0
+
+
+# ---- every operation ----
+
+
+def run(case: Case, name: str, dtype: str) -> tuple[type, list[np.ndarray]]:
+    with kernels.use(name):
+        manual_seed(0)
+        tensors = [Tensor(a, requires_grad=d) for a, d in zip(case.arrays(dtype), case.differentiable, strict=True)]
+        out = case.function(functional, *tensors)
+        out.backward(np.random.default_rng(1).standard_normal(out.shape))
+        arrays = [out.data, *(tensor.grad for tensor in tensors if tensor.requires_grad)]
+        return type(out.data), [array if isinstance(array, np.ndarray) else array.get() for array in arrays]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", CASES, ids=repr)
+def test_an_operation_gives_numpys_numbers(case: Case, dtype: str, cupy: Any) -> None:
+    kind, found = run(case, "cupy", dtype)
+    assert kind is cupy.ndarray
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    for mine, expected in zip(found, run(case, "numpy", dtype)[1], strict=True):
+        assert mine.dtype == expected.dtype == dtype
+        np.testing.assert_allclose(mine, expected, rtol=tolerance, atol=tolerance)
+
+
+# ---- the tape ----
+
+
+def test_backward_hooks_grad_and_accumulation(cupy: Any) -> None:
+    with kernels.use("cupy"):
+        x, seen = Tensor([1.0, 2.0], requires_grad=True), []
+        x.register_post_accumulate_grad_hook(lambda tensor: seen.append(type(tensor.grad)))
+        for _ in range(2):
+            (x * x).sum().backward()
+        assert seen == [cupy.ndarray] * 2
+        np.testing.assert_array_equal(x.grad.get(), [4.0, 8.0])
+        (g,) = grad((x * x).sum(), x)
+        assert type(g) is cupy.ndarray
+        scalar = Tensor(3.0, requires_grad=True)
+        (scalar * scalar).backward(2.0)
+        assert scalar.grad.item() == 12.0
+        assert type(scalar.grad) is cupy.ndarray
+        a, b = Tensor([1.0], requires_grad=True), Tensor([1.0], requires_grad=True)
+        (a + b).backward()
+        a.grad[...] = 7.0
+        assert b.grad.item() == 1.0
+
+
+def test_conversions_and_writes_in_place() -> None:
+    with kernels.use("cupy"):
+        x = Tensor(np.arange(4.0), requires_grad=True)
+        assert type(x.numpy()) is np.ndarray
+        assert "Tensor([0., 1., 2., 3.], float64, requires_grad=True)" in repr(x)
+        assert x[1].item() == 1.0
+        assert float(x[2]) == 2.0
+        out = (x * x).sum()
+        with no_grad():
+            x.reshape(2, 2)[0].copy_(np.array([5.0, 6.0]))
+        np.testing.assert_array_equal(x.numpy(), [5.0, 6.0, 2.0, 3.0])
+        with pytest.raises(RuntimeError, match="overwritten in place"):
+            out.backward()
+        x.detach().copy_(0.0)
+        np.testing.assert_array_equal(x.numpy(), np.zeros(4))
+
+
+# ---- layers, optimizers and a training step ----
+
+
+MODELS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
+    "a bit of every layer": (
+        lambda: nn.Sequential(
+            nn.Conv2d(1, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 4, 3, stride=2, bias=False),
+            nn.Tanh(),
+            nn.AvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(4, 8),
+            nn.LayerNorm(8),
+            nn.GELU(),
+            nn.Dropout(0.2),
+            nn.Linear(8, 3),
+        ),
+        (6, 1, 8, 8),
+    ),
+    "LeNet": (lambda: nn.models.LeNet(size=8), (6, 1, 8, 8)),
+}
+
+
+def test_a_transformer_gives_numpys_gradients(cupy: Any) -> None:
+    def run(name: str) -> list[Any]:
+        with kernels.use(name):
+            manual_seed(0)
+            model = nn.models.GPT(vocab_size=11, block_size=8, n_layer=2, n_head=2, n_embd=16)
+            tokens = np.random.default_rng(0).integers(0, 11, (3, 8))
+            logits = model(Tensor(tokens))
+            F.cross_entropy(logits.reshape(-1, 11), tokens.reshape(-1)).backward()
+            return [parameter.grad for parameter in model.parameters()]
+
+    for mine, expected in zip(run("cupy"), run("numpy"), strict=True):
+        assert type(mine) is cupy.ndarray
+        np.testing.assert_allclose(mine.get(), expected, rtol=1e-4, atol=1e-6)
+
+
+OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
+    "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
+    "Adagrad": lambda p: optim.Adagrad(p, lr=0.01),
+    "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.5),
+    "Adam": lambda p: optim.Adam(p, lr=0.01),
+    "AdamW": lambda p: optim.AdamW(p, lr=0.01),
+    "LARS": lambda p: optim.LARS(p, lr=0.01, momentum=0.9),
+    "LAMB": lambda p: optim.LAMB(p, lr=0.01),
+}
+
+
+def train(name: str, model: Callable[[], Any], shape: tuple[int, ...], make: Callable[[Any], Any]) -> Any:
+    with kernels.use(name):
+        manual_seed(0)
+        network = model()
+        optimizer = make(network.parameters())
+        random = np.random.default_rng(0)
+        for _ in range(3):
+            x = Tensor(random.standard_normal(shape).astype(np.float32))
+            labels = random.integers(0, 3, shape[0])
+            optimizer.zero_grad()
+            loss = F.cross_entropy(network(x), labels)
+            loss.backward()
+            nn.clip_grad_norm_(network.parameters(), 1.0)
+            optimizer.step()
+        network.eval()
+        network(x)
+        return [tensor.data for tensor in (*network.parameters(), *network.buffers())]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("model", MODELS)
+def test_training_steps_give_numpys_weights(model: str, optimizer: str, cupy: Any) -> None:
+    found = train("cupy", *MODELS[model], OPTIMIZERS[optimizer])
+    expected = train("numpy", *MODELS[model], OPTIMIZERS[optimizer])
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert type(mine) is cupy.ndarray
+        np.testing.assert_allclose(mine.get(), theirs, rtol=1e-4, atol=1e-5)
