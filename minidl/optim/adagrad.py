@@ -55,7 +55,9 @@ class Adagrad(Optimizer):
             check_option(group, name)
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
-        return {"step": 0, "sum": zeros_like(data) + data.dtype.type(group["initial_accumulator_value"])}
+        total = zeros_like(data)
+        total += group["initial_accumulator_value"]
+        return {"step": 0, "sum": total}
 
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
         state["step"] += 1

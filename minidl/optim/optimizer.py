@@ -123,7 +123,7 @@ class Optimizer(ABC):
         if "params" not in group:
             raise ValueError(f"a parameter group needs the key 'params', this one has {sorted(group)}")
         params = group["params"]
-        parameters = [params] if isinstance(params, Tensor) else list(dict.fromkeys(params))
+        parameters = [params] if isinstance(params, Tensor) else list(params)
         taken = {parameter for other in self.param_groups for parameter in other["params"]}
         for parameter in parameters:
             if not isinstance(parameter, Tensor):
@@ -137,7 +137,7 @@ class Optimizer(ABC):
                 )
             if parameter in taken:
                 raise ValueError(f"a parameter of shape {parameter.shape} is in more than one group")
-        return {**group, "params": parameters}
+        return {**group, "params": list(dict.fromkeys(parameters))}
 
     # ---- saving ----
 

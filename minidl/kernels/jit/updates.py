@@ -158,8 +158,7 @@ def lamb_direction(
 def l2_norm(x: Array) -> float:
     if not _compilable(x):
         return reference.l2_norm(x)
-    flat = x.ravel()
-    return math.sqrt(float(flat.dot(flat)))  # BLAS: nothing compiled here would be faster
+    return math.sqrt(_sum_of_squares(x.ravel()))
 
 
 def _compilable(p: Array, *others: Array) -> bool:
@@ -314,3 +313,12 @@ def _lamb_direction(
         exp_avg[i] = mean
         exp_avg_sq[i] = square
         direction[i] = mean / correction / (math.sqrt(square) / root + eps_) + decay * p[i]
+
+
+# Adding in float64 leaves no trace in float32, and lets the order be free ("reassoc"): several partial sums at once.
+@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+def _sum_of_squares(x: Array) -> float:
+    total = 0.0
+    for i in range(x.size):
+        total += np.float64(x[i]) * np.float64(x[i])
+    return total

@@ -1,0 +1,326 @@
+"""What all optimizers share: groups, gradients, saved state, and errors that say what to do."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, kernels, optim
+
+
+@pytest.fixture(params=["numpy", "numba"], autouse=True)
+def _kernel(request):
+    with kernels.use(request.param):
+        yield
+
+
+def weights(*shape: int, dtype: str = "float64", seed: int = 0) -> Tensor:
+    return Tensor(np.random.default_rng(seed).normal(size=shape).astype(dtype), requires_grad=True)
+
+
+MAKERS = {
+    "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "Adagrad": lambda params: optim.Adagrad(params, lr=0.1, initial_accumulator_value=0.5),
+    "RMSprop": lambda params: optim.RMSprop(params, momentum=0.9, centered=True),
+    "Adam": lambda params: optim.Adam(params, weight_decay=0.01),
+    "AdamW": lambda params: optim.AdamW(params),
+    "LARS": lambda params: optim.LARS(params, lr=0.1),
+    "LAMB": lambda params: optim.LAMB(params),
+}
+every_optimizer = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+def train(optimizer: optim.Optimizer, count: int, seed: int = 0) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(count):
+        for group in optimizer.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = random.normal(size=parameter.shape).astype(parameter.dtype)
+        optimizer.step()
+
+
+# ---- the step ----
+
+
+def test_backward_and_step_minimize_a_loss():
+    w = weights(5, dtype="float32")
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.5)
+    for _ in range(100):
+        optimizer.zero_grad()
+        ((w - 3.0) ** 2).sum().backward()
+        optimizer.step()
+    np.testing.assert_allclose(w.data, 3.0, rtol=1e-5)
+
+
+@every_optimizer
+def test_the_gradient_is_only_read(make):
+    w = weights(3, 4)
+    w.grad = np.random.default_rng(1).normal(size=(3, 4))
+    before = w.grad.copy()
+    make([w]).step()
+    np.testing.assert_array_equal(w.grad, before)
+
+
+@every_optimizer
+def test_the_step_writes_into_the_same_array_and_keeps_its_dtype(make):
+    for dtype in "float32", "float64":
+        w = weights(3, 4, dtype=dtype)
+        array, before = w.data, w.data.copy()
+        train(make([w]), 2)
+        assert w.data is array
+        assert w.dtype == dtype
+        assert not np.array_equal(before, array)
+
+
+@every_optimizer
+def test_parameters_of_no_dimension_and_of_no_elements_are_stepped(make):
+    scalar, empty = weights(), weights(0, 3)
+    before = float(scalar.data)
+    train(make([scalar, empty]), 3)
+    assert isinstance(scalar.data, np.ndarray)
+    assert scalar.shape == ()
+    assert np.isfinite(scalar.data)
+    assert float(scalar.data) != before
+    assert empty.shape == (0, 3)
+
+
+@every_optimizer
+def test_a_parameter_without_a_gradient_is_passed_over(make):
+    used, unused = weights(3), weights(3, seed=1)
+    before = unused.data.copy()
+    optimizer = make([used, unused])
+    used.grad = np.ones(3)
+    optimizer.step()
+    np.testing.assert_array_equal(unused.data, before)
+    assert unused not in optimizer.state
+
+
+@every_optimizer
+def test_a_tied_parameter_counts_once(make):
+    tied, single = weights(3), weights(3)
+    optimizer = make([tied, tied])
+    train(optimizer, 3)
+    train(make([single]), 3)
+    np.testing.assert_array_equal(tied.data, single.data)
+    assert len(optimizer.param_groups[0]["params"]) == 1
+
+
+def test_a_step_between_forward_and_backward_is_noticed():
+    w = weights(3)
+    loss = (w * w).sum()
+    w.grad = np.ones(3)
+    optim.SGD([w], lr=0.1).step()
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        loss.backward()
+
+
+def test_zero_grad_forgets_the_gradients_or_fills_them_with_zeros():
+    w, without = weights(3), weights(2)
+    optimizer = optim.SGD([w, without])
+    w.grad = gradient = np.ones(3)
+    optimizer.zero_grad(set_to_none=False)
+    assert w.grad is gradient
+    np.testing.assert_array_equal(gradient, 0)
+    assert without.grad is None
+    optimizer.zero_grad()
+    assert w.grad is None
+
+
+def test_a_gradient_of_another_shape_is_refused():
+    w = weights(3)
+    w.grad = np.ones(4)
+    with pytest.raises(ValueError, match=r"shape \(3,\) has a gradient of shape \(4,\)"):
+        optim.SGD([w]).step()
+
+
+# ---- groups ----
+
+
+def test_a_group_added_later_takes_the_defaults_for_what_it_does_not_say():
+    a, b = weights(3), weights(3, seed=1)
+    optimizer = optim.SGD([a], lr=0.1, momentum=0.9)
+    optimizer.add_param_group({"params": b, "lr": 0.5, "name": "head"})
+    assert [group["lr"] for group in optimizer.param_groups] == [0.1, 0.5]
+    assert optimizer.param_groups[1]["momentum"] == 0.9
+    assert optimizer.param_groups[1]["params"] == [b]
+
+
+def test_the_options_are_shown():
+    assert "lr=0.1, momentum=0.9" in repr(optim.SGD([weights(3)], lr=0.1, momentum=0.9))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda w: optim.SGD([]), ValueError, "SGD got no parameters"),
+        (lambda w: optim.SGD(w), TypeError, r"not one Tensor: put it in \[\]"),
+        (lambda w: optim.SGD({"params": [w]}), TypeError, "not one dict"),
+        (lambda w: optim.SGD({w}), TypeError, "order changes"),
+        (lambda w: optim.SGD([w.data]), TypeError, "updates Tensors.*not ndarray"),
+        (lambda w: optim.SGD([("weight", w)]), TypeError, "not tuple"),
+        (lambda w: optim.SGD([w * 2]), ValueError, "result of an operation"),
+        (lambda w: optim.SGD([{"params": [w]}, w]), TypeError, "mixes groups"),
+        (lambda w: optim.SGD([{"params": [w]}, {"params": [w]}]), ValueError, "more than one group"),
+        (lambda w: optim.SGD([{"parameters": [w]}]), ValueError, "needs the key 'params'"),
+        (lambda w: optim.SGD([{"params": [w], "momentun": 0.9}]), ValueError, "no option 'momentun'.*lr, momentum"),
+        (lambda w: optim.SGD([{"params": [w], "lr": -1.0}]), ValueError, "lr must be at least 0, got -1.0"),
+        (lambda w: optim.SGD([w], lr=-0.1), ValueError, "lr must be at least 0, got -0.1"),
+        (lambda w: optim.SGD([w], lr=float("nan")), ValueError, "lr must be at least 0, got nan"),
+        (lambda w: optim.SGD([w], lr=float("inf")), ValueError, "lr must be"),
+        (lambda w: optim.SGD([w], lr="fast"), TypeError, "lr must be a number, got 'fast'"),
+        (lambda w: optim.SGD([w], momentum=-1), ValueError, "momentum must be at least 0"),
+        (lambda w: optim.SGD([w], dampening=1.5), ValueError, "dampening must be from 0 to 1"),
+        (lambda w: optim.SGD([w], weight_decay=-1), ValueError, "weight_decay must be at least 0"),
+        (lambda w: optim.SGD([w], nesterov=True), ValueError, "nesterov needs momentum above 0"),
+        (lambda w: optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True), ValueError, "dampening=0.1"),
+        (lambda w: optim.Adagrad([w], lr_decay=-1), ValueError, "lr_decay"),
+        (lambda w: optim.Adagrad([w], initial_accumulator_value=-1), ValueError, "initial_accumulator_value"),
+        (lambda w: optim.RMSprop([w], alpha=1.1), ValueError, "alpha must be from 0 to 1"),
+        (lambda w: optim.RMSprop([w], eps=-1), ValueError, "eps"),
+        (lambda w: optim.Adam([w], betas=(0.9, 1.0)), ValueError, r"below 1, got \(0.9, 1.0\)"),
+        (lambda w: optim.Adam([w], betas=0.9), ValueError, "two numbers"),
+        (lambda w: optim.AdamW([w], betas=("a", "b")), ValueError, "must be numbers"),
+        (lambda w: optim.LARS([w], lr=1.0, trust_coefficient=-1), ValueError, "trust_coefficient"),
+        (lambda w: optim.LAMB([w], betas=(-0.1, 0.9)), ValueError, "betas"),
+    ],
+)
+def test_bad_input_is_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make(weights(3))
+
+
+# ---- saved state ----
+
+
+def pair(make: Any) -> tuple[list[Tensor], optim.Optimizer]:
+    parameters = [weights(3, 4), weights(2, seed=1)]
+    return parameters, make(parameters)
+
+
+@every_optimizer
+def test_a_run_goes_on_from_its_saved_state_to_the_same_bits(make):
+    parameters, optimizer = pair(make)
+    train(optimizer, 5)
+    saved, values = optimizer.state_dict(), [parameter.data.copy() for parameter in parameters]
+    train(optimizer, 5, seed=1)
+
+    others, other = pair(make)
+    for parameter, value in zip(others, values, strict=True):
+        parameter.copy_(value)
+    other.load_state_dict(saved)
+    train(other, 5, seed=1)
+    for ours, theirs in zip(parameters, others, strict=True):
+        np.testing.assert_array_equal(ours.data, theirs.data)
+
+
+@every_optimizer
+def test_saved_and_loaded_arrays_are_copies(make):
+    _, optimizer = pair(make)
+    train(optimizer, 1)
+    saved = optimizer.state_dict()
+    kept = copy.deepcopy(saved)
+    _, other = pair(make)
+    other.load_state_dict(saved)
+    train(optimizer, 2)
+    train(other, 2)
+    assert_same_tree(saved, kept)
+
+
+@every_optimizer
+def test_options_that_became_json_come_back(make):
+    _, optimizer = pair(make)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": {}, "param_groups": json.loads(json.dumps(groups))})
+    assert optimizer.state_dict()["param_groups"] == groups
+
+
+def test_the_layout_is_pytorchs():
+    w = weights(2)
+    optimizer = optim.Adam([{"params": [weights(3)]}, {"params": [w], "lr": 0.5}])
+    w.grad = np.array([1.0, -2.0])
+    optimizer.step()
+    saved = optimizer.state_dict()
+    assert [group["params"] for group in saved["param_groups"]] == [[0], [1]]
+    assert saved["param_groups"][1]["lr"] == 0.5
+    assert list(saved["state"]) == [1]
+    assert sorted(saved["state"][1]) == ["exp_avg", "exp_avg_sq", "step"]
+    np.testing.assert_allclose(saved["state"][1]["exp_avg"], [0.1, -0.2])
+    assert saved["state"][1]["step"].shape == ()
+    assert saved["state"][1]["step"] == 1
+
+
+def test_loading_keeps_the_group_that_a_schedule_or_a_caller_holds():
+    optimizer = optim.SGD([weights(2)], lr=0.1)
+    group = optimizer.param_groups[0]
+    optimizer.load_state_dict(optim.SGD([weights(2)], lr=0.7).state_dict())
+    assert optimizer.param_groups[0] is group
+    assert group["lr"] == 0.7
+
+
+def test_a_copied_optimizer_updates_the_copied_parameters():
+    w = weights(3)
+    optimizer = optim.Adam([w], lr=0.1)
+    train(optimizer, 2)
+    for other in (copy.deepcopy((w, optimizer)), pickle.loads(pickle.dumps((w, optimizer)))):
+        copied, its_optimizer = other
+        before = w.data.copy()
+        train(its_optimizer, 1)
+        assert its_optimizer.param_groups[0]["params"][0] is copied
+        assert its_optimizer.state[copied]["step"] == 3
+        assert not np.array_equal(copied.data, before)
+        np.testing.assert_array_equal(w.data, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda saved: {}, "no state of an optimizer"),
+        (lambda saved: {**saved, "param_groups": saved["param_groups"] * 2}, "has 2 parameter groups, this one has 1"),
+        (lambda saved: with_group(saved, params=[0]), "has 1 parameters, here it has 2"),
+        (lambda saved: with_group(saved, params=[0, 5]), "parameter 1 that no saved group lists"),
+        (lambda saved: with_group(saved, amsgrad=True), "amsgrad=True, which Adam does not have"),
+        (lambda saved: with_group(saved, lr=-1.0), "lr must be at least 0"),
+        (lambda saved: {**saved, "state": {0: {"step": 1}}}, "parameter 0 lacks exp_avg, exp_avg_sq, which Adam needs"),
+        (lambda saved: with_state(saved, exp_avg=np.zeros((4, 3))), r"exp_avg of parameter 0 has shape \(4, 3\)"),
+        (lambda saved: optim.SGD([weights(3, 4), weights(2)], momentum=0.9).state_dict(), "option momentum=0.9"),
+        (lambda saved: optim.SGD([weights(3, 4), weights(2)]).state_dict(), "lacks betas, eps"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, message):
+    parameters = [weights(3, 4), weights(2)]
+    optimizer = optim.Adam(parameters, lr=0.1)
+    train(optimizer, 2)
+    before = optimizer.state_dict()
+    with pytest.raises(ValueError, match=message):
+        optimizer.load_state_dict(change(copy.deepcopy(before)))
+    assert_same_tree(optimizer.state_dict(), before)
+
+
+def test_adamw_does_not_take_a_state_of_adam():
+    adam = optim.Adam([weights(2)])
+    with pytest.raises(ValueError, match="take Adam"):
+        optim.AdamW([weights(2)]).load_state_dict(adam.state_dict())
+
+
+def with_group(saved: dict[str, Any], **options: Any) -> dict[str, Any]:
+    saved["param_groups"][0].update(options)
+    return saved
+
+
+def with_state(saved: dict[str, Any], **values: Any) -> dict[str, Any]:
+    saved["state"][0].update(values)
+    return saved
+
+
+def assert_same_tree(actual: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert actual["param_groups"] == expected["param_groups"]
+    assert actual["state"].keys() == expected["state"].keys()
+    for number, values in expected["state"].items():
+        assert actual["state"][number].keys() == values.keys()
+        for name, value in values.items():
+            np.testing.assert_array_equal(actual["state"][number][name], value)

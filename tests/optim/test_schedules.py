@@ -1,0 +1,127 @@
+"""The schedules against their closed forms, alone and composed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import cos, pi
+
+import pytest
+
+from minidl import Tensor, optim
+
+
+def optimizer_with(*rates: float) -> optim.SGD:
+    return optim.SGD([{"params": [Tensor([0.0], requires_grad=True)], "lr": rate} for rate in rates])
+
+
+def rates(optimizer: optim.SGD, schedules: list[optim.LRScheduler], epochs: int) -> list[float]:
+    seen = []
+    for _ in range(epochs):
+        seen.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        for schedule in schedules:
+            schedule.step()
+    return seen
+
+
+CLOSED_FORMS: list[tuple[Callable[[optim.Optimizer], optim.LRScheduler], Callable[[int], float]]] = [
+    (lambda o: optim.StepLR(o, step_size=3, gamma=0.5), lambda t: 0.5 ** (t // 3)),
+    (lambda o: optim.MultiStepLR(o, [2, 7, 7], gamma=0.1), lambda t: 0.1 ** ((t >= 2) + 2 * (t >= 7))),
+    (lambda o: optim.CosineAnnealingLR(o, T_max=6), lambda t: (1 + cos(pi * t / 6)) / 2),
+    (lambda o: optim.CosineAnnealingLR(o, T_max=1, eta_min=0.2), lambda t: 1.0 if t % 2 == 0 else 0.2),
+    (lambda o: optim.CosineAnnealingLR(o, 20, eta_min=0.2), lambda t: 0.2 + 0.8 * (1 + cos(pi * t / 20)) / 2),
+    (lambda o: optim.LinearLR(o, start_factor=0.25, total_iters=4), lambda t: min(1.0, 0.25 + 0.75 * t / 4)),
+    (lambda o: optim.LinearLR(o, start_factor=1.0, end_factor=0.0, total_iters=9), lambda t: max(0.0, 1 - t / 9)),
+    (lambda o: optim.LambdaLR(o, lambda t: 1 / (1 + t)), lambda t: 1 / (1 + t)),
+]
+
+
+@pytest.mark.parametrize(("make", "factor"), CLOSED_FORMS)
+def test_the_rate_of_every_epoch_is_that_of_the_closed_form(make, factor):
+    optimizer = optimizer_with(1.0)
+    seen = rates(optimizer, [make(optimizer)], 30)
+    assert seen == pytest.approx([factor(t) for t in range(30)], rel=1e-12, abs=1e-15)
+
+
+def test_warm_up_and_drops_compose():
+    optimizer = optimizer_with(1.0)
+    schedules = [optim.LinearLR(optimizer, 0.1, total_iters=5), optim.StepLR(optimizer, 10)]
+    expected = [min(1.0, 0.1 + 0.9 * t / 5) * 0.1 ** (t // 10) for t in range(25)]
+    assert rates(optimizer, schedules, 25) == pytest.approx(expected, rel=1e-12)
+
+
+def test_every_group_keeps_its_own_base_rate():
+    optimizer = optimizer_with(1.0, 0.5)
+    schedule = optim.StepLR(optimizer, 1, gamma=0.5)
+    schedule.step()
+    assert schedule.get_last_lr() == [0.5, 0.25]
+    assert schedule.base_lrs == [1.0, 0.5]
+    assert [group["lr"] for group in optimizer.param_groups] == [0.5, 0.25]
+
+
+def test_every_group_may_have_a_function_of_its_own():
+    optimizer = optimizer_with(1.0, 1.0)
+    schedule = optim.LambdaLR(optimizer, [lambda t: 1.0, lambda t: 1 / (1 + t)])
+    schedule.step()
+    assert schedule.get_last_lr() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("make", [case[0] for case in CLOSED_FORMS])
+@pytest.mark.parametrize("epochs", [0, 1, 5, 7])
+def test_a_schedule_goes_on_from_its_saved_state(make, epochs):
+    optimizer = optimizer_with(1.0)
+    schedule = make(optimizer)
+    rates(optimizer, [schedule], epochs)
+    saved, saved_optimizer = schedule.state_dict(), optimizer.state_dict()
+
+    other = optimizer_with(1.0)
+    resumed = make(other)
+    other.load_state_dict(saved_optimizer)
+    resumed.load_state_dict(saved)
+    assert resumed.last_epoch == epochs
+    assert resumed.get_last_lr() == schedule.get_last_lr()
+    assert rates(other, [resumed], 20) == rates(optimizer, [schedule], 20)
+
+
+def test_a_saved_state_does_not_change_with_the_schedule():
+    optimizer = optimizer_with(1.0)
+    schedule = optim.MultiStepLR(optimizer, [1, 2])
+    saved = schedule.state_dict()
+    schedule.milestones[5] += 1
+    rates(optimizer, [schedule], 2)
+    assert saved["last_epoch"] == 0
+    assert saved["_last_lr"] == [1.0]
+    assert 5 not in saved["milestones"]
+
+
+def test_a_later_schedule_starts_from_the_initial_rates_of_the_first():
+    optimizer = optimizer_with(1.0)
+    first = optim.StepLR(optimizer, 1)
+    rates(optimizer, [first], 2)
+    assert optim.StepLR(optimizer, 5).base_lrs == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda o: optim.StepLR(o.param_groups, 1), TypeError, "needs an Optimizer, got list"),
+        (lambda o: optim.StepLR(o, 0), ValueError, "step_size must be at least 1, got 0"),
+        (lambda o: optim.StepLR(o, 1, gamma=-1), ValueError, "gamma must be at least 0"),
+        (lambda o: optim.CosineAnnealingLR(o, 0), ValueError, "T_max must be at least 1"),
+        (lambda o: optim.LinearLR(o, start_factor=0.0), ValueError, "start_factor must be above 0"),
+        (lambda o: optim.LinearLR(o, end_factor=2.0), ValueError, "end_factor must be from 0 to 1"),
+        (lambda o: optim.LinearLR(o, total_iters=0), ValueError, "total_iters must be at least 1"),
+        (lambda o: optim.LambdaLR(o, [lambda t: 1.0] * 2), ValueError, "1 parameter groups, but 2 functions"),
+        (lambda o: optim.StepLR(o, 1, last_epoch=3), ValueError, "no 'initial_lr'"),
+        (lambda o: optim.StepLR(o, 1).load_state_dict({"last_epoch": 1}), ValueError, "not that of a StepLR"),
+    ],
+)
+def test_bad_input_is_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make(optimizer_with(0.1))
+
+
+def test_a_state_for_another_number_of_groups_is_refused():
+    saved = optim.StepLR(optimizer_with(0.1, 0.2), 1).state_dict()
+    with pytest.raises(ValueError, match="for 2 parameter groups, the optimizer has 1"):
+        optim.StepLR(optimizer_with(0.1), 1).load_state_dict(saved)

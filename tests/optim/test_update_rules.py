@@ -1,0 +1,172 @@
+"""The update rules against what can be worked out on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, kernels, optim
+
+
+@pytest.fixture(params=["numpy", "numba"], autouse=True)
+def _kernel(request):
+    with kernels.use(request.param):
+        yield
+
+
+def weights(values: Any) -> Tensor:
+    return Tensor(np.array(values, dtype=np.float64), requires_grad=True)
+
+
+def steps(optimizer: optim.Optimizer, tensor: Tensor, gradient: Any, count: int) -> np.ndarray:
+    for _ in range(count):
+        tensor.grad = np.array(gradient, dtype=tensor.dtype)
+        optimizer.step()
+    return tensor.data
+
+
+GRADIENT = [300.0, -0.02, 5e-5]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda w: optim.Adagrad([w], lr=0.1, eps=0.0),
+        lambda w: optim.Adam([w], lr=0.1, eps=0.0),
+        lambda w: optim.AdamW([w], lr=0.1, eps=0.0, weight_decay=0.0),
+        lambda w: optim.RMSprop([w], lr=0.1, eps=0.0, alpha=0.0),
+    ],
+    ids=["Adagrad", "Adam", "AdamW", "RMSprop"],
+)
+def test_the_first_step_of_an_adaptive_rule_is_lr_times_the_sign(make):
+    w = weights([1.0, 1.0, 1.0])
+    np.testing.assert_allclose(steps(make(w), w, GRADIENT, 1), [0.9, 1.1, 0.9], rtol=1e-14)
+
+
+def test_rmsprops_step_tends_to_lr_times_the_sign():
+    w = weights([0.0, 0.0, 0.0])
+    optimizer = optim.RMSprop([w], lr=0.1, alpha=0.9, eps=0.0)
+    before = steps(optimizer, w, GRADIENT, 300).copy()
+    np.testing.assert_allclose(steps(optimizer, w, GRADIENT, 1) - before, [-0.1, 0.1, -0.1], rtol=1e-12)
+
+
+def test_ten_steps_of_momentum_travel_the_sum_of_the_geometric_series():
+    w = weights([0.0])
+    travelled = -steps(optim.SGD([w], lr=1.0, momentum=0.9), w, [1.0], 10)[0]
+    m, T = 0.9, 10
+    assert travelled == pytest.approx(T / (1 - m) - m * (1 - m**T) / (1 - m) ** 2, rel=1e-13)
+    assert round(travelled, 3) == 41.381
+
+
+def test_the_momentum_of_changing_gradients_is_the_sum_written_out():
+    gradients = np.random.default_rng(0).normal(size=(6, 4))
+    w = weights(np.zeros(4))
+    optimizer = optim.SGD([w], lr=0.5, momentum=0.8, dampening=0.25)
+    for gradient in gradients:
+        steps(optimizer, w, gradient, 1)
+    expected = np.zeros(4)
+    for t in range(6):  # b_t = 0.8^t g_0 + 0.75 (sum over s from 1 to t of 0.8^(t-s) g_s)
+        expected += 0.8**t * gradients[0] + sum(0.75 * 0.8 ** (t - s) * gradients[s] for s in range(1, t + 1))
+    np.testing.assert_allclose(w.data, -0.5 * expected, rtol=1e-13)
+
+
+def test_nesterovs_momentum_is_the_look_ahead_form_in_other_variables():
+    curvature, lr, m = np.array([1.0, 0.1]), 0.3, 0.9
+    w = weights([1.0, -2.0])
+    optimizer = optim.SGD([w], lr=lr, momentum=m, nesterov=True)
+    x, v = w.data.copy(), np.zeros(2)  # x: the look-ahead form's own iterate
+    for _ in range(20):
+        steps(optimizer, w, curvature * w.data, 1)
+        v = m * v - lr * curvature * (x + m * v)
+        x = x + v
+        np.testing.assert_allclose(w.data, x + m * v, rtol=1e-10)
+
+
+def test_the_rate_inside_the_velocity_is_the_same_with_the_momentum_corrected_when_the_rate_changes():
+    gradients = np.random.default_rng(1).normal(size=(10, 3))
+    w, v, x = weights(np.zeros(3)), np.zeros(3), np.zeros(3)
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.9)
+    lr = 0.1
+    for t, gradient in enumerate(gradients):
+        new_lr = 0.1 if t < 5 else 0.4
+        optimizer.param_groups[0]["lr"] = new_lr
+        steps(optimizer, w, gradient, 1)
+        v = 0.9 * new_lr / lr * v - new_lr * gradient  # the correction of Goyal et al., remark 2
+        x, lr = x + v, new_lr
+    np.testing.assert_allclose(w.data, x, rtol=1e-13)
+
+
+def test_gradient_descent_contracts_each_direction_of_a_quadratic_by_one_minus_lr_times_its_curvature():
+    curvature = np.array([0.5, 1.0, 3.9])
+    w = weights([1.0, 1.0, 1.0])
+    optimizer = optim.SGD([w], lr=0.5)
+    for _ in range(10):
+        steps(optimizer, w, curvature * w.data, 1)
+    np.testing.assert_allclose(w.data, (1 - 0.5 * curvature) ** 10, rtol=1e-12)
+
+
+def test_adagrads_steps_under_a_constant_gradient_are_one_over_the_root_of_t():
+    w = weights([0.0])
+    expected = -0.1 * sum(1 / (np.sqrt(t) * (1 + 0.5 * (t - 1))) for t in range(1, 21))
+    np.testing.assert_allclose(steps(optim.Adagrad([w], lr=0.1, lr_decay=0.5, eps=0.0), w, [7.0], 20), expected, 1e-13)
+
+
+def test_adams_bias_correction_makes_every_step_under_a_constant_gradient_lr_times_the_sign():
+    w = weights([0.0, 0.0, 0.0])
+    np.testing.assert_allclose(steps(optim.Adam([w], lr=0.1, eps=0.0), w, GRADIENT, 25), [-2.5, 2.5, -2.5], rtol=1e-12)
+
+
+@pytest.mark.parametrize("rule", ["Adam", "AdamW"])
+def test_adam_matches_a_scalar_transcription_of_the_paper_with_eps_outside_the_root(rule):
+    gradients = np.random.default_rng(2).normal(size=20)
+    lr, beta1, beta2, eps, decay = 0.05, 0.8, 0.9, 0.1, 0.3
+    w = weights([1.5])
+    optimizer = getattr(optim, rule)([w], lr, (beta1, beta2), eps, decay)
+    x, m, v = 1.5, 0.0, 0.0
+    for t, gradient in enumerate(gradients, start=1):
+        steps(optimizer, w, [gradient], 1)
+        g = gradient + decay * x if rule == "Adam" else gradient
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        step = lr * (m / (1 - beta1**t)) / ((v / (1 - beta2**t)) ** 0.5 + eps)
+        x = x - step - (lr * decay * x if rule == "AdamW" else 0.0)
+    assert w.data[0] == pytest.approx(x, rel=1e-13)
+
+
+def test_decoupled_decay_does_not_depend_on_the_gradients_size():
+    w = weights([2.0, 2.0])
+    steps(optim.AdamW([w], lr=0.1, eps=0.0, weight_decay=0.5), w, [1000.0, 0.001], 1)
+    np.testing.assert_allclose(w.data, 2.0 * (1 - 0.1 * 0.5) - 0.1, rtol=1e-13)
+
+
+def test_a_centered_variance_that_rounding_takes_below_zero_gives_no_nan():
+    w = Tensor(np.zeros(64, np.float32), requires_grad=True)
+    optimizer = optim.RMSprop([w], lr=0.01, alpha=0.5, centered=True, eps=1.0)
+    gradient = np.random.default_rng(3).normal(size=64)
+    assert np.isfinite(steps(optimizer, w, gradient, 200)).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "arrays"),
+    [
+        (lambda w: optim.SGD([w]), 0),
+        (lambda w: optim.SGD([w], momentum=0.9), 1),
+        (lambda w: optim.SGD([w], momentum=0.9, nesterov=True), 1),
+        (lambda w: optim.Adagrad([w]), 1),
+        (lambda w: optim.RMSprop([w]), 1),
+        (lambda w: optim.RMSprop([w], momentum=0.9), 2),
+        (lambda w: optim.RMSprop([w], momentum=0.9, centered=True), 3),
+        (lambda w: optim.Adam([w]), 2),
+        (lambda w: optim.AdamW([w]), 2),
+        (lambda w: optim.LARS([w], lr=1.0), 1),
+        (lambda w: optim.LAMB([w]), 2),
+    ],
+)
+def test_the_state_takes_as_many_arrays_as_the_docstring_says(make, arrays):
+    w = Tensor(np.ones((3, 5), np.float32), requires_grad=True)
+    optimizer = make(w)
+    steps(optimizer, w, np.ones((3, 5)), 2)
+    kept = [value for value in optimizer.state[w].values() if isinstance(value, np.ndarray)]
+    assert sum(value.nbytes for value in kept) == arrays * w.data.nbytes
