@@ -17,7 +17,8 @@ def test_uniform_and_normal_have_the_moments_asked_for(dtype):
     minidl.manual_seed(0)
     x = init.uniform_(empty(200, 200, dtype=dtype), -1.0, 3.0).data
     assert x.dtype == dtype
-    assert (x.min() >= -1) and (x.max() < 3)
+    assert x.min() >= -1
+    assert x.max() < 3
     assert x.mean() == pytest.approx(1, abs=0.03)
     assert x.std() == pytest.approx(4 / np.sqrt(12), rel=0.02)
     y = init.normal_(empty(200, 200, dtype=dtype), 5.0, 2.0).data

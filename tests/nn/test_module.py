@@ -227,7 +227,7 @@ def test_a_sequential_is_indexed_sliced_and_iterated_and_its_slices_keep_the_nam
     model = nn.Sequential(nn.Linear(2, 3), relu, nn.Linear(3, 3), relu)
     assert len(model) == 4  # a module used twice runs twice
     assert model[1] is model[-1] is relu
-    assert list(model)[0] is model[0]
+    assert next(iter(model)) is model[0]
     tail = model[2:]
     assert list(tail.state_dict()) == ["2.weight", "2.bias"]
     x = np.ones((1, 2), np.float32)
