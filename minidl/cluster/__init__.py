@@ -1,10 +1,10 @@
 """Nodes that talk: launch a program on several of them, and see who computed what and who waited for whom.
 
-    def program(comm):
-        return comm.all_reduce(comm.rank)
+def program(comm):
+    return comm.all_reduce(comm.rank)
 
-    run = cluster.launch(program, nodes=4)
-    run.results, run.seconds, run.trace
+run = cluster.launch(program, nodes=4)
+run.results, run.seconds, run.trace
 """
 
 from minidl.cluster.comm import ANY, Communicator, Work

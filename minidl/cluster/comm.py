@@ -74,7 +74,7 @@ class Communicator:
         return payload
 
     def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
-        """Send x to `dst` and receive from `src` at the same time: a ring of these cannot deadlock, whatever the size."""
+        """Send x to `dst` and receive from `src` at once: a ring of these cannot deadlock, whatever the size."""
         dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
         self._enter("sendrecv")
         receive = self._endpoint.post_receive(source, tag, out)
@@ -85,7 +85,7 @@ class Communicator:
         return payload
 
     def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
-        """Start to send; x may be changed at once, because it has been copied. `wait()` on the Work that is returned."""
+        """Start to send, and `wait()` on the Work that is returned; x has been copied and may be changed."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
         self._enter("isend")
         send = self._post_send(x, dst, tag)
@@ -135,7 +135,9 @@ class Communicator:
         if array.dtype.kind not in "biufc" or not (is_array or array.ndim == 0):
             raise TypeError(f"all_reduce takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})")
         if op == "mean" and array.dtype.kind not in "fc":
-            raise TypeError(f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first")
+            raise TypeError(
+                f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
+            )
         self._enter("all_reduce")
         flat = np.ascontiguousarray(array).reshape(-1)
         collectives.ALL_REDUCE[name](self._inside, flat, op)

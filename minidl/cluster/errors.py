@@ -55,13 +55,13 @@ class ClusterError(RuntimeError):
         self.trace = trace
 
 
-class RankFailed(ClusterError):
+class RankFailed(ClusterError):  # noqa: N818  (the name says what happened)
     """A rank raised an exception, was killed, or ended without a result."""
 
 
-class CommTimeout(ClusterError):
+class CommTimeout(ClusterError):  # noqa: N818  (the name says what happened)
     """A rank was blocked in one operation for longer than `timeout`, or the run outlived its `deadline`."""
 
 
-class Deadlock(ClusterError):
+class Deadlock(ClusterError):  # noqa: N818  (the name says what happened)
     """A rank waits for a message that can never come, because its peer has already returned from the program."""

@@ -52,7 +52,9 @@ def launch(
     engine: Engine
     if isinstance(on, str):
         if on != "processes":
-            raise ValueError(f"unknown engine {on!r}: choose 'processes', or pass an engine such as cluster.Processes()")
+            raise ValueError(
+                f"unknown engine {on!r}: choose 'processes', or pass an engine such as cluster.Processes()"
+            )
         engine = Processes()
     else:
         engine = on

@@ -59,7 +59,18 @@ class Recorder:
     waiting, and after that transfer. After `max_events` only the ledger and the sums go on.
     """
 
-    __slots__ = ("_counts", "_dropped", "_label", "_last", "_max_events", "_now", "_rows", "_seconds", "call", "operation")
+    __slots__ = (
+        "_counts",
+        "_dropped",
+        "_label",
+        "_last",
+        "_max_events",
+        "_now",
+        "_rows",
+        "_seconds",
+        "call",
+        "operation",
+    )
 
     def __init__(self, now: Callable[[], float], max_events: int) -> None:
         self._now = now

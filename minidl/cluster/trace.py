@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class Event(NamedTuple):
     """Something that a rank did from `start` to `end` (seconds since the program began on all ranks).
 
-    kind: "compute", "send", "receive", "reduce" (the arithmetic of a reduction) or "wait" (until the other side was there).
-    label: the last `comm.mark`. operation: the communicator call it was part of ("" for compute), and `call` its number.
-    peer: the other rank, or -1.
+    kind: "compute", "send", "receive", "reduce" (the arithmetic of a reduction) or "wait" (until the other side was
+    there). label: the last `comm.mark`. operation: the communicator call it was part of ("" for compute), and `call`
+    the number of that call. peer: the other rank, or -1.
     """
 
     rank: int
@@ -73,9 +73,9 @@ class Trace:
 
     def _events(self, start: float, end: float) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
-            for kind, *rest in recording.rows if recording else ():
-                if rest[1] >= start and rest[0] <= end:
-                    yield Event(rank, KINDS[kind], *rest)
+            for kind, begin, finish, nbytes, peer, label, operation, call in recording.rows if recording else ():
+                if finish >= start and begin <= end:
+                    yield Event(rank, KINDS[kind], begin, finish, nbytes, peer, label, operation, call)
 
     def ledger(self) -> list[dict[str, Traffic]]:
         """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
@@ -140,7 +140,11 @@ class Trace:
         first: Event | None = None
         last: Event | None = None
         for event in [*self.events, None]:
-            if first and last and (not event or (event.rank, event.call) != (first.rank, first.call) or not event.operation):
+            if (
+                first
+                and last
+                and (not event or (event.rank, event.call) != (first.rank, first.call) or not event.operation)
+            ):
                 details = {"label": first.label, "call": first.call}
                 yield _slice(first.operation, "call", first.rank, first.start, last.end, details)
                 first = None
@@ -151,6 +155,5 @@ class Trace:
 def _slice(name: str, kind: str, rank: int, start: float, end: float, details: dict[str, Any]) -> dict[str, Any]:
     begin = round(start * 1e6, 3)
     duration = round(end * 1e6, 3) - begin
-    return {
-        "ph": "X", "pid": 0, "tid": rank, "ts": begin, "dur": round(duration, 3), "name": name, "cat": kind, "args": details,
-    }  # fmt: skip
+    place = {"ph": "X", "pid": 0, "tid": rank, "ts": begin, "dur": round(duration, 3)}
+    return {**place, "name": name, "cat": kind, "args": details}

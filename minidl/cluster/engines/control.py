@@ -47,7 +47,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Failure:
-    """How a rank failed, in words that need none of the caller's classes; `exception` is its pickle, if there is one."""
+    """How a rank failed, in words; `exception` is the pickled exception itself, if it can be pickled."""
 
     summary: str
     kind: str  # "CommTimeout", "Deadlock", or "RankFailed" for every other exception

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from minidl.cluster.engines.payload import Bytes
 
@@ -54,7 +53,7 @@ class FrameSocket:
         self.closed = False
         self._outgoing: deque[tuple[memoryview, int | None]] = deque()
         self._descriptors: deque[int] = deque()
-        self._buffer: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._buffer = memoryview(bytearray())
         self._start = self._end = 0
 
     @property
@@ -74,9 +73,7 @@ class FrameSocket:
         body: Sequence[Any] = (),
         descriptor: int | None = None,
     ) -> None:
-        head = HEADER.pack(
-            kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted
-        )
+        head = HEADER.pack(kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted)
         if self._outgoing:
             self._keep(b"".join((head, description, *body)), descriptor)
             return
@@ -117,7 +114,7 @@ class FrameSocket:
     def receive(self) -> Iterator[Frame]:
         """Read what has arrived; sets `closed` when the peer has ended and everything it sent has been read."""
         while True:
-            if self._buffer.size - self._end < BUFFER_BYTES // 2:
+            if len(self._buffer) - self._end < BUFFER_BYTES // 2:
                 self._make_room()
             try:
                 count, ancillary, _, _ = self.socket.recvmsg_into([self._buffer[self._end :]], ROOM_FOR_DESCRIPTORS)
@@ -131,7 +128,7 @@ class FrameSocket:
             for level, kind, data in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     self._descriptors.extend(array.array("i", data[: len(data) - len(data) % 4]))
-            room = self._buffer.size - self._end
+            room = len(self._buffer) - self._end
             self._end += count
             yield from self._parse()
             if count < room:
@@ -139,10 +136,10 @@ class FrameSocket:
 
     def _make_room(self) -> None:
         pending = self._buffer[self._start : self._end]
-        size = BUFFER_BYTES if pending.size <= BUFFER_BYTES // 2 else 2 * pending.size + BUFFER_BYTES
-        fresh = np.empty(size, np.uint8)
-        fresh[: pending.size] = pending
-        self._buffer, self._start, self._end = fresh, 0, int(pending.size)
+        size = BUFFER_BYTES if len(pending) <= BUFFER_BYTES // 2 else 2 * len(pending) + BUFFER_BYTES
+        fresh = memoryview(bytearray(size))
+        fresh[: len(pending)] = pending
+        self._buffer, self._start, self._end = fresh, 0, len(pending)
 
     def _parse(self) -> Iterator[Frame]:
         while self._end - self._start >= HEADER.size:
@@ -155,7 +152,7 @@ class FrameSocket:
             if body_end > self._end:
                 return
             description = self._buffer[description_start:body_start].tobytes()
-            body = None if segment else self._buffer[body_start:body_end]
+            body = None if segment else np.frombuffer(self._buffer[body_start:body_end], np.uint8)
             descriptor = self._descriptors.popleft() if has_descriptor else None
             self._start = body_end
             if self._start == self._end:

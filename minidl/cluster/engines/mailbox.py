@@ -13,46 +13,24 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.frames import ACKNOWLEDGEMENT, GOODBYE, MESSAGE, Frame, FrameSocket
-from minidl.cluster.engines.protocol import EAGER_BYTES
+from minidl.cluster.engines.protocol import EAGER_BYTES, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 
 LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
 
 
-@dataclass(slots=True, eq=False)
-class Operation:
-    """A posted send or receive."""
-
-    peer: int | None
-    tag: int
-    posted: float
-    is_send: bool
-    done: bool = False
-    payload: Any = None
-    out: Any = None
-    source: int = -1
-    nbytes: int = 0
-    peer_posted: float | None = None
-    segment: Segment | None = None
-
-    def __str__(self) -> str:
-        peer = "any rank" if self.peer is None else f"rank {self.peer}"
-        return f"a send of {self.nbytes} bytes to {peer}" if self.is_send else f"a receive from {peer}"
-
-
 class Mailbox:
     """The endpoint of `rank` among `size` ranks; `links` holds the socket to every other rank.
 
-    `control` is the descriptor that becomes readable when the launcher has something to say; `read_control` then returns
-    the error to raise.
+    `control` is the descriptor that becomes readable when the launcher has something to say; `read_control` then
+    returns the error to raise.
     """
 
     def __init__(
@@ -69,7 +47,7 @@ class Mailbox:
         self.rank = rank
         self.size = len(links) + 1
         self.timeout = timeout
-        self.blocked: tuple[Operation, float] | None = None  # what this rank is blocked in, and since when
+        self.blocked: tuple[Pending, float] | None = None  # what this rank is blocked in, and since when
         self._origin = origin
         self._tell = tell
         self._failure: ClusterError | None = None
@@ -81,9 +59,11 @@ class Mailbox:
         self._poll.register(control, select.POLLIN)
         for descriptor in self._peer_of:
             self._poll.register(descriptor, select.POLLIN)
-        self._receives: list[Operation] = []  # posted and not yet matched, in the order of posting
-        self._sends: dict[int, Operation] = {}  # large ones, by segment, until the receiver has acknowledged
-        self._sends_to_self: dict[int, Operation] = {}  # by the identity of the body
+        self._receives: list[Pending] = []  # posted and not yet matched, in the order of posting
+        self._sends: dict[
+            int, tuple[Pending, Segment]
+        ] = {}  # large ones, by segment, until the receiver has acknowledged
+        self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
         self._arrived: dict[tuple[int, int], deque[tuple[int, Frame]]] = {}  # unmatched, by (source, tag)
         self._arrivals = 0
         self._pool = SegmentPool()
@@ -100,10 +80,10 @@ class Mailbox:
 
     # Posting
 
-    def post_send(self, obj: Any, dst: int, tag: int) -> Operation:
+    def post_send(self, obj: Any, dst: int, tag: int) -> Pending:
         self._raise_failure()
         form, description, buffers, nbytes = payload.encode(obj)
-        operation = Operation(dst, tag, self.now(), is_send=True, nbytes=nbytes)
+        operation = Pending(True, dst, tag, self.now(), nbytes)
         operation.done = nbytes <= EAGER_BYTES
         if dst == self.rank:
             body = np.frombuffer(b"".join(buffers), np.uint8)
@@ -114,14 +94,14 @@ class Mailbox:
                 dst, MESSAGE, operation.posted, form=form, tag=tag, nbytes=nbytes, description=description, body=buffers
             )
         else:
-            segment = operation.segment = self._pool.take(nbytes)
+            segment = self._pool.take(nbytes)
             offset = 0
             for buffer in buffers:
                 segment.bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
                 offset += len(buffer)
             is_new = dst not in segment.peers
             segment.peers.add(dst)
-            self._sends[segment.number] = operation
+            self._sends[segment.number] = operation, segment
             self._send(
                 dst,
                 MESSAGE,
@@ -135,24 +115,22 @@ class Mailbox:
             )
         return operation
 
-    def post_receive(self, src: int | None, tag: int, out: Any = None) -> Operation:
+    def post_receive(self, src: int | None, tag: int, out: Any = None) -> Pending:
         self._raise_failure()
-        operation = Operation(src, tag, self.now(), is_send=False, out=out)
-        if src is None:
-            waiting = [key for key, queue in self._arrived.items() if key[1] == tag and queue]
-            key = min(waiting, key=lambda key: self._arrived[key][0][0], default=None)
+        operation = Pending(False, src, tag, self.now(), out=out)
+        sources = self._links.keys() | {self.rank} if src is None else {src}
+        waiting = [(self._arrived[source, tag][0][0], source) for source in sources if self._arrived.get((source, tag))]
+        if waiting:
+            _, source = min(waiting)  # the one that arrived first
+            _, frame = self._arrived[source, tag].popleft()
+            self._complete(operation, source, frame)
         else:
-            key = (src, tag) if self._arrived.get((src, tag)) else None
-        if key is None:
             self._receives.append(operation)
-        else:
-            _, frame = self._arrived[key].popleft()
-            self._complete(operation, key[0], frame)
         return operation
 
     # Progress
 
-    def wait(self, operation: Operation) -> None:
+    def wait(self, operation: Pending) -> None:
         if operation.done:
             return
         since = self.now()
@@ -210,10 +188,8 @@ class Mailbox:
                 self._map(peer, frame)
             self._arrive(peer, frame)
         elif frame.kind == ACKNOWLEDGEMENT:
-            operation = self._sends.pop(frame.segment)
-            assert operation.segment is not None
-            self._pool.give_back(operation.segment)
-            operation.segment = None
+            operation, segment = self._sends.pop(frame.segment)
+            self._pool.give_back(segment)
             operation.peer_posted = frame.posted
             operation.done = True
         else:
@@ -230,7 +206,7 @@ class Mailbox:
         self._arrivals += 1
         self._arrived.setdefault((peer, frame.tag), deque()).append((self._arrivals, frame))
 
-    def _complete(self, operation: Operation, peer: int, frame: Frame) -> None:
+    def _complete(self, operation: Pending, peer: int, frame: Frame) -> None:
         if frame.segment:
             body = self._mapped[peer, frame.segment].bytes[: frame.nbytes]
         else:
@@ -256,7 +232,7 @@ class Mailbox:
         if self._failure is not None:
             raise self._failure
 
-    def _raise_if_hopeless(self, operation: Operation) -> None:
+    def _raise_if_hopeless(self, operation: Pending) -> None:
         peers = set(self._links) if operation.peer is None else {operation.peer}
         if peers and peers <= self._ended:
             who = "every other rank has" if operation.peer is None else f"rank {operation.peer} has"

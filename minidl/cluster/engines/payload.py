@@ -53,8 +53,8 @@ def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | N
         out = np.empty(shape, dtype)
     elif out.dtype != dtype or out.size * dtype.itemsize != body.size or not out.flags.c_contiguous:
         raise ValueError(
-            f"recv(out=...) was given a {'' if out.flags.c_contiguous else 'non-contiguous '}{out.dtype} array of shape "
-            f"{out.shape}, but the message is {dtype} of shape {shape}: give a contiguous array of that dtype and size"
+            f"recv(out=...) was given a {'' if out.flags.c_contiguous else 'non-contiguous '}{out.dtype} array "
+            f"of shape {out.shape}, but the message is {dtype} of shape {shape}: give a contiguous array like that"
         )
     if body.size:
         out.reshape(-1).view(np.uint8)[:] = body

@@ -93,7 +93,9 @@ class Processes:
                     )
                     process = supervisor.ranks[rank]
                     process.send(
-                        control.START, pickle.dumps(start), (process.output, _standard_error(process), task_file, *peers)
+                        control.START,
+                        pickle.dumps(start),
+                        (process.output, _standard_error(process), task_file, *peers),
                     )
             return supervisor.supervise()
         finally:
@@ -136,7 +138,7 @@ def _task(program: Program, args: tuple[Any, ...]) -> bytes:
 def _mesh(nodes: int, stack: contextlib.ExitStack) -> Iterator[list[int]]:
     """For each rank in turn, the descriptors of its sockets to all other ranks; closed here once they are passed on."""
     ends: dict[tuple[int, int], socket.socket] = {}
-    stack.callback(lambda: [end.close() for end in ends.values()])
+    stack.callback(_close_all, ends)
     for rank in range(nodes):
         for peer in range(rank + 1, nodes):
             try:
@@ -151,6 +153,11 @@ def _mesh(nodes: int, stack: contextlib.ExitStack) -> Iterator[list[int]]:
         for peer in range(nodes):
             if peer != rank:
                 ends.pop((rank, peer)).close()
+
+
+def _close_all(ends: dict[tuple[int, int], socket.socket]) -> None:
+    for end in ends.values():
+        end.close()
 
 
 @contextlib.contextmanager
@@ -201,8 +208,8 @@ def _environment(variables: dict[str, str]) -> Iterator[None]:
 def _without_main() -> Iterator[None]:
     """Ranks that are started inside do not import the caller's main module, so that it needs no `__main__` guard.
 
-    multiprocess tells a new process where main is, to import it again; the program travels with its task here, and needs
-    no main. Processes that others start at the same time keep theirs: they are told apart by name.
+    multiprocess tells a new process where main is, to import it again; here the program travels with its task, and
+    needs no main. Processes that others start at the same time keep theirs: they are told apart by name.
     """
     original = multiprocess.spawn.get_preparation_data
 

@@ -1,12 +1,13 @@
 """What an engine must offer; the communicator and the collectives stand on this and know no engine.
 
-An engine starts the ranks and gives each an endpoint. An endpoint sends and receives single messages and tells the time,
-in seconds since the program began on all ranks: real ones on processes, virtual ones in a simulation.
+An engine starts the ranks and gives each an endpoint. An endpoint sends and receives single messages and tells the
+time, in seconds since the program began on all ranks: real ones on processes, virtual ones in a simulation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -18,22 +19,33 @@ Program = Callable[..., Any]
 Listener = Callable[[int, Any], None]
 
 
-class Pending(Protocol):
+@dataclass(slots=True, eq=False)
+class Pending:
     """A send or receive that was posted: what `Endpoint.wait` waits for.
 
-    `peer_posted` is the time when the other side posted its half (None if unknown): what came before it was waiting,
-    what came after it was transfer.
+    `peer` is the other rank (None: any), `posted` when this side posted its half. Once it is `done`, `payload` and
+    `source` hold what was received and from whom, and `peer_posted` when the other side posted its half (None if
+    unknown): what came before that was waiting, what came after it was transfer.
     """
 
-    done: bool
-    payload: Any
-    source: int
-    nbytes: int
-    peer_posted: float | None
+    is_send: bool
+    peer: int | None
+    tag: int
+    posted: float
+    nbytes: int = 0
+    out: Any = None
+    done: bool = False
+    payload: Any = None
+    source: int = -1
+    peer_posted: float | None = None
+
+    def __str__(self) -> str:
+        peer = "any rank" if self.peer is None else f"rank {self.peer}"
+        return f"a send of {self.nbytes} bytes to {peer}" if self.is_send else f"a receive from {peer}"
 
 
 class Endpoint(Protocol):
-    """One rank's end of the network. Messages of one sender with one tag arrive in the order in which they were sent."""
+    """One rank's end of the network. Messages of one sender and tag arrive in the order in which they were sent."""
 
     rank: int
     size: int

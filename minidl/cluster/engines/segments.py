@@ -1,7 +1,7 @@
 """Memory that two processes share, known by a descriptor and not by a name, so that nothing can be left behind.
 
-Linux gives such memory with `memfd_create`; elsewhere a temporary file that has lost its name serves. The kernel frees it
-when the last process that holds it ends, however that process ends.
+Linux gives such memory with `memfd_create`; elsewhere a temporary file that has lost its name serves. The kernel frees
+it when the last process that holds it ends, however that process ends.
 """
 
 from __future__ import annotations

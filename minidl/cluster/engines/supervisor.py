@@ -112,7 +112,9 @@ class Supervisor:
         finally:
             self._replay_output()
         results = [rank.result for rank in self.ranks if rank.result is not None]
-        return Run([_load(i, result) for i, result in enumerate(results)], max(r.seconds for r in results), self._trace())
+        return Run(
+            [_load(i, result) for i, result in enumerate(results)], max(r.seconds for r in results), self._trace()
+        )
 
     def close(self) -> None:
         """Leave nothing behind: no process, no descriptor. A second Ctrl-C has to wait for this."""

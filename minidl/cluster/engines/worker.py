@@ -10,7 +10,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 import traceback
 from typing import Any, NoReturn
 
@@ -128,7 +127,9 @@ class _Rank:
         wait = None
         if self._has_begun and self.mailbox.blocked is not None:
             blocked, since = self.mailbox.blocked
-            wait = Wait(self._start.rank, operation or "the end of the program", blocked.peer, self.mailbox.now() - since)
+            wait = Wait(
+                self._start.rank, operation or "the end of the program", blocked.peer, self.mailbox.now() - since
+            )
         try:
             exception = cloudpickle.dumps(error, 5)
         except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
@@ -155,12 +156,18 @@ def _limit_threads(threads: int) -> None:
     if "numba" in sys.modules:
         from numba.core import config
 
-        config.reload_config()
+        config.reload_config()  # type: ignore[no-untyped-call]
 
 
 def thread_variables(threads: int) -> dict[str, str]:
     """The environment that limits the threads of BLAS, OpenMP and numba in a process that starts with it."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS")
+    names = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
     return dict.fromkeys(names, str(threads))
 
 

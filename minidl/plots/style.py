@@ -1,0 +1,85 @@
+"""One look for every picture: colours, sizes, and the word that says where the numbers come from.
+
+The colours of series are those of Okabe and Ito (2008), Color Universal Design. Those of activities keep their hues,
+which colour-blind readers can tell apart, and climb in even steps of lightness (CIELAB L 31, 47, 62, 77, 92), for grey.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SOURCES = ("measured", "simulated", "formula")
+
+# What a rank does.
+ACTIVITY = {
+    "compute": "#004C80",  # blue
+    "send": "#C04F00",  # vermilion
+    "receive": "#F0B429",  # orange
+    "reduce": "#2FA982",  # green
+    "wait": "#E8E8E8",  # light grey: nothing happens
+}
+
+SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
+
+_SETTINGS: Any = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+@contextlib.contextmanager
+def applied() -> Iterator[None]:
+    """The project's style, for everything that is drawn inside."""
+    import matplotlib
+
+    with matplotlib.rc_context(_SETTINGS):
+        yield
+
+
+def new_figure(width: float = 8.0, height: float = 3.5, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure of that many inches with a row of axes.
+
+    The figure belongs to no window and no pyplot state; a notebook shows it as a picture.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            data = io.BytesIO()
+            self.savefig(data, format="png")
+            return data.getvalue()
+
+    figure = Picture(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+
+
+def label_source(figure: Figure, source: str, note: str = "") -> None:
+    """Write under the figure whether its numbers are measured, simulated or from a formula."""
+    if source not in SOURCES:
+        raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {source!r}")
+    figure.supxlabel(
+        f"{source}; {note}" if note else source, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
+    )
+
+
+def time_unit(seconds: float) -> tuple[float, str]:
+    """The unit in which a span of time is best read: `(units per second, name)`."""
+    for factor, name in ((1.0, "s"), (1e3, "ms")):
+        if seconds * factor >= 2:
+            return factor, name
+    return 1e6, "µs"
