@@ -1,8 +1,8 @@
 """Gradient buckets: gradients are all-reduced in large pieces, each as soon as backward has completed it.
 
-A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for all of
-them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes gradients,
-the last layer's first, and reduced when full.
+A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for
+all of them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes
+gradients, the last layer's first, and reduced when full.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from minidl.tensor import Tensor
 class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
-    Hooks on the parameters count the completed gradients. Buckets are reduced strictly in order, the same on every rank, however
-    the ranks' backward passes run; after backward, `finish()` reduces what is left: a parameter without a gradient counts as zero.
+    Hooks on the parameters count the completed gradients. Buckets are reduced strictly in order, the same on every
+    rank, however the ranks' backward passes run; after backward, `finish()` reduces what is left: a parameter
+    without a gradient counts as zero.
 
     Source: Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.3.
     """
@@ -68,7 +69,8 @@ def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
 
 
 def flatten(bucket: Sequence[Tensor]) -> np.ndarray:
-    """The gradients of the bucket, one after the other, in one array in the host's memory; zeros where there is none."""
+    """The gradients of the bucket, one after the other, in one array in the host's memory; zeros where there is
+    none."""
     return np.concatenate(
         [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in bucket]
     )

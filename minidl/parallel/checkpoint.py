@@ -1,6 +1,7 @@
 """Checkpoints: all that a run needs to go on to the same bits, in one file that is either whole or not there.
 
-The file is numpy's .npz: arrays, and one JSON text for everything else; no pickles, so that opening a stranger's file is safe.
+The file is numpy's .npz: arrays, and one JSON text for everything else; no pickles, so that opening a stranger's
+file is safe.
 """
 
 from __future__ import annotations

@@ -24,7 +24,8 @@ class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, 
 def check_finite(value: float, loss: Tensor, model: Any, epoch: int, step: int, rank: int) -> None:
     """Raise NonFiniteLoss unless `value`, the loss, is finite; names the first parameter at fault.
 
-    If an update made a weight infinite, that is the one. If all weights are finite, it is the first whose gradient is not.
+    If an update made a weight infinite, that is the one. If all weights are finite, it is the first whose gradient
+    is not.
     """
     if math.isfinite(value):
         return

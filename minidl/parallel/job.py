@@ -29,7 +29,8 @@ class Job:
     model: a function that makes the Module (called on every rank after seeding, so that all start from the same
         weights), or a Module, of which every rank gets a copy.
     data: a function that makes the Splits (train, test), or Splits.
-    optimizer: a function from the parameters to an Optimizer, such as `lambda parameters: optim.SGD(parameters, lr=0.1)`.
+    optimizer: a function from the parameters to an Optimizer, such as `lambda parameters: optim.SGD(parameters,
+    lr=0.1)`.
     schedule: a function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after every
         update; or None.
     loss: a function `(outputs, labels)` that gives the mean loss over the samples; the cross entropy by default.

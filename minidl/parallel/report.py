@@ -6,20 +6,25 @@ import csv
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minidl.cluster.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.checkpoint import Checkpoint
 from minidl.parallel.job import Job
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 
 @dataclass
 class Report:
     """The outcome of `parallel.train`.
 
-    history: a row (dict) an epoch: epoch, loss (mean over the training minibatches), test_loss, accuracy (on the test set),
-        seconds (since the start, earlier runs of a resumed one included), samples_per_second, bytes (sent by rank 0), lr.
+    history: a row (dict) an epoch: epoch, loss (mean over the training minibatches), test_loss, accuracy (on the
+    test set),
+        seconds (since the start, earlier runs of a resumed one included), samples_per_second, bytes (sent by rank
+        0), lr.
     seconds: of this run. trace: who computed, sent, received and waited. checkpoint: the last state.
     digests: a hash of every rank's weights; all equal after a synchronous strategy.
     """
@@ -44,13 +49,28 @@ class Report:
         model.load_state_dict(self.checkpoint.model)
         return model
 
+    def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
+        """The Gantt picture of a few steps in a row, of median length among those in the trace; saved to `path` if given."""
+        begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label == "forward"]
+        spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
+        start, end = spans[len(spans) // 2] if spans else (0.0, None)
+        title = f"{steps if spans else len(begins)} steps on {self.nodes} node{'s' * (self.nodes > 1)}"
+        return self.trace.plot(path, start, end, title)
+
+    def curves(self, path: str | Path | None = None) -> Figure:
+        """Loss and accuracy against epochs and seconds; saved to `path` if given."""
+        from minidl.plots import curves
+
+        figure = curves.draw(self.history, source=self.trace.source)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
     def save(self, folder: str | Path) -> Path:
         """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
 
         Errors: OSError if the folder cannot be written.
         """
-        from minidl.plots import curves
-
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.json").write_text(json.dumps(self.checkpoint.config, indent=2) + "\n")
@@ -60,4 +80,6 @@ class Report:
             writer.writerows(self.history)
         self.checkpoint.save(folder / "checkpoint.npz")
         self.trace.to_chrome(folder / "trace.json")
+        self.curves(folder / "loss.png")
+        self.timeline(folder / "timeline.png")
         return folder

@@ -19,9 +19,9 @@ class Serial:
             gradient of the mean loss over the minibatch
             update the weights
 
-    shards: 1, or p to add up the gradient as p nodes do: the minibatch is dealt to p shards, whose gradients are computed
-    one after the other and added in order. The weights then equal those of `Synchronous(algorithm="ordered")` on p nodes
-    to the bit (at the same number of threads).
+    shards: 1, or p to add up the gradient as p nodes do: the minibatch is dealt to p shards, whose gradients are
+    computed one after the other and added in order. The weights then equal those of
+    `Synchronous(algorithm="ordered")` on p nodes to the bit (at the same number of threads).
     """
 
     shards: int = 1
@@ -49,7 +49,8 @@ class Serial:
 
 
 class ShardedBackward:
-    """Backward as p nodes do it: each shard by itself, with its node's random numbers, and the gradients added in order."""
+    """Backward as p nodes do it: each shard by itself, with its node's random numbers, and the gradients added in
+    order."""
 
     def __init__(self, session: Session, shards: int) -> None:
         self.shards = shards
@@ -72,8 +73,8 @@ class ShardedBackward:
                 if parameter.grad is not None:
                     sums[i] = parameter.grad if sums[i] is None else sums[i] + parameter.grad
             if shard == 0:
-                buffers = [buffer.copy() for _, buffer in session.model.named_buffers()]
+                buffers = [buffer.numpy().copy() for buffer in session.model.buffers()]
         for parameter, gradient in zip(session.parameters, sums, strict=True):
             parameter.grad = gradient
-        for (_, buffer), first in zip(session.model.named_buffers(), buffers, strict=True):
-            buffer[...] = first  # batch norm's running statistics are those of node 0
+        for buffer, first in zip(session.model.buffers(), buffers, strict=True):
+            buffer.copy_(first)  # batch norm's running statistics are those of node 0

@@ -1,7 +1,8 @@
-"""Session: one rank's side of a training run: its model, its optimizer, its part of every minibatch, and the bookkeeping.
+"""Session: one rank's side of a training run: its model, its optimizer, its part of every minibatch, and the
+bookkeeping.
 
-A strategy is a loop over `session.batches()`; what every strategy needs besides (the shuffle, the rate schedule, losses,
-evaluation at the end of an epoch, checkpoints, progress) happens here, between one minibatch and the next.
+A strategy is a loop over `session.batches()`; what every strategy needs besides (the shuffle, the rate schedule,
+losses, evaluation at the end of an epoch, checkpoints, progress) happens here, between one minibatch and the next.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minidl import kernels, random
+from minidl import random
 from minidl.cluster.comm import Communicator
 from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
@@ -23,7 +24,7 @@ from minidl.parallel.checkpoint import Checkpoint
 from minidl.parallel.divergence import check_finite
 from minidl.parallel.job import Job
 from minidl.tape import no_grad
-from minidl.tensor import Tensor, as_array
+from minidl.tensor import Tensor
 
 EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set need not fit into memory
 PROGRESS_SECONDS = 0.1  # at most ten messages a second
@@ -31,7 +32,8 @@ PROGRESS_SECONDS = 0.1  # at most ten messages a second
 
 @dataclass(frozen=True)
 class Progress:
-    """What rank 0 tells the caller while the run goes on. `row` is the new row of the history after an epoch, else None."""
+    """What rank 0 tells the caller while the run goes on. `row` is the new row of the history after an epoch, else
+    None."""
 
     epoch: int
     epochs: int
@@ -133,13 +135,13 @@ class Session:
         comm = self.comm
         comm.mark("evaluation")
         loss_sum, seen = comm.all_reduce(np.array([self._loss_sum, self._samples_seen], dtype=np.float64))
-        for _, buffer in self.model.named_buffers():
-            buffer[...] = as_array(comm.broadcast(kernels.to_numpy(buffer)))  # batch norm: rank 0's statistics hold
+        for buffer in self.model.buffers():
+            buffer.copy_(comm.broadcast(buffer.numpy()))  # batch norm: rank 0's running statistics hold
         test_loss, accuracy = evaluate(self.job, self.model, self.test, comm)
         self.history.append(
             {
                 "epoch": self.epoch,
-                "loss": loss_sum / max(seen, 1),
+                "loss": float(loss_sum / max(seen, 1)),
                 "test_loss": test_loss,
                 "accuracy": accuracy,
                 "seconds": self._seconds_before + time.perf_counter() - self._started,
@@ -174,7 +176,8 @@ class Session:
 
 @no_grad()
 def evaluate(job: Job, model: Any, dataset: Dataset, comm: Communicator) -> tuple[float, float]:
-    """The mean loss and the accuracy, the fraction of labels that are the most likely class; the ranks share the work."""
+    """The mean loss and the accuracy, the fraction of labels that are the most likely class; the ranks share the
+    work."""
     model.eval()
     total = np.zeros(4, dtype=np.float64)  # losses, samples, right answers, answers
     mine = np.arange(len(dataset))[comm.rank :: comm.size]

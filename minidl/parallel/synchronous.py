@@ -1,4 +1,5 @@
-"""Synchronous data parallelism: every node computes the gradient of its part of the minibatch; the sum updates all alike."""
+"""Synchronous data parallelism: every node computes the gradient of its part of the minibatch; the sum updates all
+alike."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class Synchronous:
     bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
     algorithm: of the all-reduce: "ring", "ordered" (the same bits as `Serial(shards=p)`) or "auto".
 
-    Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and dropout
-    (each node has its own random numbers) aside.
+    Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and
+    dropout (each node has its own random numbers) aside.
     Source: Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
     """
 

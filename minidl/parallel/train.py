@@ -37,14 +37,16 @@ def train(
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
-    strategy: `Serial()` by default. on: the engine, as in `cluster.launch`. timeout: seconds a node may wait in one operation.
+    strategy: `Serial()` by default. on: the engine, as in `cluster.launch`. timeout: seconds a node may wait in one
+    operation.
     folder: where a checkpoint is written at the start and after every epoch; none by default.
     resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
     progress: called here, in the caller's process, about ten times a second and after every epoch.
     config: kept in the checkpoint for the caller.
 
-    Errors: ValueError if job, strategy and nodes do not fit; CheckpointError for a checkpoint that is missing, damaged or of another
-    model; NonFiniteLoss; OSError if the folder cannot be written; cluster.ClusterError if a node failed otherwise.
+    Errors: ValueError if job, strategy and nodes do not fit; CheckpointError for a checkpoint that is missing,
+    damaged or of another model; NonFiniteLoss; OSError if the folder cannot be written; cluster.ClusterError if a
+    node failed otherwise.
 
     >>> from minidl import parallel
     >>> report = parallel.train(job, parallel.Synchronous(), nodes=4)  # doctest: +SKIP
@@ -55,7 +57,7 @@ def train(
     strategy.check(nodes)
     if job.batch_size < nodes:
         raise ValueError(
-            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: raise batch_size to at least {nodes}"
+            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: batch_size must be at least {nodes}"
         )
     checkpoint = None if resume is None else _matching_checkpoint(resume, job)
     if folder is not None:
@@ -101,6 +103,6 @@ def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
     checkpoint.restore(model, optimizer := job.optimizer(model.parameters()), job.build_schedule(optimizer, 1))
     if checkpoint.epoch >= job.epochs:
         raise ValueError(
-            f"the checkpoint {path} has {checkpoint.epoch} epochs already: ask for more than that, got epochs={job.epochs}"
+            f"the checkpoint {path} has {checkpoint.epoch} epochs already: ask for more, got epochs={job.epochs}"
         )
     return checkpoint

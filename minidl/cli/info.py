@@ -1,0 +1,77 @@
+"""`minidl info`: what this machine offers, in one table."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+
+
+def info() -> None:
+    """Tell versions, cores, kernels, GPU and MPI."""
+    table = Table(title="minidl on this machine", show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in facts():
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def facts() -> Iterator[tuple[str, str]]:
+    """Name and value of everything that the table shows."""
+    from minidl import kernels
+
+    yield "minidl", _version("minidl")
+    yield "Python", f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
+    yield "cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    yield "numpy", f"{_version('numpy')}, BLAS: {_blas()}"
+    yield "numba", _version("numba")
+    yield "kernels", f"{kernels.active()} (of {', '.join(kernels.NAMES)})"
+    yield "GPU", _gpu()
+    yield "processes", f"multiprocess {_version('multiprocess')}, start methods: {_start_methods()}"
+    yield "MPI", _mpi()
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _blas() -> str:
+    import numpy  # noqa: F401  (loads the library that is looked at)
+    from threadpoolctl import threadpool_info
+
+    libraries = [f"{i['internal_api']} {i['version']}, {i['num_threads']} threads" for i in threadpool_info()]
+    return "; ".join(libraries) or "unknown"
+
+
+def _gpu() -> str:
+    if importlib.util.find_spec("cupy") is None:
+        return "none that minidl can use: CuPy is not installed (extra `gpu`)"
+    import cupy
+
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        names = [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy {_version('cupy-cuda12x')} is installed, but finds no GPU: {error}"
+    return ", ".join(names)
+
+
+def _start_methods() -> str:
+    import multiprocess
+
+    return ", ".join(multiprocess.get_all_start_methods())
+
+
+def _mpi() -> str:
+    if importlib.util.find_spec("mpi4py") is None:
+        return "mpi4py is not installed (extra `mpi`)"
+    return f"mpi4py {_version('mpi4py')}"

@@ -1,0 +1,62 @@
+"""Small jobs for the tests of strategies: module-level functions, so that every way of starting ranks can have them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from minidl import nn, optim
+from minidl.data import Dataset, Splits
+from minidl.parallel import Job
+
+
+def blobs(n: int = 60, dtype: str = "float64") -> Splits:
+    """Three Gaussian clouds in five dimensions; n training samples."""
+    rng = np.random.default_rng(7)
+    y = np.arange(n + 30) % 3
+    x = (rng.normal(size=(n + 30, 5)) + 2 * np.eye(3, 5)[y]).astype(dtype)
+    return Splits(Dataset(x[:n], y[:n]), Dataset(x[n:], y[n:]), classes=("a", "b", "c"))
+
+
+class Float64(nn.Module):
+    """A model in double precision."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+        for parameter in self.parameters():
+            parameter.data = parameter.data.astype("float64")
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def two_layers(dropout: float = 0.0) -> nn.Module:
+    return Float64(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3))
+
+
+def momentum_sgd(parameters, lr: float = 0.1):
+    return optim.SGD(parameters, lr=lr, momentum=0.9, weight_decay=1e-3)
+
+
+def decay(optimizer, steps_per_epoch: int):
+    return optim.StepLR(optimizer, step_size=2 * steps_per_epoch, gamma=0.5)
+
+
+def small_job(**changes) -> Job:
+    """Trains in a fraction of a second; 60 samples in minibatches of 16 leave a last one of 12."""
+    settings = {
+        "model": two_layers,
+        "data": blobs,
+        "optimizer": momentum_sgd,
+        "schedule": decay,
+        "batch_size": 16,
+        "epochs": 3,
+        "seed": 1,
+    }
+    return Job(**(settings | changes))
+
+
+def dropout_job(**changes) -> Job:
+    return small_job(model=partial(two_layers, 0.5), **changes)

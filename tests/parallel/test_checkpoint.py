@@ -1,0 +1,85 @@
+"""Checkpoints are whole or not there, come back to the bit, and are refused when damaged."""
+
+import numpy as np
+import pytest
+
+from minidl.parallel import Checkpoint, CheckpointError
+
+
+def example() -> Checkpoint:
+    return Checkpoint(
+        epoch=3,
+        model={"fc.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "steps": np.asarray(7)},
+        optimizer={"state": {0: {"momentum_buffer": np.ones(3)}}, "param_groups": [{"lr": 0.1, "params": [0, 1]}]},
+        schedule={"last_epoch": 3},
+        history=[{"epoch": 1, "loss": 0.5}],
+        config={"model": "lenet", "lr": 0.1},
+    )
+
+
+def test_a_checkpoint_comes_back_as_it_was_saved(tmp_path):
+    example().save(tmp_path / "checkpoint.npz")
+    loaded = Checkpoint.load(tmp_path / "checkpoint.npz")
+    assert loaded.epoch == 3
+    assert loaded.history == [{"epoch": 1, "loss": 0.5}]
+    assert loaded.config == {"model": "lenet", "lr": 0.1}
+    assert loaded.schedule == {"last_epoch": 3}
+    assert loaded.optimizer["param_groups"] == [{"lr": 0.1, "params": [0, 1]}]
+    assert list(loaded.optimizer["state"]) == [0]  # an integer key, not "0"
+    np.testing.assert_array_equal(loaded.model["fc.weight"], example().model["fc.weight"])
+    assert loaded.model["fc.weight"].dtype == np.float32
+    assert loaded.model["steps"].shape == ()
+
+
+def test_a_missing_checkpoint_is_named(tmp_path):
+    with pytest.raises(CheckpointError, match=r"no checkpoint at .*gone\.npz"):
+        Checkpoint.load(tmp_path / "gone.npz")
+
+
+@pytest.mark.parametrize("where", [0, 100, 0.5, -30], ids=["first byte", "byte 100", "middle", "directory"])
+def test_one_flipped_byte_is_noticed(tmp_path, where):
+    path = tmp_path / "checkpoint.npz"
+    example().save(path)
+    content = bytearray(path.read_bytes())
+    content[int(len(content) * where) if isinstance(where, float) else where] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04"])
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path, content):
+    path = tmp_path / "checkpoint.npz"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(path)
+
+
+def test_a_truncated_checkpoint_is_refused(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    example().save(path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(path)
+
+
+def test_a_pickle_in_disguise_is_not_opened(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    np.savez(path, tree=np.array([print], dtype=object))
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(path)
+
+
+def test_a_failed_save_leaves_the_former_checkpoint_and_no_other_file(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint.npz"
+    example().save(path)
+    before = path.read_bytes()
+
+    def no_space(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", no_space)
+    with pytest.raises(OSError, match="No space"):
+        example().save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["checkpoint.npz"]

@@ -1,0 +1,152 @@
+"""The master invariant: p nodes that agree on every gradient train exactly as one node does."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
+from threadpoolctl import threadpool_limits
+
+from minidl import cluster, nn, parallel
+from minidl.parallel import Serial, Synchronous
+from minidl.parallel.buckets import fill
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def weights(report: parallel.Report) -> np.ndarray:
+    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
+
+
+def test_serial_learns():
+    report = parallel.train(small_job(epochs=10))
+    assert report.history[-1]["loss"] < 0.5 * report.history[0]["loss"]
+    assert report.accuracy > 0.7  # three classes
+    assert [row["epoch"] for row in report.history] == list(range(1, 11))
+    assert report.history[-1]["lr"] == pytest.approx(0.1 * 0.5**5)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
+def test_synchronous_nodes_equal_one_node(nodes):
+    truth = parallel.train(small_job(), Serial())
+    report = parallel.train(small_job(), Synchronous(algorithm="ring"), nodes=nodes)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    assert len(set(report.digests)) == 1  # the same bits on every node
+    assert len(report.digests) == nodes
+    assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-10)
+    assert report.accuracy == truth.accuracy
+
+
+def test_in_float32_four_nodes_equal_one_node_to_a_ten_thousandth():
+    model = partial(nn.models.MLP, 5, 8, 3)
+    job = small_job(model=model, data=partial(blobs, dtype="float32"))
+    truth, report = parallel.train(job), parallel.train(job, Synchronous(), nodes=4)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-4
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+@pytest.mark.parametrize("make_job", [small_job, dropout_job], ids=["plain", "dropout"])
+def test_ordered_reduction_equals_serial_shards_to_the_bit(nodes, make_job):
+    report = parallel.train(make_job(), Synchronous(algorithm="ordered"), nodes=nodes)
+    with threadpool_limits(1):
+        truth = parallel.train(make_job(), Serial(shards=nodes))
+    assert truth.digests[0] == report.digests[0]
+
+
+def test_buckets_of_any_size_give_the_same_bits_with_ordered_reduction():
+    digests = {
+        parallel.train(small_job(), Synchronous(bucket_mb, "ordered"), nodes=3).digests[0]
+        for bucket_mb in (1e-6, 1e-4, 1.0)
+    }
+    assert len(digests) == 1
+
+
+def test_a_part_of_the_last_minibatch_may_be_empty():
+    job = small_job(data=partial(blobs, 34), batch_size=16)  # the last minibatch has 2 samples for 4 nodes
+    truth, report = parallel.train(job), parallel.train(job, Synchronous(algorithm="ring"), nodes=4)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("bug", "batch_size"),
+    [("sum instead of mean", 16), ("mean of means", 15)],
+)
+def test_a_wrong_weighting_of_the_parts_would_be_seen(bug, batch_size, monkeypatch):
+    """The planted bugs of Goyal et al.: the equality above can fail."""
+    job = small_job(batch_size=batch_size, data=partial(blobs, 53))
+    truth = parallel.train(job, Serial())
+    wrong = parallel.train(job, WronglyWeighted(bug), nodes=4)
+    assert np.abs(weights(wrong) - weights(truth)).max() > 1e-3
+
+
+class WronglyWeighted(Synchronous):
+    def __init__(self, bug: str) -> None:
+        super().__init__()
+        object.__setattr__(self, "bug", bug)
+
+    def run(self, session: parallel.session.Session) -> None:
+        if self.bug == "sum instead of mean":
+            weigh = lambda batch: 1.0  # noqa: E731
+        else:
+            weigh = lambda batch: 1.0 / session.comm.size  # noqa: E731
+        right = session.loss
+        session.loss = lambda batch: right(batch) * (weigh(batch) / batch.weight)
+        super().run(session)
+
+
+def test_progress_reaches_the_caller_with_a_row_an_epoch():
+    messages = []
+    parallel.train(small_job(), Synchronous(), nodes=2, progress=messages.append)
+    rows = [message.row for message in messages if message.row]
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert all(0 <= message.shares.waiting <= 1 for message in messages)
+
+
+def test_buckets_hold_the_last_parameters_first_and_respect_the_limit():
+    parameters = [nn.Parameter(np.zeros(n, dtype="float32")) for n in (10, 20, 30, 40)]
+    sizes = [[p.size for p in bucket] for bucket in fill(parameters, limit=4 * 60)]
+    assert sizes == [[40], [30, 20, 10]]
+    assert [[p.size for p in bucket] for bucket in fill(parameters, limit=1)] == [[40], [30], [20], [10]]
+
+
+def test_buckets_do_not_mix_dtypes():
+    parameters = [nn.Parameter(np.zeros(2, dtype=dtype)) for dtype in ("float32", "float64", "float64")]
+    assert [len(bucket) for bucket in fill(parameters, limit=1e6)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: parallel.train(small_job(batch_size=3), Synchronous(), nodes=4), "cannot be shared by 4 nodes"),
+        (lambda: parallel.train(small_job(), Serial(), nodes=2), "Serial runs on one node"),
+        (lambda: parallel.train(small_job(), nodes=0), "nodes must be at least 1"),
+        (lambda: small_job(epochs=0), "epochs must be a whole number"),
+        (lambda: small_job(batch_size=-1), "batch_size must be a whole number"),
+        (lambda: Synchronous(bucket_mb=0), "bucket_mb must be positive"),
+        (lambda: Serial(shards=0), "shards must be at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()
+
+
+def test_an_error_in_the_model_reaches_the_caller_with_its_rank():
+    def broken(parameters):
+        raise RuntimeError("no optimizer today")
+
+    with pytest.raises(cluster.ClusterError, match="no optimizer today"):
+        parallel.train(small_job(optimizer=broken), Synchronous(), nodes=2)
+
+
+def test_diverging_training_stops_with_epoch_step_rank_and_parameter():
+    job = small_job(optimizer=partial(momentum_sgd, lr=1e200), schedule=None)
+    with np.errstate(all="ignore"), pytest.raises(parallel.NonFiniteLoss) as caught:
+        parallel.train(job, Synchronous(), nodes=2)
+    error = caught.value
+    assert error.epoch == 1
+    assert error.step >= 2
+    assert error.rank in (0, 1)
+    assert error.parameter.startswith("layers.")
+    assert f"epoch 1, step {error.step} on rank {error.rank}" in str(error)
+    assert error.parameter in str(error)
