@@ -1,0 +1,24 @@
+"""Keep an inner loop a function of its own, so that LLVM turns it into vector instructions whoever calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+
+@intrinsic
+def never_inlined(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
+    """Called first in a compiled function: that function is not inlined into those that call it.
+
+    Inlined into outer loops, a loop's checks for overlapping arrays and its constants are moved and mixed with those of
+    the outer loops, and LLVM may give up. Measured on convolution's inner loop: 36 GFLOP/s inlined, 86 not.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), generate
