@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from minidl import Tensor, functional, kernels, manual_seed, no_grad
+from minidl import Tensor, functional, kernels, manual_seed, no_grad, optim
 from tests.functional.cases import CASES, Case
 
 TRASH = 1  # every write puts other numbers in: x - 1, or not x
@@ -218,3 +218,18 @@ def test_copy_takes_tensors_and_broadcasts() -> None:
 def test_copy_of_another_shape_raises() -> None:
     with pytest.raises(ValueError, match="broadcast"):
         Tensor(np.zeros((2, 3))).copy_(np.zeros((3, 2)))
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "RMSprop", "Adam", "AdamW", "LARS", "LAMB"])
+def test_an_optimizer_step_between_forward_and_backward_is_noticed(name: str, kernel: str) -> None:
+    with kernels.use(kernel):
+        weight = Tensor(np.ones((2, 3)), requires_grad=True)
+        x = Tensor(np.ones((4, 3)), requires_grad=True)
+        optimizer = getattr(optim, name)([weight], lr=0.1)
+        functional.linear(x, weight).sum().backward()
+        stale = functional.linear(x, weight).sum()
+        optimizer.step()
+        with pytest.raises(RuntimeError, match=r"overwritten in place.*optimizer step"):
+            stale.backward()
+        functional.linear(x, weight).sum().backward()

@@ -1,0 +1,273 @@
+"""Operations against their definitions: loops as in the formula, and properties that can be proved."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, grad, kernels, manual_seed
+from minidl import functional as F
+from minidl.kernels.reference.activations import erf
+
+KERNELS = pytest.mark.parametrize("kernel", ["numpy", "numba"])
+
+
+# ---- convolution and pooling ----
+
+
+def convolution_by_seven_loops(x: np.ndarray, w: np.ndarray, b: np.ndarray, stride: int, padding: int) -> np.ndarray:
+    (n, c, h, width), (f, _, kh, kw) = x.shape, w.shape
+    oh, ow = (h + 2 * padding - kh) // stride + 1, (width + 2 * padding - kw) // stride + 1
+    out = np.zeros((n, f, oh, ow))
+    for i_n, i_f, i, j in itertools.product(range(n), range(f), range(oh), range(ow)):
+        out[i_n, i_f, i, j] = b[i_f]
+        for i_c, k, m in itertools.product(range(c), range(kh), range(kw)):
+            row, column = i * stride + k - padding, j * stride + m - padding
+            if 0 <= row < h and 0 <= column < width:
+                out[i_n, i_f, i, j] += w[i_f, i_c, k, m] * x[i_n, i_c, row, column]
+    return out
+
+
+@KERNELS
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 2)])
+def test_convolution_equals_seven_loops(stride: int, padding: int, kernel: str) -> None:
+    random = np.random.default_rng(0)
+    x, w, b = (random.standard_normal(s) for s in ((2, 3, 6, 7), (4, 3, 3, 2), (4,)))
+    with kernels.use(kernel):
+        out = F.conv2d(x, w, b, stride, padding).numpy()
+    np.testing.assert_allclose(out, convolution_by_seven_loops(x, w, b, stride, padding), atol=1e-10)
+
+
+@KERNELS
+def test_pooling_equals_loops_and_uneven_remainders_are_left_over(kernel: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3, 5, 7))
+    with kernels.use(kernel):
+        for function, reduce in ((F.max_pool2d, np.max), (F.avg_pool2d, np.mean)):
+            expected = [
+                [reduce(x[:, :, i : i + 2, j : j + 2], axis=(2, 3)) for j in range(0, 5 + 1, 2)]
+                for i in range(0, 3 + 1, 2)
+            ]
+            np.testing.assert_allclose(function(x, 2).numpy(), np.moveaxis(np.array(expected), (0, 1), (2, 3)))
+
+
+# ---- normalisation ----
+
+
+@KERNELS
+def test_batch_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_ones_and_to_its_output(kernel: str) -> None:
+    random = np.random.default_rng(0)
+    x = Tensor(random.standard_normal((8, 3, 4, 5)) * 7 + 3, requires_grad=True)
+    with kernels.use(kernel):
+        out = F.batch_norm(x, None, None, training=True, eps=0.0)
+        out.backward(random.standard_normal(out.shape))
+    axes = (0, 2, 3)
+    np.testing.assert_allclose(out.numpy().mean(axis=axes), 0, atol=1e-13)
+    np.testing.assert_allclose(out.numpy().var(axis=axes), 1, rtol=1e-12)
+    np.testing.assert_allclose(x.grad.sum(axis=axes), 0, atol=1e-12)
+    np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=axes), 0, atol=1e-11)
+
+
+@KERNELS
+def test_layer_norm_has_mean_0_and_variance_1_and_a_gradient_orthogonal_to_both(kernel: str) -> None:
+    random = np.random.default_rng(0)
+    x = Tensor(random.standard_normal((8, 16)) * 7 + 3, requires_grad=True)
+    with kernels.use(kernel):
+        out = F.layer_norm(x, np.ones(16), np.zeros(16), eps=0.0)
+        out.backward(random.standard_normal(out.shape))
+    np.testing.assert_allclose(out.numpy().mean(axis=1), 0, atol=1e-13)
+    np.testing.assert_allclose(out.numpy().var(axis=1), 1, rtol=1e-12)
+    np.testing.assert_allclose(x.grad.sum(axis=1), 0, atol=1e-12)
+    np.testing.assert_allclose((x.grad * out.numpy()).sum(axis=1), 0, atol=1e-11)
+
+
+@KERNELS
+def test_batch_norm_of_a_large_mean_keeps_its_digits(kernel: str) -> None:
+    x = (np.random.default_rng(0).standard_normal((64, 2)) + 1e4).astype(np.float32)
+    with kernels.use(kernel):
+        out = F.batch_norm(x, None, None, training=True).numpy()
+    exact = x.astype(np.float64)
+    exact = (exact - exact.mean(axis=0)) / np.sqrt(exact.var(axis=0) + 1e-5)
+    np.testing.assert_allclose(out, exact, atol=5e-3)  # the mean itself has 1e-3 in float32
+
+
+def test_running_statistics_move_by_momentum_with_the_unbiased_variance() -> None:
+    x = np.random.default_rng(0).standard_normal((5, 2))
+    mean, var = np.zeros(2), np.ones(2)
+    F.batch_norm(x, mean, var, training=True, momentum=0.1)
+    np.testing.assert_allclose(mean, 0.1 * x.mean(axis=0))
+    np.testing.assert_allclose(var, 0.9 + 0.1 * x.var(axis=0, ddof=1))
+    before = mean.copy(), var.copy()
+    F.batch_norm(x, mean, var, training=False)
+    np.testing.assert_array_equal((mean, var), before)
+
+
+# ---- attention ----
+
+
+@KERNELS
+def test_attention_is_a_weighted_mean_whose_weights_add_up_to_one(kernel: str) -> None:
+    random = np.random.default_rng(0)
+    q, k = (random.standard_normal((2, 3, 5, 4)) for _ in range(2))
+    with kernels.use(kernel):
+        for causal in (False, True):
+            weights = F.scaled_dot_product_attention(q, k, np.broadcast_to(np.eye(5), (2, 3, 5, 5)), causal).numpy()
+            np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-13)
+            assert (weights >= 0).all()
+            if causal:
+                np.testing.assert_array_equal(np.triu(weights, 1), 0)
+        scores = q @ k.swapaxes(-1, -2) / math.sqrt(4)
+        expected = np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+        found = F.scaled_dot_product_attention(q, k, np.broadcast_to(np.eye(5), (2, 3, 5, 5))).numpy()
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@KERNELS
+def test_the_future_has_zero_gradient_in_causal_attention(kernel: str) -> None:
+    random = np.random.default_rng(0)
+    with kernels.use(kernel):
+        for t in range(5):
+            q, k, v = (Tensor(random.standard_normal((5, 4)), requires_grad=True) for _ in range(3))
+            F.scaled_dot_product_attention(q, k, v, is_causal=True)[t].sum().backward()
+            for gradient in (k.grad, v.grad):
+                np.testing.assert_array_equal(gradient[t + 1 :], 0)
+            assert (v.grad[: t + 1] != 0).all()
+
+
+# ---- elementwise ----
+
+
+def test_erf_is_exact_to_thirteen_digits() -> None:
+    x = np.concatenate([np.linspace(-8, 8, 20_001), [0.0, -0.0, 1e-300, 1e-8, 5.999999, 6.0, 6.000001, 50.0, -50.0]])
+    expected = np.array([math.erf(number) for number in x])
+    assert np.abs(erf(x) - expected).max() < 1e-13
+
+
+@KERNELS
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 1e-6)])
+def test_gelu_is_x_times_the_normal_distribution_function(dtype: str, tolerance: float, kernel: str) -> None:
+    x = np.linspace(-6, 6, 1001).astype(dtype)
+    phi = np.array([0.5 * (1 + math.erf(float(t) / math.sqrt(2))) for t in x])
+    density = np.exp(-(x.astype(float) ** 2) / 2) / math.sqrt(2 * math.pi)
+    with kernels.use(kernel):
+        t = Tensor(x, requires_grad=True)
+        out = F.gelu(t)
+        out.sum().backward()
+    np.testing.assert_allclose(out.numpy(), x * phi, atol=tolerance)
+    np.testing.assert_allclose(t.grad, phi + x * density, atol=tolerance)
+
+
+def test_sigmoid_overflows_nowhere() -> None:
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(F.sigmoid(np.array([-1e4, 0.0, 1e4])).numpy(), [0.0, 0.5, 1.0])
+
+
+# ---- losses ----
+
+
+@KERNELS
+def test_cross_entropy_of_equal_logits_is_the_logarithm_of_the_number_of_classes(kernel: str) -> None:
+    with kernels.use(kernel):
+        x = Tensor(np.zeros((6, 10)), requires_grad=True)
+        loss = F.cross_entropy(x, np.arange(6))
+        loss.backward()
+    assert loss.item() == pytest.approx(math.log(10), rel=1e-14)
+    np.testing.assert_allclose(x.grad, (0.1 - np.eye(10)[:6]) / 6, atol=1e-16)
+
+
+def test_cross_entropy_is_the_composition_of_its_parts() -> None:
+    random = np.random.default_rng(0)
+    x, labels = Tensor(random.standard_normal((6, 4)), requires_grad=True), random.integers(0, 4, 6)
+    fused = F.cross_entropy(x, labels)
+    parts = -F.log_softmax(x, 1)[np.arange(6), labels].mean()
+    assert fused.item() == pytest.approx(parts.item(), rel=1e-14)
+    np.testing.assert_allclose(grad(fused, x)[0], grad(parts, x)[0], atol=1e-15)
+
+
+# ---- dropout ----
+
+
+def test_dropout_keeps_the_mean_and_the_share_and_scales_the_gradient_alike() -> None:
+    manual_seed(0)
+    x = Tensor(np.ones(100_000), requires_grad=True)
+    out = F.dropout(x, 0.3)
+    out.sum().backward()
+    kept = out.numpy() != 0
+    assert kept.mean() == pytest.approx(0.7, abs=4 * math.sqrt(0.3 * 0.7 / 100_000))  # four standard deviations
+    np.testing.assert_allclose(out.numpy()[kept], 1 / 0.7, rtol=1e-15)
+    np.testing.assert_array_equal(x.grad, out.numpy())
+
+
+def test_dropout_follows_the_seed() -> None:
+    drawn = []
+    for seed in (1, 1, 2):
+        manual_seed(seed)
+        drawn.append(F.dropout(np.ones(100), 0.5).numpy())
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert (drawn[0] != drawn[2]).any()
+
+
+# ---- what does not fit is refused, with what was given and what was expected ----
+
+ZEROS = np.zeros
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 5))), ValueError, r"x has shape \(2, 3\).*the weight's 5 inputs"),
+        (lambda: F.linear(ZEROS(()), ZEROS((4, 5))), ValueError, r"x has shape \(\)"),
+        (
+            lambda: F.conv2d(ZEROS((1, 2, 5, 5)), ZEROS((1, 3, 2, 2))),
+            ValueError,
+            r"got \(1, 2, 5, 5\) and \(1, 3, 2, 2\)",
+        ),
+        (lambda: F.conv2d(ZEROS((5, 5)), ZEROS((1, 1, 2, 2))), ValueError, r"x \(n, c, h, w\).*got \(5, 5\)"),
+        (
+            lambda: F.conv2d(ZEROS((1, 1, 2, 2)), ZEROS((1, 1, 3, 3))),
+            ValueError,
+            r"\(3, 3\) does not fit an image \(2, 2\)",
+        ),
+        (
+            lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2)), stride=0),
+            ValueError,
+            r"stride \(0, 0\) must be pos",
+        ),
+        (lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2)), padding=-1), ValueError, r"padding \(-1, -1\)"),
+        (
+            lambda: F.max_pool2d(ZEROS((1, 4, 4)), 2),
+            ValueError,
+            r"max_pool2d: x \(n, c, h, w\) expected, got \(1, 4, 4\)",
+        ),
+        (lambda: F.max_pool2d(ZEROS((1, 1, 4, 4)), 2, padding=2), ValueError, r"padding \(2, 2\) must be at most half"),
+        (lambda: F.avg_pool2d(ZEROS((1, 1, 4, 4)), 5), ValueError, r"avg_pool2d: a window \(5, 5\) does not fit"),
+        (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value a channel"),
+        (lambda: F.batch_norm(ZEROS((4, 3)), None, None), ValueError, "running_mean and running_var are needed"),
+        (
+            lambda: F.batch_norm(ZEROS(3), None, None, training=True),
+            ValueError,
+            r"x \(n, c, ...\) expected, got \(3,\)",
+        ),
+        (lambda: F.layer_norm(ZEROS((2, 3)), ZEROS(4)), ValueError, r"\(2, 3\), which does not end with.*\(4,\)"),
+        (lambda: F.embedding([0.5], ZEROS((3, 2))), TypeError, "indices must be integers, not float32"),
+        (lambda: F.embedding(np.array([0, 3]), ZEROS((3, 2))), IndexError, r"0 <= i < 3, found 0 to 3"),
+        (lambda: F.embedding(np.array([-1, 2]), ZEROS((3, 2))), IndexError, r"0 <= i < 3, found -1 to 2"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1, 2]), ValueError, r"got \(2, 3\) and \(3,\)"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0.0, 1.0]), TypeError, "labels must be integers, not float64"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 3]), IndexError, r"0 <= label < 3 \(the classes\), found 0 to 3"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "max"), ValueError, "'mean', 'sum' or 'none', not 'max'"),
+        (lambda: F.mse_loss(ZEROS((2, 3)), ZEROS(3)), ValueError, r"input has shape \(2, 3\), target has shape \(3,\)"),
+        (lambda: F.mse_loss(ZEROS(3), ZEROS(3), "max"), ValueError, "'mean', 'sum' or 'none', not 'max'"),
+        (lambda: F.dropout(ZEROS(3), 1.5), ValueError, "0 <= p <= 1, got 1.5"),
+        (
+            lambda: F.scaled_dot_product_attention(ZEROS((2, 3)), ZEROS((2, 4)), ZEROS((2, 4))),
+            ValueError,
+            r"got \(2, 3\), \(2, 4\) and \(2, 4\)",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused(function: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        function()  # type: ignore[operator]

@@ -1,0 +1,262 @@
+"""A compiled kernel means what the reference means: both types, any layout, empty arrays, types it cannot take."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import functional as F
+from minidl.kernels import jit, reference
+from tests.functional.cases import LAYOUTS
+
+Arguments = Callable[[np.random.Generator], list[Any]]
+
+
+def drawn(*shapes: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
+    return lambda random: [random.standard_normal(shape) for shape in shapes] + list(after)
+
+
+def probabilities(shape: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
+    """A gradient and the softmax that it is the gradient of."""
+
+    def make(random: np.random.Generator) -> list[Any]:
+        g, out = random.standard_normal(shape), random.random(shape) + 0.1
+        return [g, out / out.sum(-1, keepdims=True), *after]
+
+    return make
+
+
+def labelled(n: int, classes: int, *before: tuple[int, ...]) -> Arguments:
+    return lambda random: [
+        *(random.standard_normal(shape) for shape in before),
+        random.random((n, classes)),
+        random.integers(0, classes, n),
+    ]
+
+
+def positions(g: tuple[int, ...], window: int, *after: Any) -> Arguments:
+    return lambda random: [random.standard_normal(g), random.integers(0, window, g, dtype=np.int32), *after]
+
+
+def moments(*after: Any, count: int = 4, shape: tuple[int, ...] = (5, 7)) -> Arguments:
+    """A parameter, its gradient and the optimizer's state (not negative)."""
+    return lambda random: [
+        random.standard_normal(shape),
+        random.standard_normal(shape),
+        *(random.random(shape) + 0.5 for _ in range(count - 2)),
+        *after,
+    ]
+
+
+def normalized(*shapes: tuple[int, ...], after: tuple[Any, ...] = ()) -> Arguments:
+    """Arrays of which the second but last is 1 / std, positive."""
+
+    def make(random: np.random.Generator) -> list[Any]:
+        arrays = [random.standard_normal(shape) for shape in shapes]
+        arrays[-2] = random.random(shapes[-2]) + 0.5
+        return [*arrays, *after]
+
+    return make
+
+
+def statistics(x: tuple[int, ...]) -> Arguments:
+    """An image, the mean and variance of its channels, weight, bias and eps."""
+    return lambda random: [
+        random.standard_normal(x),
+        random.standard_normal(3),
+        random.random(3) + 0.5,
+        random.standard_normal(3),
+        random.standard_normal(3),
+        1e-5,
+    ]
+
+
+IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
+ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
+SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
+
+KERNELS: list[tuple[str, str, Arguments]] = [
+    *((name, str(shape), drawn(shape)) for name, shape in itertools.product(ELEMENTWISE, SHAPES)),
+    *((f"{name}_backward", str(s), drawn(s, s)) for name, s in itertools.product(ELEMENTWISE, SHAPES)),
+    *((n, f"axis {a}", drawn((3, 4, 5), after=(a,))) for n in ("softmax", "log_softmax") for a in (0, 1, 2, -1)),
+    *((n, "wide", drawn((7, 300), after=(-1,))) for n in ("softmax", "log_softmax")),
+    *((n, "empty", drawn((0, 3), after=(1,))) for n in ("softmax", "log_softmax")),
+    *((n, "one", drawn((3, 1), after=(1,))) for n in ("softmax", "log_softmax")),
+    *((f"{n}_backward", f"axis {a}", probabilities((3, 4, 5), (a,))) for n in ("softmax",) for a in (0, 1, 2, -1)),
+    *(("log_softmax_backward", f"axis {a}", drawn((3, 4, 5), (3, 4, 5), after=(a,))) for a in (0, 1, -1)),
+    ("cross_entropy", "plain", labelled(6, 4)),
+    ("cross_entropy", "one class", labelled(6, 1)),
+    ("cross_entropy", "empty", labelled(0, 4)),
+    ("cross_entropy_backward", "each", labelled(6, 4, (6,))),
+    ("cross_entropy_backward", "scalar", labelled(6, 4, ())),
+    ("cross_entropy_backward", "empty", labelled(0, 4, (0,))),
+    *(
+        ("attention_softmax", f"{c} {s}", drawn((2, 3, *s), after=(0.5, c)))
+        for c in (False, True)
+        for s in ((4, 4), (4, 7), (7, 4))
+    ),
+    ("attention_softmax", "matrix", drawn((4, 4), after=(0.5, True))),
+    ("attention_softmax", "empty", drawn((0, 4, 4), after=(0.5, True))),
+    ("attention_softmax_backward", "plain", probabilities((2, 3, 4, 5), (0.5,))),
+    ("attention_softmax_backward", "empty", probabilities((0, 4, 5), (0.5,))),
+    *(("channel_statistics", str(s), drawn(s)) for s in (IMAGE, (6, 3), (4, 3, 5), (1, 3, 2, 2))),
+    *(("batch_norm", str(s), statistics(s)) for s in (IMAGE, (6, 3), (0, 3, 2, 2))),
+    *(
+        ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, after=(t,)))
+        for s in (IMAGE, (6, 3), (0, 3))
+        for t in (True, False)
+    ),
+    ("layer_norm", "plain", drawn((5, 8), (8,), (8,), after=(1e-5,))),
+    ("layer_norm", "without bias", drawn((5, 8), (8,), after=(None, 1e-5))),
+    ("layer_norm", "empty", drawn((0, 8), (8,), (8,), after=(1e-5,))),
+    ("layer_norm_backward", "plain", normalized((5, 8), (5, 8), (5,), (8,))),
+    ("layer_norm_backward", "empty", normalized((0, 8), (0, 8), (0,), (8,))),
+    *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),
+    ("embedding_backward", "plain", lambda r: [r.standard_normal((4, 3, 6)), r.integers(0, 5, (4, 3)), 5]),
+    ("embedding_backward", "empty", lambda r: [r.standard_normal((0, 6)), r.integers(0, 5, 0), 5]),
+    ("conv2d", "plain", drawn((2, 3, 6, 7), (4, 3, 3, 2), (4,), after=((2, 1), (1, 0)))),
+    ("conv2d", "without bias", drawn((2, 3, 6, 7), (4, 3, 3, 2), after=(None, (1, 2), (0, 1)))),
+    ("conv2d_backward_input", "plain", drawn((2, 4, 3, 6), (4, 3, 3, 2), after=((2, 3, 6, 7), (2, 1), (1, 0)))),
+    ("conv2d_backward_weight", "plain", drawn((2, 4, 3, 6), (2, 3, 6, 7), after=((4, 3, 3, 2), (2, 1), (1, 0)))),
+    ("max_pool2d", "plain", drawn((2, 3, 6, 7), after=((3, 2), (2, 1), (1, 0)))),
+    ("max_pool2d", "2 x 2", drawn((2, 3, 6, 8), after=((2, 2), (2, 2), (0, 0)))),
+    ("max_pool2d_backward", "plain", positions((2, 3, 3, 6), 6, (2, 3, 6, 7), (3, 2), (2, 1), (1, 0))),
+    ("max_pool2d_backward", "2 x 2", positions((2, 3, 3, 4), 4, (2, 3, 6, 8), (2, 2), (2, 2), (0, 0))),
+    ("avg_pool2d", "plain", drawn((2, 3, 6, 7), after=((3, 2), (2, 1), (1, 0)))),
+    ("avg_pool2d", "2 x 2", drawn((2, 3, 6, 8), after=((2, 2), (2, 2), (0, 0)))),
+    ("avg_pool2d_backward", "plain", drawn((2, 3, 3, 6), after=((2, 3, 6, 7), (3, 2), (2, 1), (1, 0)))),
+    ("avg_pool2d_backward", "2 x 2", drawn((2, 3, 3, 4), after=((2, 3, 6, 8), (2, 2), (2, 2), (0, 0)))),
+    ("sgd", "momentum", moments(0.1, 0.9, 0.1, 0.01, False, count=3)),
+    ("sgd", "nesterov", moments(0.1, 0.9, 0.0, 0.01, True, count=3)),
+    ("sgd", "plain", moments(None, 0.1, 0.0, 0.0, 0.0, False, count=2)),
+    ("adagrad", "plain", moments(0.1, 1e-8, 0.01, count=3)),
+    ("rmsprop", "centered, momentum", moments(0.1, 0.9, 1e-3, 0.01, 0.5, count=5)),
+    ("rmsprop", "plain", moments(None, None, 0.1, 0.9, 1e-8, 0.01, 0.0, count=3)),
+    ("adam", "coupled", moments(3, 0.1, 0.9, 0.999, 1e-8, 0.01, False)),
+    ("adam", "decoupled", moments(3, 0.1, 0.9, 0.999, 1e-8, 0.01, True)),
+    ("lars", "plain", moments(0.1, 0.9, 0.01, count=3)),
+    ("lamb_direction", "plain", moments(3, 0.9, 0.999, 1e-6, 0.01)),
+    ("l2_norm", "plain", drawn((50, 7))),
+]  # fmt: skip
+IN_PLACE = {"sgd", "adagrad", "rmsprop", "adam", "lars", "lamb_direction"}
+SCRATCH = {"attention_softmax"}  # may use its first argument as it likes
+TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 5e-3}
+
+
+def names(module: Any) -> set[str]:
+    return {name for name, thing in vars(module).items() if callable(thing) and not name.startswith("_")}
+
+
+def run(function: Callable[..., Any], arguments: list[Any], name: str) -> list[np.ndarray]:
+    """What it returns, and its arrays afterwards."""
+    result = function(*arguments)
+    returned = [] if result is None else list(result) if isinstance(result, tuple) else [result]
+    after = [a for a in arguments if isinstance(a, np.ndarray)]
+    return [np.asarray(array) for array in (returned if name in SCRATCH else returned + after)]
+
+
+def arguments_of(make: Arguments, dtype: str, layout: Callable[[np.ndarray], np.ndarray]) -> list[Any]:
+    made = []
+    for argument in make(np.random.default_rng(0)):
+        if isinstance(argument, (np.ndarray, np.floating)) and np.asarray(argument).dtype.kind == "f":
+            made.append(layout(np.asarray(argument).astype(dtype)))
+        else:
+            made.append(layout(argument) if isinstance(argument, np.ndarray) else argument)
+    return made
+
+
+def test_every_kernel_is_in_the_table() -> None:
+    assert {name for name, _, _ in KERNELS} == names(reference)
+
+
+def test_both_modules_offer_the_same_kernels() -> None:
+    assert names(reference) == names(jit)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize(("name", "make"), [pytest.param(n, m, id=f"{n}: {w}") for n, w, m in KERNELS])
+def test_compiled_equals_reference(name: str, make: Arguments, dtype: str, layout: str) -> None:
+    expected = run(getattr(reference, name), arguments_of(make, dtype, LAYOUTS[layout]), name)
+    arguments = arguments_of(make, dtype, LAYOUTS[layout])
+    found = run(getattr(jit, name), arguments, name)
+    assert len(found) == len(expected)
+    for mine, theirs in zip(found, expected, strict=True):
+        assert mine.shape == theirs.shape
+        assert mine.dtype.kind == theirs.dtype.kind
+        if name != "l2_norm" and theirs.dtype.kind == "f":
+            assert mine.dtype == theirs.dtype
+        np.testing.assert_allclose(mine, theirs, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
+@pytest.mark.parametrize(
+    ("name", "make"), [pytest.param(n, m, id=f"{n}: {w}") for n, w, m in KERNELS if n not in IN_PLACE]
+)
+def test_a_kernel_leaves_its_arguments_alone_and_returns_memory_of_its_own(
+    name: str, make: Arguments, module: Any
+) -> None:
+    arguments = arguments_of(make, "float64", LAYOUTS["contiguous"])
+    before = [a.copy() if isinstance(a, np.ndarray) else a for a in arguments]
+    result = getattr(module, name)(*arguments)
+    for position, (a, b) in enumerate(zip(arguments, before, strict=True)):
+        if name in SCRATCH and position == 0:
+            continue
+        if isinstance(a, np.ndarray):
+            np.testing.assert_array_equal(a, b)
+        for array in result if isinstance(result, tuple) else [result]:
+            assert not (isinstance(a, np.ndarray) and np.shares_memory(a, array))
+
+
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, 1e-30, 88.0, -88.0, 104.0, -104.0, 1.0])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_special_numbers_give_the_same(name: str, dtype: str) -> None:
+    with np.errstate(all="ignore"):
+        x = SPECIAL.astype(dtype)
+        np.testing.assert_allclose(getattr(jit, name)(x), getattr(reference, name)(x), rtol=1e-5, atol=1e-30)
+        g = np.ones_like(x)
+        backward = f"{name}_backward"
+        np.testing.assert_allclose(
+            getattr(jit, backward)(g, x), getattr(reference, backward)(g, x), rtol=1e-5, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_softmax_neither_overflows_nor_hides_what_is_not_a_number(module: Any, dtype: str) -> None:
+    rows = np.array([[1e4, 0.0, -1e4], [-1e4, -1e4, -1e4], [-np.inf, 0.0, 0.0], [np.nan, 0.0, 1.0]], dtype=dtype)
+    expected = np.array([[1, 0, 0], [1 / 3] * 3, [0, 0.5, 0.5], [np.nan] * 3], dtype=dtype)
+    np.testing.assert_allclose(module.softmax(rows.copy(), -1), expected, rtol=1e-6)
+    np.testing.assert_allclose(module.attention_softmax(rows.copy(), dtype_of(dtype)(1), False), expected, rtol=1e-6)
+    losses, found = module.cross_entropy(rows, np.array([1, 0, 1, 0]))
+    np.testing.assert_allclose(losses, np.array([1e4, np.log(3), np.log(2), np.nan], dtype=dtype), rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def dtype_of(name: str) -> Any:
+    return np.dtype(name).type
+
+
+@pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
+def test_pooling_shows_what_is_not_a_number(module: Any) -> None:
+    x = np.array([[[[1.0, np.nan], [3.0, 2.0]]]])
+    out, position = module.max_pool2d(x, (2, 2), (2, 2), (0, 0))
+    assert np.isnan(out).all()
+    assert position.item() == 1
+    assert np.isnan(F.max_pool2d(x, 2).numpy()).all()
+
+
+@pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_first_of_the_largest_wins_in_pooling(module: Any, dtype: str) -> None:
+    x = np.array([[[[1, 3, 3], [3, 2, 3], [0, 0, 0]]]], dtype=dtype)
+    out, position = module.max_pool2d(x, (2, 2), (1, 1), (0, 0))
+    np.testing.assert_array_equal(out, [[[[3, 3], [3, 3]]]])
+    np.testing.assert_array_equal(position, [[[[1, 0], [0, 1]]]])
