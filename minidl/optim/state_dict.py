@@ -114,7 +114,7 @@ def _state(
             raise ValueError(
                 f"the saved {name} of parameter {number} has shape {np.shape(value)}, the parameter {data.shape}"
             )
-        state[name] = array_module(data).array(value, dtype=data.dtype, order="C")
+        state[name] = array_module(data).asarray(np.array(value, dtype=data.dtype, order="C"))
     return state
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, kernels, optim
+from tests.kernels import stand_in
 
 
 @pytest.fixture(params=["numpy", "numba"], autouse=True)
@@ -237,6 +238,28 @@ def test_options_that_became_json_come_back(make):
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": {}, "param_groups": json.loads(json.dumps(groups))})
     assert optimizer.state_dict()["param_groups"] == groups
+
+
+@every_optimizer
+def test_a_state_saved_from_numpy_goes_on_in_another_array_module(make):
+    _, optimizer = pair(make)
+    train(optimizer, 2)
+    saved = optimizer.state_dict()
+    with stand_in.installed() as cupy, kernels.use("cupy"):
+        _, other = pair(make)
+        other.load_state_dict(saved)
+        for state in other.state.values():
+            assert all(isinstance(value, (int, cupy.ndarray)) for value in state.values())
+        assert_same_tree(other.state_dict(), saved)
+
+
+def test_a_loaded_array_is_laid_out_for_the_compiled_loops():
+    optimizer = optim.SGD([weights(3, 4)], lr=0.1, momentum=0.9)
+    train(optimizer, 1)
+    saved = optimizer.state_dict()
+    saved["state"][0]["momentum_buffer"] = np.asfortranarray(saved["state"][0]["momentum_buffer"])
+    optimizer.load_state_dict(saved)
+    assert optimizer.state[optimizer.param_groups[0]["params"][0]]["momentum_buffer"].flags.c_contiguous
 
 
 def test_the_layout_is_pytorchs():
