@@ -47,6 +47,8 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
         return
     try:
         bring_up_to_date(ROOT)
+    except KeyboardInterrupt:
+        raise SetupError("\nInterrupted before .venv was complete: the next start makes it anew.", 130) from None
     except OSError as error:
         raise SetupError(
             f"The environment {ROOT / '.venv'} could not be made: {error}. Free space or permissions are needed there; "

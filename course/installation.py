@@ -34,11 +34,13 @@ def install(root: Path, anew: bool, lock: int) -> None:
     if anew:
         make_environment(venv, step)
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    uv = find_uv(venv, python, step)
-    if uv is not None and install_with_uv(root, uv, python, step):
+    if (uv := shutil.which("uv")) and install_with_uv(root, uv, python, step):
         return
-    if has_pip(python, step) and install_with_pip(python, step):
-        return
+    if bring_pip(python, step):
+        if (uv := fetch_uv(python, step)) and install_with_uv(root, uv, python, step):
+            return
+        if install_with_pip(python, step):
+            return
     raise SetupError(
         f"{step.tail()}\n\nThe packages could not be installed; the lines above are the end of {step.log}.\n"
         "Most often there was no network or no space: put that right and start the same command again."
@@ -62,13 +64,19 @@ def make_environment(venv: Path, step: SetupStep) -> None:
         raise SetupError(f"{step.tail()}\n\n`{' '.join(command)}` failed; the lines above are the end of {step.log}.")
 
 
-def find_uv(venv: Path, python: Path, step: SetupStep) -> str | None:
-    """The path of uv: the one on PATH, the one in `.venv`, or one that pip now puts there; None if it cannot be had."""
-    found = shutil.which("uv") or shutil.which("uv", path=str(python.parent))
-    if found or not has_pip(python, step):
-        return found
-    step.run("Fetching uv", [str(python), "-m", "pip", "install", "uv"])
-    return shutil.which("uv", path=str(python.parent))
+def bring_pip(python: Path, step: SetupStep) -> bool:
+    """Whether the environment can run pip; one that was made without it, as uv does, gets Python's own copy."""
+    if step.run(None, [str(python), "-m", "pip", "--version"]) == 0:
+        return True
+    return step.run(None, [str(python), "-m", "ensurepip"]) == 0
+
+
+def fetch_uv(python: Path, step: SetupStep) -> str | None:
+    """The path of the environment's own uv, which pip puts there the first time; None if it cannot be had."""
+    folder = str(python.parent)
+    if shutil.which("uv", path=folder) is None:
+        step.run("Fetching uv", [str(python), "-m", "pip", "install", "uv"])
+    return shutil.which("uv", path=folder)
 
 
 def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
@@ -84,11 +92,6 @@ def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
         command = [uv, "pip", "install", "--editable", TARGET]
         title = "uv.lock is older than pyproject.toml; installing its ranges with uv"
     return step.run(title, [*command, "--compile-bytecode", "--python", str(python)], environment) == 0
-
-
-def has_pip(python: Path, step: SetupStep) -> bool:
-    """Whether the environment can run pip."""
-    return step.run(None, [str(python), "-m", "pip", "--version"]) == 0
 
 
 def install_with_pip(python: Path, step: SetupStep) -> bool:

@@ -1,0 +1,282 @@
+"""The set-up decides rightly what `.venv` needs. The installer is a fake: it notes its calls and installs nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from course import bootstrap, command_line, installation
+from course.bootstrap import SetupError, bring_up_to_date, plan
+from course.exclusive import exclusive
+from course.setup_step import SetupStep
+
+ROOT = bootstrap.ROOT
+VERSION = (3, 11)
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class FakeInstaller:
+    """Makes the two files by which an environment is known, and remembers whether each call was to make it anew."""
+
+    def __init__(self, python: str = "3.11.7", raises: BaseException | None = None, seconds: float = 0.0) -> None:
+        self.calls: list[bool] = []
+        self.python = python
+        self.raises = raises
+        self.seconds = seconds
+
+    def __call__(self, root: Path, anew: bool, lock: int) -> None:
+        self.calls.append(anew)
+        venv = root / ".venv"
+        bootstrap.interpreter(venv).parent.mkdir(parents=True, exist_ok=True)
+        bootstrap.interpreter(venv).touch()
+        (venv / "pyvenv.cfg").write_text(f"home = /usr/bin\nversion = {self.python}\n")
+        time.sleep(self.seconds)
+        if self.raises:
+            raise self.raises
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with what the set-up reads of a clone."""
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "minidl"\n')
+    (tmp_path / "uv.lock").write_text("version = 1\n")
+    return tmp_path
+
+
+@pytest.fixture
+def ready(clone: Path) -> Path:
+    """A clone whose environment stands."""
+    bring_up_to_date(clone, VERSION, FakeInstaller())
+    return clone
+
+
+def reason(clone: Path, version: tuple[int, int] = VERSION) -> str:
+    """Why the clone needs a set-up."""
+    todo = plan(clone, version)
+    assert todo is not None
+    return todo.reason
+
+
+def test_the_first_start_makes_the_environment_and_the_second_installs_nothing(clone: Path) -> None:
+    installer = FakeInstaller()
+    bring_up_to_date(clone, VERSION, installer)
+    bring_up_to_date(clone, VERSION, installer)
+    assert installer.calls == [True]
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock"])
+def test_a_changed_input_refreshes_the_environment_in_place(ready: Path, name: str) -> None:
+    (ready / ".venv" / "kept").touch()
+    with (ready / name).open("a") as file:
+        file.write("# changed\n")
+    installer = FakeInstaller()
+    bring_up_to_date(ready, VERSION, installer)
+    assert installer.calls == [False]
+    assert (ready / ".venv" / "kept").exists()
+    assert plan(ready, VERSION) is None
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt(), SetupError("no network")])
+def test_a_set_up_that_did_not_finish_is_done_anew(clone: Path, interruption: BaseException) -> None:
+    with pytest.raises(type(interruption)):
+        bring_up_to_date(clone, VERSION, FakeInstaller(raises=interruption))
+    assert "did not finish" in reason(clone)
+    (clone / ".venv" / "half-made").touch()
+    bring_up_to_date(clone, VERSION, FakeInstaller())
+    assert not (clone / ".venv" / "half-made").exists()
+    assert plan(clone, VERSION) is None
+
+
+def test_an_interrupted_refresh_is_done_anew(ready: Path) -> None:
+    (ready / "uv.lock").write_text("version = 2\n")
+    with pytest.raises(KeyboardInterrupt):
+        bring_up_to_date(ready, VERSION, FakeInstaller(raises=KeyboardInterrupt()))
+    (ready / "uv.lock").write_text("version = 1\n")
+    assert "did not finish" in reason(ready)
+
+
+def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone: Path) -> None:
+    seen: list[object] = []
+
+    def installer(root: Path, anew: bool, lock: int) -> None:
+        seen.append(bootstrap.read_record(root / ".venv"))
+        FakeInstaller()(root, anew, lock)
+
+    bring_up_to_date(clone, VERSION, installer)
+    (clone / "uv.lock").write_text("version = 2\n")
+    bring_up_to_date(clone, VERSION, installer)
+    assert seen == [bootstrap.UNFINISHED, bootstrap.UNFINISHED]
+
+
+def test_a_file_edited_during_the_set_up_counts_as_changed_afterwards(clone: Path) -> None:
+    def installer(root: Path, anew: bool, lock: int) -> None:
+        FakeInstaller()(root, anew, lock)
+        (root / "pyproject.toml").write_text('[project]\nname = "edited"\n')
+
+    bring_up_to_date(clone, VERSION, installer)
+    assert "has changed" in reason(clone)
+
+
+def test_an_environment_without_its_interpreter_is_damaged(ready: Path) -> None:
+    python = bootstrap.interpreter(ready / ".venv")
+    python.unlink()
+    python.symlink_to(ready / "an uninstalled Python")
+    assert "damaged" in reason(ready)
+
+
+def test_an_environment_without_its_configuration_is_damaged(ready: Path) -> None:
+    (ready / ".venv" / "pyvenv.cfg").unlink()
+    assert "damaged" in reason(ready)
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", "null", '{"finished": tr'])
+def test_a_damaged_record_counts_as_unfinished(ready: Path, record: str) -> None:
+    (ready / ".venv" / bootstrap.RECORD).write_text(record)
+    assert "did not finish" in reason(ready)
+
+
+@pytest.mark.parametrize("obstacle", ["file", "empty folder", "dangling link"])
+def test_whatever_lies_in_the_place_of_the_environment_is_replaced(clone: Path, obstacle: str) -> None:
+    venv = clone / ".venv"
+    if obstacle == "file":
+        venv.touch()
+    elif obstacle == "empty folder":
+        venv.mkdir()
+    else:
+        venv.symlink_to(clone / "nowhere")
+    bring_up_to_date(clone, VERSION, FakeInstaller())
+    assert plan(clone, VERSION) is None
+
+
+def test_a_link_to_another_folder_is_replaced_and_the_folder_left_alone(ready: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    (ready / ".venv").rename(elsewhere)
+    (ready / ".venv").symlink_to(elsewhere)
+    bring_up_to_date(ready, (3, 13), FakeInstaller("3.13.0"))
+    assert (elsewhere / "pyvenv.cfg").exists()
+    assert not (ready / ".venv").is_symlink()
+
+
+def test_another_minor_version_of_python_makes_the_environment_anew(ready: Path) -> None:
+    assert plan(ready, (3, 11)) is None
+    assert reason(ready, (3, 13)) == "The environment .venv is of Python 3.11: making it anew for Python 3.13."
+    installer = FakeInstaller("3.13.0")
+    bring_up_to_date(ready, (3, 13), installer)
+    assert installer.calls == [True]
+    assert plan(ready, (3, 13)) is None
+
+
+def test_the_version_is_read_as_uv_writes_it_too(ready: Path) -> None:
+    (ready / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\nuv = 0.9\nversion_info = 3.12.1\n")
+    assert bootstrap.python_of(ready / ".venv") == "3.12"
+
+
+def test_an_environment_made_by_hand_is_completed_and_not_deleted(ready: Path) -> None:
+    (ready / ".venv" / bootstrap.RECORD).unlink()
+    installer = FakeInstaller()
+    bring_up_to_date(ready, VERSION, installer)
+    assert installer.calls == [False]
+
+
+def test_a_moved_clone_makes_its_environment_anew(ready: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for name in (".venv", "pyproject.toml", "uv.lock"):
+        (ready / name).rename(moved / name)
+    assert "moved or copied" in reason(moved)
+
+
+def test_of_two_starts_at_once_one_installs_and_the_other_waits(
+    clone: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    installer = FakeInstaller(seconds=0.5)
+    starts = [threading.Thread(target=bring_up_to_date, args=(clone, VERSION, installer)) for _ in range(3)]
+    for start in starts:
+        start.start()
+    for start in starts:
+        start.join()
+    assert installer.calls == [True]
+    assert capsys.readouterr().err.count("waiting for it") == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors are not inherited on Windows")
+def test_an_installer_that_outlives_its_parent_keeps_the_lock(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    child = "import sys; sys.stdin.read()"
+    with exclusive(lock, say=print) as descriptor:
+        tool = subprocess.Popen([sys.executable, "-c", child], stdin=subprocess.PIPE, pass_fds=(descriptor,))
+    waited = threading.Event()
+    got_it = threading.Event()
+
+    def next_start() -> None:
+        with exclusive(lock, say=lambda _: waited.set()):
+            got_it.set()
+
+    thread = threading.Thread(target=next_start)
+    thread.start()
+    assert waited.wait(timeout=20)
+    assert not got_it.is_set()
+    tool.communicate()
+    assert got_it.wait(timeout=20)
+    thread.join()
+
+
+@pytest.fixture
+def step(tmp_path: Path) -> Iterator[SetupStep]:
+    """A step whose log lies in a folder of its own."""
+    with exclusive(tmp_path / "lock", say=print) as descriptor:
+        yield SetupStep(tmp_path / "log", tmp_path, descriptor)
+
+
+def test_a_step_logs_what_its_tool_prints_and_returns_its_exit_code(
+    step: SetupStep, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = step.run("Trying", [sys.executable, "-c", "import sys; print('said'); sys.exit(3)"])
+    assert code == 3
+    assert step.last_line() == "said"
+    assert capsys.readouterr().err == "Trying ...\nTrying: failed after 0 s\n"
+
+
+def test_without_ensurepip_and_uv_the_message_names_the_package_to_install(
+    step: SetupStep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(SetupError, match=r"apt install python3\.\d+-venv") as caught:
+        installation.make_environment(tmp_path / ".venv", step)
+    assert caught.value.exit_code == 2
+
+
+def test_with_the_environment_at_hand_nothing_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINIDL_NO_VENV", "1")
+    monkeypatch.setattr(bootstrap, "bring_up_to_date", lambda *_: pytest.fail("a set-up was started"))
+    monkeypatch.setattr(bootstrap.requirements, "missing", lambda *_: [])
+    bootstrap.ensure_environment([], ())
+
+
+def test_with_the_environment_at_hand_missing_packages_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MINIDL_NO_VENV", "1")
+    monkeypatch.setattr(bootstrap.requirements, "installed", lambda name: name != "pytest-timeout")
+    assert command_line.main(["test"]) == 2
+    assert "lacks pytest-timeout:" in capsys.readouterr().err
+
+
+def test_an_unwritable_folder_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(root: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(root / ".venv"))
+
+    monkeypatch.delenv("MINIDL_NO_VENV", raising=False)
+    monkeypatch.setattr(bootstrap, "bring_up_to_date", refuse)
+    with pytest.raises(SetupError, match=r"Permission denied.*MINIDL_NO_VENV=1"):
+        bootstrap.ensure_environment([], ())

@@ -1,0 +1,93 @@
+"""`python3 -m course` as a person starts it: wrong command, wrong Python, help, overview."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from course import overview, test
+from course.bootstrap import ROOT
+
+pytestmark = pytest.mark.timeout(60)
+
+WRONG_PYTHON = """
+import runpy, sys
+sys.version_info = {version}
+sys.argv = ["course"]
+runpy.run_module("course", run_name="__main__")
+"""
+
+
+def course(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line of the course in a process of its own."""
+    return subprocess.run([sys.executable, "-m", "course", *arguments], cwd=ROOT, capture_output=True, text=True)
+
+
+def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
+    result = course("dmeo")
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == "Unknown command 'dmeo': use demo, test, lab, or none for the overview.\n"
+
+
+@pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 13), (3, 14, 0)])
+def test_a_wrong_python_gets_one_sentence_and_exit_code_2(version: tuple[int, ...]) -> None:
+    program = WRONG_PYTHON.format(version=version)
+    result = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 2
+    assert result.stderr.startswith("The course needs Python 3.11, 3.12 or 3.13, and this is Python ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_lists_every_command_and_sets_nothing_up() -> None:
+    result = course("--help")
+    assert result.returncode == 0
+    assert all(f"\n  {name}" in result.stdout for name in ("demo", "test", "lab"))
+
+
+def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
+    program = (
+        f"import sys; sys.path.insert(0, {str(ROOT)!r}); import course.command_line;"
+        "outside = {name.split('.')[0] for name in sys.modules} - set(sys.stdlib_module_names);"
+        "print(sorted(name for name in outside if not name.startswith(('_', 'course'))))"
+    )
+    result = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
+    assert result.stdout == "[]\n", result.stderr
+
+
+def test_the_overview_promises_no_notebook_that_is_not_there(tmp_path: Path) -> None:
+    text = overview.overview(tmp_path)
+    assert "Notebooks: none yet." in text
+    assert text.endswith("Next: python3 -m course demo")
+
+
+def test_the_overview_lists_the_notebooks_in_order_with_their_titles(tmp_path: Path) -> None:
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    for name, title in (("01_backprop", "Backpropagation"), ("00_start_here", "Start here")):
+        cell = {"cell_type": "markdown", "source": ["# " + title + "\n", "text"]}
+        (folder / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
+    (folder / "02_sgd.ipynb").write_text("not a notebook")
+    lines = overview.overview(tmp_path).splitlines()
+    first = lines.index("  00_start_here.ipynb  Start here")
+    assert lines[first + 1] == "  01_backprop.ipynb    Backpropagation"
+    assert "damaged" in lines[first + 2]
+
+
+def test_after_the_demo_the_next_step_is_the_lab(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "00_start_here.ipynb").write_text('{"cells": []}')
+    assert overview.next_step(tmp_path) == "python3 -m course lab"
+
+
+def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
+    assert test.parallel([], cores=4)[:2] == ["-n", "4"]
+    assert test.parallel(["-k", "tensor", "-x"], cores=2)[:2] == ["-n", "2"]
+    assert test.parallel([], cores=1) == []
+    for arguments in (["--pdb"], ["-n0"], ["-n", "3"], ["-s"]):
+        assert test.parallel(arguments, cores=4) == []
