@@ -10,9 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from minidl import parallel
 
-HEADER = (
-    f"{'epoch':>7} {'loss':>8} {'test loss':>9} {'accuracy':>8} {'samples/s':>9}   compute / communication / waiting"
-)
+HEADER = "  epoch     loss test loss accuracy samples/s  compute / communicate / wait"
 
 
 class LiveProgress:

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -87,7 +86,7 @@ def _resumed(context: typer.Context, path: Path, given: dict[str, Any]) -> tuple
     if set(options) != set(OPTIONS):
         raise CheckpointError(f"{path} was not written by `minidl train`: its configuration has {sorted(options)}")
     for name, value in given.items():
-        explicit = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+        explicit = str(context.get_parameter_source(name)).endswith("COMMANDLINE")
         if explicit and name != "epochs" and value != options[name]:
             raise CheckpointError(
                 f"{path} is of a run with --{name.replace('_', '-')} {options[name]}, not {value}: only --epochs may "
@@ -147,7 +146,7 @@ def _run_folder(out: Path | None, options: dict[str, Any], resuming: bool) -> Pa
 
 
 def _summary(report: Any, folder: Path) -> Table:
-    last, shares = report.history[-1], report.trace.shares().overall
+    last, shares = report.history[-1], report.trace.shares()
     table = Table(title=f"{folder}", title_justify="left", show_header=False)
     table.add_column(style="bold")
     table.add_column()
@@ -170,5 +169,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _fail(message: str, code: int) -> None:
-    Console(stderr=True).print(f"minidl train: {message}", style="red", highlight=False, soft_wrap=True)
+    Console(stderr=True).print(f"minidl train: {message}", style="red", highlight=False, soft_wrap=True, markup=False)
     raise typer.Exit(code)

@@ -48,7 +48,7 @@ def batch_norm(
     elif running_mean is None or running_var is None:
         raise ValueError("batch_norm: running_mean and running_var are needed when training=False")
     else:
-        mean, var = running_mean.copy(), running_var.copy()
+        mean, var = running_mean, running_var
     w = scale.data
     out, normalized, inverse_std = kernel.batch_norm(image, mean, var, w, shift.data, eps)
     return record(

@@ -114,7 +114,7 @@ class Session:
         self.comm.mark("data")
 
     def state(self) -> Checkpoint:
-        """All that a resumed run needs. The arrays are those of the model and optimizer themselves, not copies."""
+        """All that a resumed run needs."""
         return Checkpoint(
             epoch=self.epoch,
             model=self.model.state_dict(),

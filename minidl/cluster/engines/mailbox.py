@@ -131,8 +131,10 @@ class Mailbox:
     # Progress
 
     def wait(self, operation: Pending) -> None:
-        if operation.done:
-            return
+        if not operation.done:
+            self._block_on(operation)
+
+    def _block_on(self, operation: Pending) -> None:
         since = self.now()
         self.blocked = operation, since
         while not operation.done:
@@ -237,7 +239,7 @@ class Mailbox:
         if peers and peers <= self._ended:
             who = "every other rank has" if operation.peer is None else f"rank {operation.peer} has"
             raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
-        if peers == {self.rank}:
+        if peers <= {self.rank}:
             raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
         lost = [peer for peer in peers if self.now() - self._lost.get(peer, self.now()) > LOST_PEER_SECONDS]
         if lost and peers <= self._ended | set(self._lost):

@@ -66,7 +66,9 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
         os.environ.update(environment)
         linecache.cache.update(sources)
         _limit_threads(start.threads)
-        kernels.use(start.kernels)
+        os.environ["MINIDL_KERNELS"] = start.kernels  # numba is imported when the first kernel is called, if ever
+        if kernels.active() != start.kernels:
+            kernels.use(start.kernels)
         program, args = cloudpickle.loads(program_bytes)
         rank.begin()
         value = program(rank.communicator, *args)
