@@ -1,0 +1,73 @@
+"""Counting what a run could leave behind: processes, descriptors, names in /dev/shm."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+SERVERS = ("multiprocess.forkserver", "multiprocess.resource_tracker")  # these live as long as the process that uses them
+
+
+def _parents() -> dict[int, int]:
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has just ended
+            if stat[0] != "Z":
+                parents[int(entry.name)] = int(stat[1])
+    return parents
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below `pid`, the fork server and the resource tracker included."""
+    parents, found, front = _parents(), [], [pid]
+    while front:
+        children = [child for child, parent in parents.items() if parent in front]
+        found += children
+        front = children
+    return found
+
+
+def ranks(pid: int) -> list[int]:
+    """The processes below `pid` other than the two servers themselves: forked ranks, started ranks."""
+    servers = {child for child in descendants(pid) if _parents().get(child) == pid and _is_server(child)}
+    return [child for child in descendants(pid) if child not in servers]
+
+
+def _is_server(pid: int) -> bool:
+    return any(server in _command(pid) for server in SERVERS)
+
+
+def alive(pids: list[int]) -> list[int]:
+    running = _parents()
+    return [pid for pid in pids if pid in running]
+
+
+def wait_until_gone(pids: list[int], seconds: float = 2.0) -> list[int]:
+    """Those of the processes that are still there after that many seconds."""
+    end = time.monotonic() + seconds
+    while alive(pids) and time.monotonic() < end:
+        time.sleep(0.01)
+    return alive(pids)
+
+
+def descriptors() -> set[str]:
+    """This process's open descriptors and what they are."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found.add(f"{entry.name} {os.readlink(entry)}")
+        except OSError:
+            continue  # the descriptor by which the folder itself was read
+    return found
