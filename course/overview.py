@@ -56,7 +56,7 @@ def title_of(notebook: Path) -> str:
 
 def next_step(root: Path) -> str:
     """The one thing to do now: the demo until it has run, then the notebooks, then reading."""
-    if not (root / RUN_FOLDER).exists():
+    if not (root / RUN_FOLDER / "loss.png").exists():
         return "python3 -m course demo"
     if any((root / "notebooks").glob("*.ipynb")):
         return "python3 -m course lab"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from course import overview, test
+from course import demo, overview, test
 from course.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(60)
@@ -80,6 +80,8 @@ def test_the_overview_lists_the_notebooks_in_order_with_their_titles(tmp_path: P
 
 def test_after_the_demo_the_next_step_is_the_lab(tmp_path: Path) -> None:
     (tmp_path / "runs" / "demo").mkdir(parents=True)
+    assert overview.next_step(tmp_path) == "python3 -m course demo"  # it was stopped before the pictures
+    (tmp_path / "runs" / "demo" / "loss.png").touch()
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "00_start_here.ipynb").write_text('{"cells": []}')
     assert overview.next_step(tmp_path) == "python3 -m course lab"
@@ -91,3 +93,10 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
     assert test.parallel([], cores=1) == []
     for arguments in (["--pdb"], ["-n0"], ["-n", "3"], ["-s"]):
         assert test.parallel(arguments, cores=4) == []
+
+
+def test_the_demo_overwrites_no_earlier_run(tmp_path: Path) -> None:
+    assert demo.unused_folder(tmp_path) == "runs/demo"
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    (tmp_path / "runs" / "demo-2").mkdir()
+    assert demo.unused_folder(tmp_path) == "runs/demo-3"
