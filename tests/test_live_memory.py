@@ -8,13 +8,14 @@ from __future__ import annotations
 import gc
 import tracemalloc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 
-from minidl import Tensor, kernels, no_grad
+from minidl import Tensor, kernels, no_grad, optim
 from minidl import functional as F
 
 N = 160  # a matrix N x N of float64 is the unit: 200 KiB
@@ -167,3 +168,24 @@ def test_ten_training_steps_leave_nothing_behind() -> None:
     for _ in range(10):
         step()
     assert live() - before == pytest.approx(0, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(
+    ("make", "copies"),
+    [
+        (lambda weights: optim.SGD(weights, lr=1e-3), 0),
+        (lambda weights: optim.SGD(weights, lr=1e-3, momentum=0.9), 1),
+        (lambda weights: optim.Adagrad(weights, lr=1e-3), 1),
+        (lambda weights: optim.Adam(weights, lr=1e-3), 2),
+    ],
+    ids=["plain", "momentum", "Adagrad", "Adam"],
+)
+def test_an_optimizer_keeps_this_many_copies_of_the_weights(make: Callable[[list[Tensor]], Any], copies: int) -> None:
+    weights, x = make_weights(), Tensor(np.ones((N, N)))
+    before = live()
+    optimizer = make(weights)
+    for _ in range(2):
+        forward(x, weights).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert live() - before == pytest.approx(copies * LAYERS, abs=TOLERANCE)
