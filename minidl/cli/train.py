@@ -31,6 +31,7 @@ def train(
     algorithm: Annotated[str, typer.Option(help="All-reduce: auto, ring, or ordered (bits as on one node).")] = "auto",
     bucket_mb: Annotated[float, typer.Option(help="Gradients are sent in buckets of so many megabytes.")] = 1.0,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Write over the run that the folder holds.")] = False,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder (or from a checkpoint).")
     ] = None,
@@ -45,7 +46,7 @@ def train(
         if resume is not None:
             resume, options = _resumed(context, resume, options)
             out = out or resume.parent
-        _run(_checked(options), out, resume)
+        _run(_checked(options), out, resume, overwrite)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:
@@ -97,7 +98,7 @@ def _resumed(context: typer.Context, path: Path, given: dict[str, Any]) -> tuple
     return path, options
 
 
-def _run(options: dict[str, Any], out: Path | None, resume: Path | None) -> None:
+def _run(options: dict[str, Any], out: Path | None, resume: Path | None, overwrite: bool) -> None:
     from minidl import data, kernels, parallel
     from minidl.cli.catalogue import build_model, optimizer_of
     from minidl.cli.live import LiveProgress
@@ -113,7 +114,7 @@ def _run(options: dict[str, Any], out: Path | None, resume: Path | None) -> None
         seed=options["seed"],
     )
     parameters = sum(parameter.size for parameter in job.build_model().parameters())  # also: do model and data fit?
-    folder = _run_folder(out, options, resuming=resume is not None)
+    folder = _run_folder(out, options, may_hold_a_run=overwrite or resume is not None)
     nodes = options["nodes"]
     console.print(
         f"{options['model']} ({parameters:,} parameters) on {options['data']}, {nodes} node{'s' * (nodes > 1)}, "
@@ -133,15 +134,17 @@ def _run(options: dict[str, Any], out: Path | None, resume: Path | None) -> None
     console.print(_summary(report, folder))
 
 
-def _run_folder(out: Path | None, options: dict[str, Any], resuming: bool) -> Path:
+def _run_folder(out: Path | None, options: dict[str, Any], may_hold_a_run: bool) -> Path:
     """The run folder, made, known to be writable, and holding no other run."""
     name = f"{options['model']}-{options['data']}-{options['nodes']}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = out or Path("runs") / name
     folder.mkdir(parents=True, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"no permission to write into the run folder {folder}: choose another with --out")
-    if (folder / "checkpoint.npz").exists() and not resuming:
-        raise ValueError(f"{folder} holds a run already: go on with it by --resume {folder}, or choose another --out")
+    if (folder / "checkpoint.npz").exists() and not may_hold_a_run:
+        raise ValueError(
+            f"{folder} holds a run already: go on with it by --resume {folder}, replace it by --overwrite, or choose another --out"
+        )
     return folder
 
 
