@@ -48,7 +48,7 @@ def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:
     """Put back the axes that a reduction removed, with length 1."""
     if axis is None:
         return g.reshape((1,) * ndim)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
     axes = tuple(a % ndim for a in axes) if ndim else ()
     kept = iter(g.shape)
     return g.reshape(tuple(1 if a in axes else next(kept) for a in range(ndim)))

@@ -46,7 +46,7 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
 
 def pair(value: Pair) -> tuple[int, int]:
     """One number for both directions, or one for each: (vertical, horizontal)."""
-    return (value, value) if isinstance(value, int) else (int(value[0]), int(value[1]))
+    return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), int(value))
 
 
 def output_size(

@@ -27,7 +27,7 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     a = operand(a)
     x = a.data
     out = x.mean(axis=axis, keepdims=keepdims)
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count = prod(x.shape[i] for i in axes)
     return record(out, (a,), lambda g, needs: (_spread(g / max(count, 1), x, axis, keepdims),))
 

@@ -209,6 +209,16 @@ def test_dropout_follows_the_seed() -> None:
     assert (drawn[0] != drawn[2]).any()
 
 
+def test_sizes_and_axes_may_be_numpys_integers() -> None:
+    one, two, x = np.int64(1), np.int32(2), Tensor(np.ones((2, 1, 4, 6)), requires_grad=True)
+    for function in (F.sum, F.mean, F.max):
+        assert function(x, two).shape == (2, 1, 6)
+        function(x, two).sum().backward()
+    assert F.conv2d(x, np.ones((1, 1, two, two)), stride=two, padding=one).shape == (2, 1, 3, 4)
+    assert F.max_pool2d(x, two, stride=one).shape == (2, 1, 3, 5)
+    assert F.softmax(x, one).shape == x.shape
+
+
 # ---- what does not fit is refused, with what was given and what was expected ----
 
 ZEROS = np.zeros
