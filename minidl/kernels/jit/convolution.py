@@ -21,11 +21,13 @@ __all__ = ["conv2d", "conv2d_backward_input", "conv2d_backward_weight"]
 
 Pair = tuple[int, int]
 
+# A window of one pixel needs no unfolding: there the reference is already nothing but a matrix product.
+
 
 def conv2d(x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair) -> Array:
     """x (n, c, h, w), weight (f, c, kh, kw), bias (f,) -> (n, f, oh, ow)."""
     shift = np.zeros(len(weight), dtype=x.dtype) if bias is None else bias
-    if not eligible(x, weight, shift):
+    if not eligible(x, weight, shift) or weight.shape[2:] == (1, 1):
         return reference.conv2d(x, weight, bias, stride, padding)
     layout = layout_forward(x.shape, weight.shape[2:], stride, padding)
     out = np.empty((len(x), len(weight), *layout.size), dtype=x.dtype)
@@ -38,7 +40,7 @@ def conv2d_backward_input(g: Array, weight: Array, shape: tuple[int, ...], strid
 
     With a stride of s, the pixels fall into s x s classes, each reached by other taps: one convolution for each.
     """
-    if not eligible(g, weight):
+    if not eligible(g, weight) or weight.shape[2:] == (1, 1):
         return reference.conv2d_backward_input(g, weight, shape, stride, padding)
     gradient = np.empty(shape, dtype=g.dtype)
     zeros = np.zeros(shape[1], dtype=g.dtype)
@@ -52,7 +54,7 @@ def conv2d_backward_input(g: Array, weight: Array, shape: tuple[int, ...], strid
 
 def conv2d_backward_weight(g: Array, x: Array, shape: tuple[int, ...], stride: Pair, padding: Pair) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
-    if not eligible(g, x):
+    if not eligible(g, x) or shape[2:] == (1, 1):
         return reference.conv2d_backward_weight(g, x, shape, stride, padding)
     layout = layout_forward(x.shape, shape[2:], stride, padding)
     gradient = np.zeros((_multiple_of_4(shape[0]), layout.shifts.size), dtype=x.dtype)
