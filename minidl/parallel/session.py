@@ -18,6 +18,7 @@ import numpy as np
 
 from minidl import random
 from minidl.cluster.comm import Communicator
+from minidl.cluster.recorder import Shares
 from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
 from minidl.parallel.checkpoint import Checkpoint
@@ -41,7 +42,7 @@ class Progress:
     steps: int
     loss: float
     samples_per_second: float
-    shares: dict[str, float]
+    shares: Shares
     row: dict[str, Any] | None = None
 
 

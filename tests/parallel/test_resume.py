@@ -1,10 +1,10 @@
 """A run that was stopped and resumed ends with the same bits as one that never stopped."""
 
 import pytest
-from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
 
 from minidl import nn, parallel
 from minidl.parallel import Checkpoint, CheckpointError, Serial, Synchronous
+from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -4,12 +4,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
 from threadpoolctl import threadpool_limits
 
 from minidl import cluster, nn, parallel
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.buckets import fill
+from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -85,12 +85,9 @@ class WronglyWeighted(Synchronous):
         object.__setattr__(self, "bug", bug)
 
     def run(self, session: parallel.session.Session) -> None:
-        if self.bug == "sum instead of mean":
-            weigh = lambda batch: 1.0  # noqa: E731
-        else:
-            weigh = lambda batch: 1.0 / session.comm.size  # noqa: E731
+        weight = 1.0 if self.bug == "sum instead of mean" else 1.0 / session.comm.size
         right = session.loss
-        session.loss = lambda batch: right(batch) * (weigh(batch) / batch.weight)
+        session.loss = lambda batch: right(batch) * (weight / batch.weight)
         super().run(session)
 
 
