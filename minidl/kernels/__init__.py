@@ -4,7 +4,7 @@ Every kernel exists as readable numpy in `reference/`; where it pays, the same n
 Both mean the same, and one test-suite runs over both. The reference code asks each array for its own module, so that
 it runs unchanged on CuPy arrays.
 
-    kernels.use("numpy")             # from here on, in this thread and its children
+    kernels.use("numpy")             # from here on, in this thread
     with kernels.use("numba"): ...   # for a while
     kernels.current().relu(x)        # the kernel that is in use
 

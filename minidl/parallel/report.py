@@ -50,7 +50,8 @@ class Report:
         return model
 
     def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
-        """The Gantt picture of a few steps in a row, of median length among those in the trace; saved to `path` if given."""
+        """The Gantt picture of a few steps in a row, of median length among those in the trace; saved to `path` if
+        given."""
         begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label == "forward"]
         spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
         start, end = spans[len(spans) // 2] if spans else (0.0, None)

@@ -57,7 +57,8 @@ def train(
     strategy.check(nodes)
     if job.batch_size < nodes:
         raise ValueError(
-            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: batch_size must be at least {nodes}"
+            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: "
+            f"batch_size must be at least {nodes}"
         )
     checkpoint = None if resume is None else _matching_checkpoint(resume, job)
     if folder is not None:
