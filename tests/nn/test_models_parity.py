@@ -22,14 +22,15 @@ def _one_thread():
 
 
 class TorchLeNet(tnn.Module):
-    def __init__(self, window, padding1, padding2, features):
+    def __init__(self, pool1, padding2, features):
         super().__init__()
-        self.conv1 = tnn.Conv2d(1, 6, window, padding=padding1)
-        self.conv2 = tnn.Conv2d(6, 16, window, padding=padding2)
+        self.pool1 = pool1
+        self.conv1 = tnn.Conv2d(1, 6, 5, padding=2)
+        self.conv2 = tnn.Conv2d(6, 16, 5, padding=padding2)
         self.fc1, self.fc2, self.fc3 = tnn.Linear(features, 120), tnn.Linear(120, 84), tnn.Linear(84, 10)
 
     def forward(self, x):
-        x = tF.avg_pool2d(torch.tanh(self.conv1(x)), 2)
+        x = tF.avg_pool2d(torch.tanh(self.conv1(x)), self.pool1)
         x = tF.avg_pool2d(torch.tanh(self.conv2(x)), 2).flatten(1)
         return self.fc3(torch.tanh(self.fc2(torch.tanh(self.fc1(x)))))
 
@@ -145,8 +146,8 @@ def torch_mlp():
 
 MODELS = {
     "MLP": (lambda: MLP(64, 32, 16, 10), torch_mlp, (6, 1, 8, 8)),
-    "LeNet 28x28": (LeNet, lambda: TorchLeNet(5, 2, 0, 400), (3, 1, 28, 28)),
-    "LeNet 8x8": (lambda: LeNet(size=8), lambda: TorchLeNet(3, 1, 1, 64), (6, 1, 8, 8)),
+    "LeNet 28x28": (LeNet, lambda: TorchLeNet(2, 0, 400), (3, 1, 28, 28)),
+    "LeNet 8x8": (lambda: LeNet(size=8), lambda: TorchLeNet(1, 2, 256), (6, 1, 8, 8)),
     "ResNet-8": (lambda: ResNet(8), lambda: TorchResNet((1, 1, 1), False, False, 10), (4, 3, 16, 16)),
     "ResNet-18": (lambda: ResNet(18, 7), lambda: TorchResNet((2, 2, 2, 2), False, True, 7), (2, 3, 64, 64)),
     "ResNet-50": (lambda: ResNet(50, 7), lambda: TorchResNet((3, 4, 6, 3), True, True, 7), (2, 3, 64, 64)),
