@@ -212,11 +212,14 @@ class no_grad:  # noqa: N801  (a context manager and decorator, in lower case as
 
     _enabled = False
 
+    def __init__(self) -> None:
+        self._tokens: list[Token[bool]] = []  # a list, since one object may be entered again inside itself
+
     def __enter__(self) -> None:
-        self._token: Token[bool] = grad_enabled.set(self._enabled)
+        self._tokens.append(grad_enabled.set(self._enabled))
 
     def __exit__(self, *error: object) -> None:
-        grad_enabled.reset(self._token)
+        grad_enabled.reset(self._tokens.pop())
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
         @wraps(function)

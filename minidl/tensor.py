@@ -64,7 +64,10 @@ class Tensor(Node):
         _root(self)._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
-        """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self."""
+        """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self.
+
+        The tape does not see it: if this tensor was made by an operation, gradients still flow to that operation.
+        """
         self._data[...] = as_array(source)
         self.increment_version()
         return self

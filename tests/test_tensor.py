@@ -287,3 +287,10 @@ def test_a_made_tensor_cannot_be_pickled_and_says_what_to_do() -> None:
         with pytest.raises(TypeError, match=r"only leaves can be pickled or deep-copied: call \.detach\(\)"):
             again(y)
     assert pickle.loads(pickle.dumps(y.detach())).item() == 2.0
+
+
+def test_one_no_grad_object_may_be_entered_inside_itself():
+    off = no_grad()
+    with off, off:
+        assert not is_grad_enabled()
+    assert is_grad_enabled()
