@@ -6,7 +6,10 @@ import os
 import time
 from pathlib import Path
 
-SERVERS = ("multiprocess.forkserver", "multiprocess.resource_tracker")  # these live as long as the process that uses them
+SERVERS = (
+    "multiprocess.forkserver",
+    "multiprocess.resource_tracker",
+)  # these live as long as the process that uses them
 
 
 def _parents() -> dict[int, int]:
@@ -31,18 +34,22 @@ def _command(pid: int) -> str:
 
 def descendants(pid: int) -> list[int]:
     """The processes below `pid`, the fork server and the resource tracker included."""
-    parents, found, front = _parents(), [], [pid]
-    while front:
-        children = [child for child, parent in parents.items() if parent in front]
-        found += children
-        front = children
-    return found
+    return _below(pid, _parents())
 
 
 def ranks(pid: int) -> list[int]:
     """The processes below `pid` other than the two servers themselves: forked ranks, started ranks."""
-    servers = {child for child in descendants(pid) if _parents().get(child) == pid and _is_server(child)}
-    return [child for child in descendants(pid) if child not in servers]
+    parents = _parents()
+    servers = {child for child, parent in parents.items() if parent == pid and _is_server(child)}
+    return [child for child in _below(pid, parents) if child not in servers]
+
+
+def _below(pid: int, parents: dict[int, int]) -> list[int]:
+    found, front = [], [pid]
+    while front:
+        front = [child for child, parent in parents.items() if parent in front]
+        found += front
+    return found
 
 
 def _is_server(pid: int) -> bool:

@@ -77,7 +77,12 @@ def test_arrays_of_any_layout_are_reduced_in_place() -> None:
 def test_numbers_come_back_as_new_values_of_their_own_type() -> None:
     def program(comm: cluster.Communicator) -> list[Any]:
         r = comm.rank
-        return [comm.all_reduce(r + 1), comm.all_reduce(r + 0.5), comm.all_reduce(np.float32(r)), comm.all_reduce(r, "mean")]
+        return [
+            comm.all_reduce(r + 1),
+            comm.all_reduce(r + 0.5),
+            comm.all_reduce(np.float32(r)),
+            comm.all_reduce(r, "mean"),
+        ]
 
     for result in cluster.launch(program, nodes=4).results:
         assert result == [10, 8.0, np.float32(6), 1.5]

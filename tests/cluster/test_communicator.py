@@ -67,7 +67,16 @@ def test_any_picklable_object_arrives_even_of_a_class_that_only_this_test_knows(
             self.x = x
 
     def program(comm: cluster.Communicator) -> Any:
-        things = [None, 3, "text", {"a": [1, 2]}, datetime.date(2024, 1, 2), decimal.Decimal("1.5"), Point(4).x, b"x" * 99]
+        things = [
+            None,
+            3,
+            "text",
+            {"a": [1, 2]},
+            datetime.date(2024, 1, 2),
+            decimal.Decimal("1.5"),
+            Point(4).x,
+            b"x" * 99,
+        ]
         things += [np.float32(1.5), [np.arange(100_000), "beside"], "y" * 100_000]
         if comm.rank == 0:
             for thing in things:

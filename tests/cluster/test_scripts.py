@@ -1,0 +1,175 @@
+"""launch from scripts and notebooks: no guard, Ctrl-C, a killed parent."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import process_census
+
+pytestmark = [
+    pytest.mark.timeout(90),
+    pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
+]
+
+ENDLESS = """
+import os, time
+from minidl import cluster
+
+def program(comm):
+    comm.tell(os.getpid())
+    while True:
+        comm.all_reduce(1.0)
+        time.sleep(0.01)
+
+def compute(comm):
+    comm.tell(os.getpid())
+    while True:
+        pass
+
+if {method!r} == "forkserver":
+    cluster.launch(lambda comm: None, nodes=1)
+try:
+    engine = cluster.Processes({method!r})
+    cluster.launch({program}, nodes=3, on=engine, listener=lambda rank, pid: print(pid, flush=True))
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    print(cluster.launch(lambda comm: comm.rank, nodes=2).results, flush=True)
+"""
+
+
+def start(tmp_path: Path, source: str) -> subprocess.Popen[str]:
+    script = tmp_path / "script.py"
+    script.write_text(source)
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+
+
+def started_ranks(process: subprocess.Popen[str], count: int) -> list[int]:
+    assert process.stdout is not None
+    return [int(process.stdout.readline()) for _ in range(count)]
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_script_needs_no_main_guard(tmp_path: Path, method: str) -> None:
+    process = start(
+        tmp_path,
+        f"""
+from minidl import cluster
+print("once")
+SCALE = 10
+def scaled(x): return SCALE * x
+class Box:
+    def __init__(self, value): self.value = value
+def program(comm): return Box(comm.all_reduce(scaled(comm.rank)))
+run = cluster.launch(program, nodes=3, on=cluster.Processes({method!r}))
+print([box.value for box in run.results], all(isinstance(box, Box) for box in run.results))
+""",
+    )
+    out, err = process.communicate(timeout=60)
+    assert out == "once\n[30, 30, 30] True\n"
+    assert err == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("program", ["program", "compute"])
+def test_ctrl_c_ends_all_ranks_within_two_seconds_and_the_caller_can_go_on(
+    tmp_path: Path, method: str, program: str
+) -> None:
+    process = start(tmp_path, ENDLESS.format(method=method, program=program))
+    pids = started_ranks(process, 3)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal does: every process of the group gets it
+    assert process_census.wait_until_gone(pids, 2.0) == []
+    out, err = process.communicate(timeout=30)
+    assert out.endswith("interrupted\n[0, 1]\n")
+    assert err == ""
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("program", ["program", "compute"])
+def test_when_the_caller_is_killed_its_ranks_and_servers_end_too(tmp_path: Path, method: str, program: str) -> None:
+    process = start(tmp_path, ENDLESS.format(method=method, program=program))
+    started_ranks(process, 3)
+    everything = process_census.descendants(process.pid)
+    assert len(everything) >= 4
+    process.kill()
+    assert process_census.wait_until_gone(everything, 2.0) == []
+    _, err = process.communicate(timeout=10)
+    assert err == ""
+
+
+def test_when_a_script_ends_nothing_of_it_stays(tmp_path: Path) -> None:
+    lines = ["from minidl import cluster", "cluster.launch(lambda comm: None)", "print(1, flush=True)"]
+    process = start(tmp_path, "\n".join(["import time", *lines, "time.sleep(0.5)"]))
+    started_ranks(process, 1)
+    servers = process_census.descendants(process.pid)
+    _, err = process.communicate(timeout=30)
+    assert len(servers) == 2
+    assert process_census.wait_until_gone(servers, 2.0) == []
+    assert err == ""
+
+
+def test_importing_the_cluster_loads_neither_numba_nor_matplotlib() -> None:
+    source = "import sys, minidl.cluster; print(sorted({'numba', 'matplotlib', 'torch'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+CELLS = [
+    """
+import os, time
+import numpy as np
+from minidl import cluster
+SCALE = 2.0
+class Layer:
+    def __init__(self, weight): self.weight = weight
+def scaled(x): return SCALE * x""",
+    """
+def program(comm):
+    layer = Layer(scaled(np.full(3, comm.rank + 1.0)))
+    comm.all_reduce(layer.weight)
+    print("hello from", comm.rank)
+    return layer
+run = cluster.launch(program, nodes=2)
+print([isinstance(layer, Layer) for layer in run.results], run.results[1].weight.tolist())""",
+    """
+def broken(comm):
+    if comm.rank == 1:
+        raise ValueError(f"bad {comm.rank}")
+    comm.recv(1)
+try:
+    cluster.launch(broken, nodes=2)
+except cluster.RankFailed as error:
+    print(error)""",
+    """
+import signal, threading
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    cluster.launch(lambda comm: time.sleep(60), nodes=2)
+except KeyboardInterrupt:
+    print("interrupted")""",
+    "run.trace.plot()",
+]
+
+
+def test_programs_made_in_notebook_cells_run_and_fail_as_elsewhere() -> None:
+    nbformat = pytest.importorskip("nbformat", reason="notebooks need the extra `dev`")
+    nbclient = pytest.importorskip("nbclient", reason="notebooks need the extra `dev`")
+    pytest.importorskip("ipykernel", reason="notebooks need the extra `dev`")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip()) for source in CELLS])
+    begin = time.monotonic()
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    assert time.monotonic() - begin < 60
+    texts = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
+    assert texts[1] == "[rank 0] hello from 0\n[rank 1] hello from 1\n[True, True] [6.0, 6.0, 6.0]\n"
+    assert texts[2].startswith("ValueError: bad 1\nrank 1 of 2, while computing, at ")
+    assert 'raise ValueError(f"bad {comm.rank}")' in texts[2]  # the line of the cell itself
+    assert texts[3] == "interrupted\n"
+    assert "image/png" in json.dumps(notebook.cells[4].outputs)

@@ -1,0 +1,167 @@
+"""The trace: who did what, when; its ledger, shares, picture and Chrome file."""
+
+import json
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster.recorder import Recorder
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture(scope="module")
+def run() -> cluster.Run:
+    """Rank 1 computes 0.1 s before it sends; rank 0 waits for it, and both reduce a large array."""
+
+    def program(comm: cluster.Communicator) -> float:
+        comm.mark("forward")
+        if comm.rank == 1:
+            time.sleep(0.1)
+            comm.send(np.ones(1000), 0)
+        else:
+            comm.recv(1)
+        comm.mark("backward")
+        comm.all_reduce(np.ones(100_000))
+        return comm.now()
+
+    return cluster.launch(program, nodes=2)
+
+
+def test_the_events_of_a_rank_follow_one_another_without_gap_or_overlap(run: cluster.Run) -> None:
+    for rank in range(2):
+        events = [event for event in run.trace.events if event.rank == rank]
+        assert all(before.end == after.start for before, after in pairwise(events))
+        assert all(event.start <= event.end for event in events)
+        assert 0 <= events[0].start < 1
+        assert run.results[rank] <= events[-1].end < run.results[rank] + 1
+
+
+def test_a_receive_is_waiting_until_the_sender_was_there_and_transfer_after_that(run: cluster.Run) -> None:
+    wait, receive = (e for e in run.trace.events if e.rank == 0 and e.operation == "recv")
+    (send,) = (e for e in run.trace.events if e.rank == 1 and e.operation == "send")
+    assert (wait.kind, receive.kind) == ("wait", "receive")
+    assert wait.end - wait.start > 0.05
+    assert wait.end == receive.start
+    assert send.start <= wait.end <= send.end  # the sender posted within its send: one clock for all ranks
+    assert (receive.peer, receive.nbytes, wait.peer) == (1, 8000, 1)
+
+
+def test_a_large_send_waits_until_the_receiver_was_there() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.send(np.ones(100_000), 1)
+        else:
+            time.sleep(0.1)
+            comm.recv(0)
+
+    trace = cluster.launch(program, nodes=2).trace
+    kinds = [e.kind for e in trace.events if e.rank == 0 and e.operation]
+    (wait,) = (e for e in trace.events if e.rank == 0 and e.kind == "wait")
+    assert kinds == ["send", "wait", "send"]
+    assert wait.end - wait.start > 0.05
+    assert trace.ledger()[0]["send"].messages == 1
+
+
+def test_compute_carries_the_label_of_the_last_mark(run: cluster.Run) -> None:
+    computes = [event for event in run.trace.events if event.rank == 1 and event.kind == "compute"]
+    assert sum(event.end - event.start for event in computes if event.label == "forward") > 0.09
+    assert "backward" in {event.label for event in computes}
+    assert {e.label for e in run.trace.events if e.operation == "all_reduce"} == {"backward"}
+    assert {e.kind for e in run.trace.events if e.operation == "all_reduce"} >= {"send", "receive", "reduce"}
+
+
+def test_shares_add_up_to_one_and_agree_with_the_events(run: cluster.Run) -> None:
+    for rank in (0, 1, None):
+        shares = run.trace.shares(rank)
+        assert sum(shares) == pytest.approx(1)
+        events = [event for event in run.trace.events if rank is None or event.rank == rank]
+        total = sum(event.end - event.start for event in events)
+        waiting = sum(event.end - event.start for event in events if event.kind == "wait")
+        assert shares.waiting == pytest.approx(waiting / total)
+    assert run.trace.shares(0).waiting > 0.5
+    assert run.trace.shares(1).compute > 0.5
+
+
+def test_a_rank_can_see_its_own_shares_and_bytes_while_it_runs() -> None:
+    def program(comm: cluster.Communicator) -> tuple[int, float]:
+        comm.sendrecv(np.ones(10), 1 - comm.rank, 1 - comm.rank)
+        return comm.bytes_sent, sum(comm.shares())
+
+    for nbytes, total in cluster.launch(program, nodes=2).results:
+        assert nbytes == 80
+        assert total == pytest.approx(1)
+
+
+def test_beyond_the_bound_only_ledger_and_shares_go_on_and_the_trace_says_so() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        for _ in range(100):
+            comm.sendrecv(np.ones(1), 1 - comm.rank, 1 - comm.rank)
+        time.sleep(0.2)
+
+    trace = cluster.launch(program, nodes=2, on=cluster.Processes(trace_events=50)).trace
+    assert len(trace.events) == 100
+    assert trace.dropped >= 300
+    assert f"the last {trace.dropped} events were not kept" in repr(trace)
+    assert trace.ledger()[1]["sendrecv"] == (100, 800, 100, 800)
+    assert trace.shares().compute > 0.5
+
+
+def test_events_can_be_cut_out_by_time(run: cluster.Run) -> None:
+    wait = next(event for event in run.trace.events if event.rank == 0 and event.kind == "wait")
+    middle = (wait.start + wait.end) / 2
+    events = run.trace.events_between(middle, middle)
+    assert {(event.rank, event.kind) for event in events} == {(0, "wait"), (1, "compute")}
+
+
+def test_the_chrome_file_has_a_track_a_rank_and_slices_that_nest(run: cluster.Run, tmp_path: Path) -> None:
+    run.trace.to_chrome(tmp_path / "trace.json")
+    document = json.loads((tmp_path / "trace.json").read_text())
+    assert document["otherData"]["source"] == "measured"
+    names = [e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"]
+    assert names == ["rank 0", "rank 1"]
+    slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
+    assert {"all_reduce", "send", "recv", "forward", "wait"} <= {event["name"] for event in slices}
+    seconds = max(event["ts"] + event["dur"] for event in slices) / 1e6
+    assert seconds == pytest.approx(run.seconds, abs=1)
+    for rank in range(2):
+        open_until: list[float] = []
+        for event in sorted((e for e in slices if e["tid"] == rank), key=lambda e: (e["ts"], -e["dur"])):
+            while open_until and open_until[-1] <= event["ts"] + 1e-3:
+                open_until.pop()
+            assert all(event["ts"] + event["dur"] <= end + 2e-3 for end in open_until)
+            open_until.append(event["ts"] + event["dur"])
+
+
+def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> None:
+    figure = run.trace.plot(tmp_path / "timeline.png", start=0.0, end=0.05, title="a title")
+    assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG")
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        "compute",
+        "send",
+        "receive",
+        "reduce",
+        "wait",
+    ]
+
+
+def test_a_recorder_needs_no_engine_only_a_clock() -> None:
+    times = iter([0.0, 2.0, 2.5, 6.0, 7.0])
+    recorder = Recorder(lambda: next(times), max_events=10)
+    recorder.mark("early")  # nothing has a label up to here
+    recorder.enter("recv")  # at 2.5
+    recorder.received(8, peer=3, peer_posted=4.0)  # at 6
+    recorder.leave()
+    recording = recorder.close()
+    assert [(kind, start, end, label) for kind, start, end, _, _, label, _, _ in recording.rows] == [
+        (0, 0.0, 2.0, ""),
+        (0, 2.0, 2.5, "early"),
+        (4, 2.5, 4.0, "early"),
+        (2, 4.0, 6.0, "early"),
+        (0, 6.0, 7.0, "early"),
+    ]
+    assert recorder.shares() == pytest.approx((3.5 / 7, 2.0 / 7, 1.5 / 7))
