@@ -21,6 +21,10 @@ class Times:
         self.forward: dict[str, float] = defaultdict(float)
         self.backward: dict[str, float] = defaultdict(float)
 
+    def names(self) -> list[str]:
+        """The operations, the slowest first."""
+        return sorted({*self.forward, *self.backward}, key=lambda name: -self.forward[name] - self.backward[name])
+
 
 def time_by_operation(side: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.

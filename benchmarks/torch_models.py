@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,7 +11,7 @@ from torch.nn import functional as F
 
 def mlp(*sizes: int) -> nn.Sequential:
     layers: list[nn.Module] = [nn.Flatten()]
-    for n_in, n_out in zip(sizes[:-2], sizes[1:-1], strict=True):
+    for n_in, n_out in pairwise(sizes[:-1]):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(*sizes[-2:]))
 

@@ -76,7 +76,7 @@ def main() -> None:
         rows += [(name, "step", str(a), str(b)) for a, b in pairs]
         times = time_by_operation(ours, steps=20)
         console.print(operations_table(name, times))
-        rows += [(name, op, str(times.forward[op]), str(times.backward[op])) for op in {*times.forward, *times.backward}]
+        rows += [(name, op, str(times.forward[op]), str(times.backward[op])) for op in times.names()]
     console.print(table)
     console.print(f"geometric mean of the ratios: {statistics.geometric_mean(medians):.2f}")
     if options.csv:
@@ -109,8 +109,7 @@ def block(side: Side, steps: int) -> float:
 
 def operations_table(name: str, times: Times) -> Table:
     table = Table("operation", "calls", "forward ms", "backward ms", title=f"{name}: where minidl's step goes")
-    names = {*times.forward, *times.backward}
-    for op in sorted(names, key=lambda op: times.forward[op] + times.backward[op], reverse=True)[:12]:
+    for op in times.names()[:12]:
         cells: Any = (f"{1e3 * times.forward[op]:.3f}", f"{1e3 * times.backward[op]:.3f}")
         table.add_row(op, str(times.calls.get(op, "")), *cells)
     return table

@@ -91,7 +91,8 @@ def both_sides(workload: Workload) -> tuple[Side, Side]:
 def _batches(workload: Workload) -> list[tuple[np.ndarray, np.ndarray]]:
     generator = np.random.default_rng(0)
     if workload.adam:
-        texts = [generator.integers(VOCABULARY, size=(workload.shape[0], workload.shape[1] + 1)) for _ in range(BATCHES)]
+        n, t = workload.shape
+        texts = [generator.integers(VOCABULARY, size=(n, t + 1)) for _ in range(BATCHES)]
         return [(np.ascontiguousarray(text[:, :-1]), np.ascontiguousarray(text[:, 1:])) for text in texts]
     return [
         (generator.standard_normal(workload.shape, dtype=np.float32), generator.integers(10, size=workload.shape[0]))

@@ -174,7 +174,7 @@ def test_every_kernel_is_in_the_table() -> None:
 
 
 def test_both_modules_offer_the_same_kernels() -> None:
-    assert names(reference) == names(jit)
+    assert names(reference) == names(jit) - {"warm_up"}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.elementary import CONTRACT, erf, exp
+from minidl.kernels.jit.compiled import CONTRACT, compiled
+from minidl.kernels.jit.elementary import erf, exp
 from minidl.kernels.jit.eligible import eligible
 
 __all__ = ["gelu", "gelu_backward", "relu", "relu_backward", "sigmoid_backward", "tanh_backward"]
@@ -71,28 +71,28 @@ def gelu_backward(g: Array, x: Array) -> Array:
     return gradient
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _relu(x: Any, out: Any) -> None:
     zero = x.dtype.type(0)
     for i in range(x.size):
         out[i] = zero if x[i] <= zero else x[i]  # in this order not a number stays what it is
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _relu_backward(g: Any, out: Any, gradient: Any) -> None:
     zero = g.dtype.type(0)
     for i in range(g.size):
         gradient[i] = g[i] if out[i] > zero else zero
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _tanh_backward(g: Any, out: Any, gradient: Any) -> None:
     one = g.dtype.type(1)
     for i in range(g.size):
         gradient[i] = g[i] * (one - out[i] * out[i])
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _sigmoid_backward(g: Any, out: Any, gradient: Any) -> None:
     one = g.dtype.type(1)
     for i in range(g.size):
@@ -104,13 +104,13 @@ _DENSITY = np.float32(1 / math.sqrt(2 * math.pi))
 _HALF, _ONE = np.float32(0.5), np.float32(1)
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _gelu(x: Any, out: Any) -> None:
     for i in range(x.size):
         out[i] = x[i] * (_HALF * (_ONE + erf(x[i] * _ROOT_HALF)))
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _gelu_backward(g: Any, x: Any, gradient: Any) -> None:
     for i in range(g.size):
         probability = _HALF * (_ONE + erf(x[i] * _ROOT_HALF))

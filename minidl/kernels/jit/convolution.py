@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import compiled, inner
 from minidl.kernels.jit.eligible import eligible
 from minidl.kernels.jit.layout import Layout, layout_backward, layout_forward
 from minidl.kernels.jit.sliding import correlate, slide
@@ -77,7 +77,7 @@ def _multiple_of_4(n: int) -> int:
     return -(-n // 4) * 4
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _slide_groups(
     x: Any, rows: Any, shifts: Any, weights: Any, bias: Any, tile: Any, out: Any,
     group: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, count: Any, step: Any, first: Any,
@@ -100,7 +100,7 @@ def _slide_groups(
                                 line[first[1] + j * step[1]] = sums[j] + bias[f]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _correlate_images(
     x: Any, g: Any, rows: Any, tile: Any, shifts: Any, gradient: Any,
     group: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, count: Any, step: Any, first: Any,
@@ -119,10 +119,10 @@ def _correlate_images(
             correlate(rows.reshape(-1), row * pitch, shifts, tile, gradient)
 
 
-@njit(nogil=True)
+@inner()
 def _lay_out(x: Any, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
     """Write the images one below the other into the planes, a plane for each channel and class of pixels."""
-    n, channels, h, w = x.shape
+    n, channels, h = x.shape[:3]
     for c in range(channels):
         for y in range(h):
             i, down = (y + lead[0]) % stride[0], (y + lead[0]) // stride[0]

@@ -11,14 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import overload
 
+from minidl.kernels.jit.compiled import CONTRACT, inner
 from minidl.kernels.reference.activations import chebyshev_of_erf
-
-# A product and a sum may become one instruction: the only liberty that these functions may take, for exp relies on
-# (t + c) - c not being simplified. A kernel that calls them may allow itself more: flags stay with their instructions.
-CONTRACT = {"contract"}
 
 
 def exp(x: Any) -> Any:
@@ -36,13 +33,14 @@ def _exp(x: Any) -> Callable[[Any], Any]:
     return implementation
 
 
-# exp(x) = 2**n exp(r) with n = round(x / log 2), so that |r| <= log(2) / 2; exp(r) is its Taylor series. Adding 1.5 * 2**23
-# (2**52 in float64) leaves n in the last bits of t, from where it is moved into the exponent of a new number, 2**n.
-# log 2 is subtracted in two parts, the first with so few bits that n times it is exact. Source: Cody and Waite,
-# Software Manual for the Elementary Functions (1980), chapter 6.
+# exp(x) = 2**n exp(r) with n = round(x / log 2), so that |r| <= log(2) / 2; exp(r) is its Taylor series. Adding
+# 1.5 * 2**23 (2**52 in float64) leaves n in the last bits of t, from where it is moved into the exponent of a new
+# number, 2**n. log 2 is subtracted in two parts, the first with so few bits that n times it is exact. Nothing may be
+# reassociated here: (t + c) - c is not t. (A kernel that calls exp may allow that for itself: the flags stay with their
+# instructions.) Source: Cody and Waite, Software Manual for the Elementary Functions (1980), chapter 6.
 
 
-@njit(fastmath=CONTRACT)
+@inner(CONTRACT)
 def _exp_float32(x: Any) -> Any:
     f = np.float32
     t = x * f(1.442695040888963) + f(12582912)
@@ -61,7 +59,7 @@ def _exp_float32(x: Any) -> Any:
     return f(math.inf) if x > f(88.72283) else y
 
 
-@njit(fastmath=CONTRACT)
+@inner(CONTRACT)
 def _exp_float64(x: Any) -> Any:
     t = x * 1.4426950408889634 + 6755399441055744.0
     n = t - 6755399441055744.0
@@ -89,7 +87,7 @@ _LIMIT = 4.0  # beyond it erf is 1 to the last bit of a float32
 _C = tuple(np.float32(c) for c in chebyshev_of_erf(_LIMIT, 18))
 
 
-@njit(fastmath=CONTRACT)
+@inner(CONTRACT)
 def erf(x: Any) -> Any:
     """The error function of one float32 inside a compiled kernel: the series of `kernels.reference`, shortened."""
     f = np.float32

@@ -6,7 +6,6 @@ import numpy as np
 
 from minidl.kernels import Array
 
-
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 

@@ -23,13 +23,13 @@ class Layout(NamedTuple):
     """How the images lie, and where the sums go."""
 
     taps: int  # the taps of a filter
-    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 4
+    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 8
     planes: int
     plane_size: int
     tile_size: int  # the positions of one tile, a multiple of 16: whole vectors
     size: Pair  # of the result, height and width
-    # what the compiled loops take: images laid out at a time, zeros before the first pixel, stride, rows an image, numbers
-    # a row, rows a tile; then of the result the numbers in each direction, the steps between them, and the first
+    # what the compiled loops take: images laid out at a time, zeros before the first pixel, stride, rows an image,
+    # numbers a row, rows a tile; then of the result: the numbers in each direction, the steps between them, the first
     numbers: tuple[int, Pair, Pair, int, int, int, Pair, Pair, Pair]
 
 
@@ -87,7 +87,7 @@ def _layout(
     reach = int(inside.max()) if inside.size else 0
     plane_size = max(group * height, tiles * tile_rows + height) * pitch + reach + 16
     shifts = (planes_of_taps * plane_size + inside).reshape(-1)
-    padded = np.pad(shifts, (0, -shifts.size % 4), mode="edge") if shifts.size else shifts
+    padded = np.pad(shifts, (0, -shifts.size % 8), mode="edge") if shifts.size else shifts
     numbers = (group, lead, stride, height, pitch, tile_rows, count, step, first)
     return Layout(shifts.size, padded, planes, plane_size, tile_size, count, numbers)
 

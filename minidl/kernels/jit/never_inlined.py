@@ -9,8 +9,7 @@ from numba import types
 from numba.extending import intrinsic
 
 
-@intrinsic
-def never_inlined(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
+def _never_inlined(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
     """Called first in a compiled function: that function is not inlined into those that call it.
 
     Inlined into outer loops, a loop's checks for overlapping arrays and its constants are moved and mixed with those of
@@ -22,3 +21,6 @@ def never_inlined(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+never_inlined: Any = intrinsic(_never_inlined)

@@ -6,14 +6,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 from minidl.kernels.jit.eligible import eligible
 
 __all__ = ["batch_norm", "batch_norm_backward", "channel_statistics", "layer_norm", "layer_norm_backward"]
-
-REASSOCIATE = {"contract", "reassoc"}  # sums in any order: several at once
 
 
 def channel_statistics(x: Array) -> tuple[Array, Array]:
@@ -73,10 +71,10 @@ def _planes(x: Array) -> Array:
     return x.reshape(x.shape[0], x.shape[1], -1)
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _channel_statistics(x: Any, mean: Any, var: Any) -> None:
     # Mean and sum of squared deviations of each plane, while it is in the first cache, merged in float64. Source: Chan,
-    # Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), equation 1.5.
+    # Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), eq. 1.5.
     n, channels, m = x.shape
     for c in range(channels):
         total_mean, total_squares = 0.0, 0.0
@@ -95,7 +93,7 @@ def _channel_statistics(x: Any, mean: Any, var: Any) -> None:
         mean[c], var[c] = total_mean, total_squares / (n * m)
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any, normalized: Any) -> None:
     for i in range(x.shape[0]):
         for c in range(x.shape[1]):
@@ -106,7 +104,7 @@ def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out
                 out[i, c, j] = centred * w + b
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _batch_norm_backward(
     g: Any, normalized: Any, inverse_std: Any, weight: Any, training: bool, gradient: Any, g_weight: Any, g_bias: Any
 ) -> None:
@@ -131,7 +129,7 @@ def _batch_norm_backward(
                 gradient[i, c, j] = (g[i, c, j] - mean_g - normalized[i, c, j] * mean_gx) * scale
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _layer_norm(x: Any, weight: Any, bias: Any, eps: Any, out: Any, normalized: Any, inverse_std: Any) -> None:
     real = x.dtype.type
     count = real(x.shape[1])
@@ -150,7 +148,7 @@ def _layer_norm(x: Any, weight: Any, bias: Any, eps: Any, out: Any, normalized: 
             out[i, j] = centred * weight[j] + bias[j]
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _layer_norm_backward(
     g: Any, normalized: Any, inverse_std: Any, weight: Any, gradient: Any, g_weight: Any, g_bias: Any
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import compiled, inner
 from minidl.kernels.jit.eligible import eligible
 from minidl.kernels.jit.never_inlined import never_inlined
 
@@ -72,7 +72,7 @@ def _planes(x: Array) -> Array:
     return x.reshape(-1, *x.shape[2:])
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _max_pool(x: Any, out: Any, position: Any, window: Any, stride: Any) -> None:
     for plane in range(x.shape[0]):
         for i in range(out.shape[1]):
@@ -87,7 +87,7 @@ def _max_pool(x: Any, out: Any, position: Any, window: Any, stride: Any) -> None
                 out[plane, i, j], position[plane, i, j] = largest, where
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _max_pool_backward(g: Any, position: Any, gradient: Any, window: Any, stride: Any) -> None:
     for plane in range(g.shape[0]):
         for i in range(g.shape[1]):
@@ -100,7 +100,7 @@ def _max_pool_backward(g: Any, position: Any, gradient: Any, window: Any, stride
 # windows' own loops would be too short for vector instructions. 2x2 on 28x28: a third of the time.
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _avg_pool(x: Any, sums: Any, out: Any, height: int, width: int) -> None:
     share = x.dtype.type(1 / (height * width))
     for plane in range(x.shape[0]):
@@ -113,7 +113,7 @@ def _avg_pool(x: Any, sums: Any, out: Any, height: int, width: int) -> None:
         _narrow(sums.reshape(-1), out[plane], width)
 
 
-@njit(nogil=True)
+@inner()
 def _narrow(sums: Any, out: Any, width: int) -> None:
     """out[j] = sums[width j] + ... + sums[width j + width - 1]"""
     never_inlined()
@@ -127,7 +127,7 @@ def _narrow(sums: Any, out: Any, width: int) -> None:
                 out[j] += sums[width * j + k]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _avg_pool_backward(g: Any, shares: Any, gradient: Any, height: int, width: int) -> None:
     share = g.dtype.type(1 / (height * width))
     for plane in range(g.shape[0]):
@@ -136,7 +136,7 @@ def _avg_pool_backward(g: Any, shares: Any, gradient: Any, height: int, width: i
             gradient[plane, i] = shares[i // height]
 
 
-@njit(nogil=True)
+@inner()
 def _widen(g: Any, share: Any, shares: Any, width: int) -> None:
     """shares[width j], ..., shares[width j + width - 1] = share g[j]"""
     never_inlined()

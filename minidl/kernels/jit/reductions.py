@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import compiled
 from minidl.kernels.jit.eligible import eligible
 
 __all__ = ["embedding_backward", "sum_rows"]
@@ -31,7 +31,7 @@ def embedding_backward(g: Array, indices: Array, n: int) -> Array:
     return gradient
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _add_rows(rows: Any, out: Any) -> None:
     n, d = rows.shape
     whole = n - n % 4
@@ -44,7 +44,7 @@ def _add_rows(rows: Any, out: Any) -> None:
             out[j] += rows[i, j]
 
 
-@njit(cache=True, nogil=True)
+@compiled()
 def _scatter_rows(g: Any, indices: Any, gradient: Any) -> None:
     for i in range(indices.size):
         row, source = gradient[indices[i]], g[i]

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.elementary import CONTRACT, exp
+from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, compiled, inner
+from minidl.kernels.jit.elementary import exp
 from minidl.kernels.jit.eligible import eligible
 
 __all__ = [
@@ -20,8 +20,6 @@ __all__ = [
     "softmax",
     "softmax_backward",
 ]
-
-REASSOCIATE = {"contract", "reassoc"}  # sums in any order: several at once
 
 
 def softmax(x: Array, axis: int) -> Array:
@@ -83,7 +81,7 @@ def cross_entropy_backward(g: Array, probabilities: Array, labels: Array) -> Arr
 
 # The largest number of a row: with nnan LLVM compares sixteen at once. A row that contains nan still becomes nan
 # altogether, through exp(nan) in the sum.
-@njit(nogil=True, fastmath={"nnan", "nsz"})
+@inner({"nnan", "nsz"})
 def _largest(row: Any, n: int) -> Any:
     largest = row[0]
     for j in range(n):
@@ -92,7 +90,7 @@ def _largest(row: Any, n: int) -> Any:
 
 
 # In place, so that LLVM need not prove that two arrays do not overlap.
-@njit(nogil=True, fastmath=REASSOCIATE)
+@inner(REASSOCIATE)
 def _exponentials(row: Any, n: int, largest: Any, scale: Any) -> Any:
     """Replace every x by exp(scale (x - largest)), and return the sum."""
     total = row.dtype.type(0)
@@ -102,7 +100,7 @@ def _exponentials(row: Any, n: int, largest: Any, scale: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
     one, zero = x.dtype.type(1), x.dtype.type(0)
     for i in range(x.shape[0]):
@@ -115,7 +113,7 @@ def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
             row[j] = zero
 
 
-@njit(cache=True, nogil=True, fastmath=REASSOCIATE)
+@compiled(REASSOCIATE)
 def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
     for i in range(g.shape[0]):
         mean = g.dtype.type(0)
@@ -125,7 +123,7 @@ def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
             gradient[i, j] = scale * out[i, j] * (g[i, j] - mean)
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
     one = x.dtype.type(1)
     for i in range(x.shape[0]):
@@ -138,7 +136,7 @@ def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
             row[j] *= inverse
 
 
-@njit(cache=True, nogil=True, fastmath=CONTRACT)
+@compiled(CONTRACT)
 def _cross_entropy_backward(g: Any, probabilities: Any, labels: Any, gradient: Any) -> None:
     for i in range(probabilities.shape[0]):
         scale = g[i] if g.size > 1 else g[0]

@@ -45,7 +45,7 @@ def gelu_backward(g: Array, x: Array) -> Array:
 
 
 def chebyshev_of_erf(limit: float, terms: int) -> list[float]:
-    """The coefficients c1, c3, c5, ... of erf's Chebyshev series on [-limit, limit]; erf is odd, so the others are 0."""
+    """The coefficients c1, c3, ... of erf's Chebyshev series on [-limit, limit]; erf is odd, so the others are 0."""
     polynomial = np.polynomial.chebyshev.chebinterpolate(np.vectorize(lambda t: math.erf(limit * t)), 2 * terms - 1)
     return polynomial[1::2].tolist()
 

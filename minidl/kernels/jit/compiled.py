@@ -1,0 +1,36 @@
+"""How a kernel is compiled: once a machine, kept on disk, and anew when any file of this folder has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+CONTRACT = {"contract"}  # a product and a sum may become one instruction
+REASSOCIATE = {"contract", "reassoc"}  # and sums may be taken in any order: several at once
+
+_SOURCES = sorted(Path(__file__).parent.glob("*.py"))
+_STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in _SOURCES)
+
+
+def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
+    """Compile the decorated function at its first call, or load it from the cache on disk.
+
+    Numba takes a cached function to be current if its own file has not changed. But the functions that it calls are
+    compiled into it, and some are in other files: so the stamp that is compared is made that of the whole folder.
+    Without the Python interpreter's lock; dividing by zero gives inf as in numpy, which also lets loops be vectorised.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        kernel: Any = njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath)(function)
+        kernel._cache._cache_file._source_stamp = _STAMP
+        return kernel
+
+    return decorate
+
+
+def inner(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
+    """Compile the decorated function as a part of the kernels that call it."""
+    return njit(nogil=True, error_model="numpy", fastmath=fastmath)

@@ -1,0 +1,51 @@
+"""Call every compiled kernel once, so that later calls, and processes forked from this one, find it ready."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minidl.kernels import jit
+
+ONCE = (1, 1)
+
+
+def warm_up() -> None:
+    """Compile all kernels for float32, or load them from the cache on disk.
+
+    Measured on two shared cores: 15 s for the first time (11 s of processor time), 0.7 s from the cache.
+    """
+    rows, labels = np.ones((4, 4), dtype=np.float32), np.zeros(4, dtype=np.int64)
+    for elementwise in (jit.relu, jit.gelu):
+        elementwise(rows)
+    for derivative in (jit.relu_backward, jit.tanh_backward, jit.sigmoid_backward, jit.gelu_backward):
+        derivative(rows, rows)
+
+    jit.sum_rows(rows)
+    jit.embedding_backward(rows, labels, 1)
+
+    jit.softmax_backward(rows, jit.softmax(rows, -1), -1)
+    jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
+    losses, probabilities = jit.cross_entropy(rows, labels)
+    jit.cross_entropy_backward(losses, probabilities, labels)
+
+    row = rows[0]
+    jit.layer_norm_backward(rows, *jit.layer_norm(rows, row, row, 1e-5)[1:], row)
+    mean, var = jit.channel_statistics(rows)
+    _, normalized, inverse_std = jit.batch_norm(rows, mean, var, row, row, 1e-5)
+    jit.batch_norm_backward(rows, normalized, inverse_std, row, True)
+
+    image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
+    g = jit.conv2d(image, filters, None, ONCE, ONCE)
+    jit.conv2d_backward_input(g, filters, image.shape, ONCE, ONCE)
+    jit.conv2d_backward_weight(g, image, filters.shape, ONCE, ONCE)
+
+    window, none = (2, 2), (0, 0)
+    out, position = jit.max_pool2d(image, window, window, none)
+    jit.max_pool2d_backward(out, position, image.shape, window, window, none)
+    jit.avg_pool2d_backward(jit.avg_pool2d(image, window, window, none), image.shape, window, window, none)
+
+    p, state, squares = row.copy(), row.copy(), row.copy()
+    jit.sgd(p, row, None, 0.1, 0.0, 0.0, 0.0, False)
+    jit.sgd(p, row, state, 0.1, 0.9, 0.0, 0.0, False)
+    jit.adam(p, row, state, squares, 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False)
+    jit.l2_norm(row)
