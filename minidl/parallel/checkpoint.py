@@ -6,9 +6,10 @@ file is safe.
 
 from __future__ import annotations
 
+import errno
+import glob
 import json
 import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import numpy as np
 
 from minidl import kernels
 
+CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
 FORMAT = 1
 
 
@@ -54,9 +56,19 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
+        except OSError as error:  # a full disk is noticed on writing, when the error does not know the file any more
+            temporary.unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+    @staticmethod
+    def remove_unfinished(path: str | Path) -> None:
+        """Remove what a process that was killed while it saved to `path` has left behind."""
+        path = Path(path)
+        for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            temporary.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | Path) -> Checkpoint:
@@ -66,15 +78,21 @@ class Checkpoint:
             with np.load(path, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             tree = json.loads(arrays.pop("tree").tobytes())
+            if (version := tree.pop("format")) != FORMAT:
+                raise CheckpointError(f"the checkpoint {path} has format {version}, but this version reads {FORMAT}")
+            return cls(**{name: _unpack(value, arrays) for name, value in tree.items()})
+        except CheckpointError:
+            raise
         except FileNotFoundError:
             raise CheckpointError(f"there is no checkpoint at {path}") from None
         except IsADirectoryError:
             raise CheckpointError(f"{path} is a folder: name the checkpoint file in it") from None
-        except (zipfile.BadZipFile, ValueError, KeyError, EOFError, zipfile.LargeZipFile) as error:
-            raise CheckpointError(f"the checkpoint {path} is damaged ({error}); take an earlier one") from error
-        if tree.pop("format", None) != FORMAT:
-            raise CheckpointError(f"the checkpoint {path} has another format than {FORMAT}, the one this version reads")
-        return cls(**{name: _unpack(value, arrays) for name, value in tree.items()})
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EPERM, errno.EIO):
+                raise  # not the file's fault
+            raise _damaged(path, error) from error
+        except Exception as error:  # what a zip file, an array's header or JSON can be wrong in has no common class
+            raise _damaged(path, error) from error
 
     def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
         """Put the state back; raises CheckpointError if the checkpoint is of another model or optimizer."""
@@ -87,6 +105,10 @@ class Checkpoint:
             raise CheckpointError("the checkpoint and the job differ in whether there is a learning-rate schedule")
         if schedule is not None:
             schedule.load_state_dict(self.schedule)
+
+
+def _damaged(path: Path, error: Exception) -> CheckpointError:
+    return CheckpointError(f"{path} is damaged, or no checkpoint ({error or type(error).__name__}); take another one")
 
 
 def _pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:

@@ -21,23 +21,25 @@ class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, 
         return str(self.args[0])
 
 
-def check_finite(value: float, loss: Tensor, model: Any, epoch: int, step: int, rank: int) -> None:
-    """Raise NonFiniteLoss unless `value`, the loss, is finite; names the first parameter at fault.
+def check_finite(value: float, model: Any, epoch: int, step: int, rank: int, loss: Tensor | None = None) -> None:
+    """Raise NonFiniteLoss unless `value` is finite; names the first parameter at fault.
 
     If an update made a weight infinite, that is the one. If all weights are finite, it is the first whose gradient
-    is not.
+    is not: that of `loss`, the tensor that has the value; without it, `value` is the loss on the test set after the
+    step.
     """
     if math.isfinite(value):
         return
     kind, name = "weight", _first_not_finite((name, p.data) for name, p in model.named_parameters())
-    if name is None:
+    if name is None and loss is not None:
         model.zero_grad()
         loss.backward()
         kind = "gradient"
         name = _first_not_finite((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
     where = f"the first {kind} that is not finite is that of {name}" if name else "all weights and gradients are finite"
+    when = "at" if loss is not None else "on the test set after"
     raise NonFiniteLoss(
-        f"the loss is {value} at epoch {epoch}, step {step} on rank {rank}; {where}; "
+        f"the loss is {value} {when} epoch {epoch}, step {step} on rank {rank}; {where}; "
         "lower the learning rate, or look at the data of this step",
         epoch,
         step,

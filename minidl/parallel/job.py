@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import ceil
@@ -38,7 +39,7 @@ class Job:
     seed: of the weights, the shuffles and dropout.
 
     The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
-    Errors: ValueError for a batch size or a number of epochs below 1.
+    Errors: ValueError for a batch size or a number of epochs below 1, or a seed below 0.
 
     >>> from minidl import data, nn
     >>> job = Job(
@@ -63,11 +64,13 @@ class Job:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
 
     def build_model(self) -> Module:
         """The model with its first weights: the same on every rank."""
         random.manual_seed(self.seed)
-        return self.model if isinstance(self.model, Module) else self.model()
+        return copy.deepcopy(self.model) if isinstance(self.model, Module) else self.model()
 
     def build_data(self) -> Splits:
         return self.data if isinstance(self.data, Splits) else self.data()

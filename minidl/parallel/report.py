@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from minidl.cluster.trace import Trace
 from minidl.nn import Module
-from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.job import Job
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Report:
             writer = csv.DictWriter(file, fieldnames=list(self.history[0]))
             writer.writeheader()
             writer.writerows(self.history)
-        self.checkpoint.save(folder / "checkpoint.npz")
+        self.checkpoint.save(folder / CHECKPOINT_FILE)
         self.trace.to_chrome(folder / "trace.json")
         self.curves(folder / "loss.png")
         self.timeline(folder / "timeline.png")

@@ -21,7 +21,7 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.recorder import Shares
 from minidl.data import DataLoader, Dataset
 from minidl.data.loader import Batch
-from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
 from minidl.parallel.job import Job
 from minidl.tape import no_grad
@@ -33,8 +33,11 @@ PROGRESS_SECONDS = 0.1  # at most ten messages a second
 
 @dataclass(frozen=True)
 class Progress:
-    """What rank 0 tells the caller while the run goes on. `row` is the new row of the history after an epoch, else
-    None."""
+    """What rank 0 tells the caller while the run goes on.
+
+    loss: the mean of rank 0's parts of the epoch's minibatches so far. shares: of rank 0's time since the start.
+    row: the new row of the history after an epoch, else None.
+    """
 
     epoch: int
     epochs: int
@@ -84,23 +87,25 @@ class Session:
             loader.set_epoch(self.epoch)
             random.manual_seed((job.seed, self.epoch, comm.rank))  # dropout: resuming at an epoch needs no more state
             self.model.train()
-            self._loss_sum, self._samples_seen = 0.0, 0
+            self._loss_sum, self._samples_seen = 0.0, 0  # of this rank
+            samples = 0  # of all ranks
             epoch_started = last_told = time.perf_counter()
             for self.step, batch in enumerate(loader):
                 yield batch
+                samples += batch.total
                 now = time.perf_counter()
                 if comm.rank == 0 and now - last_told > PROGRESS_SECONDS:
                     last_told = now
-                    self._tell(len(loader), (self.step + 1) * job.batch_size / (now - epoch_started))
+                    self._tell(len(loader), samples / (now - epoch_started))
             self.epoch += 1
-            self._end_epoch(len(loader), len(self.train) / (time.perf_counter() - epoch_started))
+            self._end_epoch(len(loader), samples / (time.perf_counter() - epoch_started))
 
     def loss(self, batch: Batch) -> Tensor:
         """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
         self.comm.mark("forward")
         mean = self.job.loss(self.model(batch.x), batch.y)
         value = mean.item()
-        check_finite(value, mean, self.model, self.epoch + 1, self.step + 1, self.comm.rank)
+        check_finite(value, self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
         self._loss_sum += value * len(batch.x)
         self._samples_seen += len(batch.x)
         self.comm.mark("backward")
@@ -139,6 +144,7 @@ class Session:
         for buffer in self.model.buffers():
             buffer.copy_(comm.broadcast(buffer.numpy()))  # batch norm: rank 0's running statistics hold
         test_loss, accuracy = evaluate(self.job, self.model, self.test, comm)
+        check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # what the last update has done
         self.history.append(
             {
                 "epoch": self.epoch,
@@ -157,7 +163,7 @@ class Session:
 
     def _save(self) -> None:
         if self.folder is not None and self.comm.rank == 0:
-            self.state().save(self.folder / "checkpoint.npz")
+            self.state().save(self.folder / CHECKPOINT_FILE)
 
     def _tell(self, steps: int, samples_per_second: float, row: dict[str, Any] | None = None) -> None:
         epoch = self.epoch if row else self.epoch + 1

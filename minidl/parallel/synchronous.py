@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel.buckets import GradientBuckets
 from minidl.parallel.session import Session
 
@@ -33,6 +34,9 @@ class Synchronous:
     def __post_init__(self) -> None:
         if not self.bucket_mb > 0:
             raise ValueError(f"Synchronous: bucket_mb must be positive, got {self.bucket_mb}")
+        if self.algorithm not in ("auto", *ALL_REDUCE):
+            choices = ", ".join(("auto", *ALL_REDUCE))
+            raise ValueError(f"Synchronous: unknown algorithm {self.algorithm!r}: choose one of {choices}")
 
     def check(self, nodes: int) -> None:
         """Raise ValueError if this strategy cannot run on so many nodes."""

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from minidl import cluster
 from minidl.cluster.comm import Communicator
-from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import NonFiniteLoss
 from minidl.parallel.job import Job
 from minidl.parallel.report import Report
@@ -78,6 +80,9 @@ def train(
         if isinstance(error.cause, (NonFiniteLoss, OSError)):
             raise error.cause from error  # the caller's to mend, and said plainly
         raise
+    finally:
+        if folder is not None:  # no rank is left by now
+            Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
     final = run.results[0][0]
     digests = [digest for _, digest in run.results]
     return Report(job, strategy, nodes, final.history, run.seconds, run.trace, final, digests)
@@ -93,7 +98,8 @@ def _node(
 ) -> tuple[Checkpoint | None, str]:
     """The program that runs on every node."""
     session = Session(job, comm, folder, checkpoint, config)
-    strategy.run(session)
+    with np.errstate(all="ignore"):  # what overflows ends as a loss that is not finite, and that is said once
+        strategy.run(session)
     return session.state() if comm.rank == 0 else None, session.digest()
 
 
