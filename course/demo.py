@@ -1,9 +1,8 @@
-"""`python3 -m course demo`: four nodes train LeNet on real scanned digits, and the report is left in runs/demo."""
+"""`python3 -m course demo`: four nodes train a small ResNet on real scanned digits, and the report is left in runs/demo."""
 
 from __future__ import annotations
 
 import sys
-from itertools import count
 from pathlib import Path
 
 from course.bootstrap import ROOT
@@ -12,8 +11,8 @@ from course.child import run_child
 RUN_FOLDER = "runs/demo"
 
 TRAIN = [
-    "train", "--model", "lenet", "--data", "digits", "--nodes", "4",
-    "--batch-size", "64", "--epochs", "10", "--seed", "0",
+    "train", "--model", "resnet", "--data", "digits", "--nodes", "4",
+    "--batch-size", "64", "--epochs", "10", "--lr", "0.1", "--seed", "0",
 ]  # fmt: skip
 """The demo is this command line of minidl, and nothing else."""
 
@@ -28,18 +27,11 @@ trace.json for https://ui.perfetto.dev. The same run by hand, to change what you
 
 def run(arguments: list[str]) -> int:
     """Train, then say where the pictures are and where the course begins; `arguments` are added to the command line."""
-    folder = unused_folder(ROOT)
-    exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", folder, *arguments])
+    exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", RUN_FOLDER, "--overwrite", *arguments])
     if exit_code == 0:
         by_hand = " ".join([minidl_command(), *TRAIN, *arguments])
-        print(CLOSING.format(folder=folder, command=by_hand, next=beginning(ROOT)))
+        print(CLOSING.format(folder=RUN_FOLDER, command=by_hand, next=beginning(ROOT)))
     return exit_code
-
-
-def unused_folder(root: Path) -> str:
-    """runs/demo, or runs/demo-2 and so on where earlier runs lie: no run is ever overwritten."""
-    names = (RUN_FOLDER if number == 1 else f"{RUN_FOLDER}-{number}" for number in count(1))
-    return next(name for name in names if not (root / name).exists())
 
 
 def minidl_command() -> str:

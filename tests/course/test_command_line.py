@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,8 +97,19 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
         assert test.parallel(arguments, cores=4) == []
 
 
-def test_the_demo_overwrites_no_earlier_run(tmp_path: Path) -> None:
-    assert demo.unused_folder(tmp_path) == "runs/demo"
-    (tmp_path / "runs" / "demo").mkdir(parents=True)
-    (tmp_path / "runs" / "demo-2").mkdir()
-    assert demo.unused_folder(tmp_path) == "runs/demo-3"
+def test_the_demo_is_a_command_line_that_minidl_has() -> None:
+    command = [sys.executable, "-m", "minidl", "train", "--help"]
+    known = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "200"})
+    options = [argument for argument in demo.TRAIN if argument.startswith("--")] + ["--out", "--overwrite"]
+    assert [option for option in options if option not in known.stdout] == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_the_demo_reads_at_least_97_percent_of_the_digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(demo, "RUN_FOLDER", str(tmp_path / "demo"))
+    assert demo.run([]) == 0
+    with (tmp_path / "demo" / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["accuracy"]) >= 0.97
+    assert {"loss.png", "timeline.png", "trace.json"} <= {path.name for path in (tmp_path / "demo").iterdir()}

@@ -1,0 +1,46 @@
+"""The house rules that a machine can check: lint, types, floors, short files with telling names."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCES = sorted(path for package in ("minidl", "course") for path in (ROOT / package).rglob("*.py"))
+LONGEST = 350
+NAMELESS = {"utils", "util", "helpers", "helper", "misc", "common"}
+
+
+def passes(*command: str) -> None:
+    """Run a checker in the root of the clone; fail with its own words."""
+    result = subprocess.run([sys.executable, *command], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.timeout(120)
+def test_ruff_finds_nothing() -> None:
+    passes("-m", "ruff", "check", ".")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_mypy_finds_nothing_in_minidl() -> None:
+    passes("-m", "mypy")
+
+
+@pytest.mark.timeout(120)
+def test_every_file_imports_only_from_the_floors_below() -> None:
+    passes("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_is_too_long_for_one_idea(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LONGEST, f"{path} has {lines} lines, more than {LONGEST}: which two ideas are in it?"
+
+
+def test_no_file_has_a_name_that_says_nothing() -> None:
+    assert [path for path in SOURCES if path.stem in NAMELESS or path.parent.name in NAMELESS] == []
