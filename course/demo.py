@@ -1,8 +1,9 @@
-"""`python3 -m course demo`: four nodes train a small ResNet on real scanned digits, and the report is left in runs/demo."""
+"""`python3 -m course demo`: four nodes train a small ResNet on scanned digits; the report is left in runs/demo."""
 
 from __future__ import annotations
 
 import sys
+from itertools import count
 from pathlib import Path
 
 from course.bootstrap import ROOT
@@ -27,11 +28,18 @@ trace.json for https://ui.perfetto.dev. The same run by hand, to change what you
 
 def run(arguments: list[str]) -> int:
     """Train, then say where the pictures are and where the course begins; `arguments` are added to the command line."""
-    exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", RUN_FOLDER, "--overwrite", *arguments])
+    folder = unused_folder(ROOT)
+    exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", folder, *arguments])
     if exit_code == 0:
         by_hand = " ".join([minidl_command(), *TRAIN, *arguments])
-        print(CLOSING.format(folder=RUN_FOLDER, command=by_hand, next=beginning(ROOT)))
+        print(CLOSING.format(folder=folder, command=by_hand, next=beginning(ROOT)))
     return exit_code
+
+
+def unused_folder(root: Path) -> str:
+    """runs/demo, or runs/demo-2 and so on where earlier runs lie: no run is ever overwritten."""
+    names = (RUN_FOLDER if number == 1 else f"{RUN_FOLDER}-{number}" for number in count(1))
+    return next(name for name in names if not (root / name).exists())
 
 
 def minidl_command() -> str:

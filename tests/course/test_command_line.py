@@ -97,10 +97,17 @@ def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
         assert test.parallel(arguments, cores=4) == []
 
 
+def test_the_demo_overwrites_no_earlier_run(tmp_path: Path) -> None:
+    assert demo.unused_folder(tmp_path) == "runs/demo"
+    (tmp_path / "runs" / "demo").mkdir(parents=True)
+    (tmp_path / "runs" / "demo-2").mkdir()
+    assert demo.unused_folder(tmp_path) == "runs/demo-3"
+
+
 def test_the_demo_is_a_command_line_that_minidl_has() -> None:
     command = [sys.executable, "-m", "minidl", "train", "--help"]
     known = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "200"})
-    options = [argument for argument in demo.TRAIN if argument.startswith("--")] + ["--out", "--overwrite"]
+    options = [argument for argument in demo.TRAIN if argument.startswith("--")] + ["--out"]
     assert [option for option in options if option not in known.stdout] == []
 
 
