@@ -1,90 +1,95 @@
-"""The models and data sets that the command line knows by name, and which of them go together."""
+"""The models that the command line knows by name, what each of them reads, and how it is trained by default."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from minidl import data, nn, optim
+import numpy as np
+
+from minidl import nn, optim
 from minidl.data import Splits
+
+MakeModel = Callable[[], nn.Module]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the command line trains a model: a function that makes it for a data set, and what is used unless said
-    otherwise."""
+    """How the command line trains a model.
 
-    build: Callable[[Splits], nn.Module]
+    fit: from a data set, a function that makes the model for it; ValueError where the two do not go together.
+    optimizer: "sgd" (with momentum 0.9) or "adamw". The others are what is used unless the options say otherwise;
+    lr_decay: the factor on the learning rate after every epoch.
+    """
+
+    fit: Callable[[Splits], MakeModel]
     optimizer: str
     lr: float
-    description: str
+    lr_decay: float
+    epochs: int
 
 
-def _mlp(splits: Splits) -> nn.Module:
+def _mlp(splits: Splits) -> MakeModel:
+    shape, dtype = _sample(splits)
+    if dtype.kind in "iu":
+        raise ValueError("mlp reads numbers, not text: choose --model gpt")
+    return partial(nn.models.MLP, int(np.prod(shape)), 128, len(splits.classes))
+
+
+def _lenet(splits: Splits) -> MakeModel:
+    shape, _ = _sample(splits)
+    if len(shape) != 3 or shape[-1] not in (8, 28, 32):
+        raise ValueError(f"lenet reads images of 8x8, 28x28 or 32x32 pixels, but {_they_are(splits)}")
+    return partial(nn.models.LeNet, size=shape[-1], num_classes=len(splits.classes), in_channels=shape[0])
+
+
+def _resnet(splits: Splits) -> MakeModel:
+    shape, _ = _sample(splits)
+    if len(shape) != 3:
+        raise ValueError(f"resnet reads images, but {_they_are(splits)}")
+    return partial(nn.models.ResNet, 8, num_classes=len(splits.classes), in_channels=shape[0])
+
+
+def _gpt(splits: Splits) -> MakeModel:
+    shape, dtype = _sample(splits)
+    if dtype.kind not in "iu":
+        raise ValueError("gpt reads text: choose --data stdlib_text, or another --model")
+    return partial(nn.models.GPT, vocab_size=len(splits.classes), block_size=shape[0], n_layer=2, n_head=4, n_embd=64)
+
+
+def _sample(splits: Splits) -> tuple[tuple[int, ...], np.dtype[Any]]:
     x, _ = splits.train[0]
-    return nn.models.MLP(x.size, 128, len(splits.classes))
+    return x.shape, x.dtype
 
 
-def _lenet(splits: Splits) -> nn.Module:
-    size = _image_size("lenet", splits, channels=1)
-    if size not in (8, 28):
-        raise ValueError(f"lenet reads images of 8x8 or 28x28 pixels, these have {size}x{size}")
-    return nn.models.LeNet(size=size, num_classes=len(splits.classes))
-
-
-def _resnet(splits: Splits) -> nn.Module:
-    _image_size("resnet", splits)
-    return nn.models.ResNet(8, num_classes=len(splits.classes), in_channels=splits.train.x.shape[1])
-
-
-def _gpt(splits: Splits) -> nn.Module:
-    x, _ = splits.train[0]
-    if x.ndim != 1 or x.dtype.kind not in "iu":
-        raise ValueError("gpt reads text, not images: choose --data stdlib_text")
-    return nn.models.GPT(vocab_size=len(splits.classes), block_size=len(x), n_layer=2, n_head=4, n_embd=64)
-
-
-def _image_size(model: str, splits: Splits, channels: int | None = None) -> int:
-    x, _ = splits.train[0]
-    if x.ndim != 3 or (channels is not None and x.shape[0] != channels):
-        wanted = "grey images" if channels == 1 else "images"
-        raise ValueError(
-            f"{model} reads {wanted}, but a sample of this data has shape {x.shape}: choose another --model"
-        )
-    return int(x.shape[-1])
+def _they_are(splits: Splits) -> str:
+    return f"the samples of this data have shape {_sample(splits)[0]}: choose another --model, such as mlp or gpt"
 
 
 MODELS = {
-    "mlp": Recipe(_mlp, "sgd", 0.1, "perceptron with one hidden layer of 128"),
-    "lenet": Recipe(_lenet, "sgd", 0.05, "LeCun et al. 1998, tanh and average pooling"),
-    "resnet": Recipe(_resnet, "sgd", 0.1, "ResNet-8: three stages of one residual block"),
-    "gpt": Recipe(_gpt, "adamw", 3e-3, "two transformer blocks of width 64"),
+    "mlp": Recipe(_mlp, "sgd", lr=0.2, lr_decay=1.0, epochs=10),
+    "lenet": Recipe(_lenet, "sgd", lr=0.1, lr_decay=1.0, epochs=10),
+    "resnet": Recipe(_resnet, "sgd", lr=0.1, lr_decay=0.8, epochs=8),
+    "gpt": Recipe(_gpt, "adamw", lr=3e-3, lr_decay=1.0, epochs=3),
 }
 
 
-def build_model(name: str, data_name: str) -> nn.Module:
-    return MODELS[name].build(data.load(data_name))
-
-
-def build_optimizer(name: str, lr: float, parameters: Iterable[Any]) -> optim.Optimizer:
-    if name == "sgd":
-        return optim.SGD(parameters, lr=lr, momentum=0.9)
-    return optim.AdamW(parameters, lr=lr)
-
-
 def optimizer_of(model: str, lr: float) -> Callable[[Iterable[Any]], optim.Optimizer]:
-    """The optimizer that goes with a model: SGD with momentum 0.9, or AdamW for gpt."""
-    return partial(build_optimizer, MODELS[model].optimizer, lr)
+    """What makes the optimizer that goes with a model."""
+    if MODELS[model].optimizer == "sgd":
+        return partial(optim.SGD, lr=lr, momentum=0.9)
+    return partial(optim.AdamW, lr=lr)
 
 
-def check_name(kind: str, name: str, names: Iterable[str]) -> str:
-    """`name` if it is one of `names`; else ValueError with the choices and the nearest of them."""
-    choices = sorted(names)
-    if name in choices:
-        return name
-    near = difflib.get_close_matches(name, choices, n=1)
-    guess = f" Did you mean {near[0]}?" if near else ""
-    raise ValueError(f"unknown {kind} {name!r}: choose one of {', '.join(choices)}.{guess}")
+def decay_every_epoch(factor: float) -> Callable[[optim.Optimizer, int], optim.StepLR]:
+    """The schedule that multiplies the learning rate by `factor` after every epoch.
+
+    It does not depend on the number of epochs, so a run can be resumed for more of them.
+    """
+    return partial(_decay_every_epoch, factor=factor)
+
+
+def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:
+    return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=factor)

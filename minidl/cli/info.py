@@ -24,14 +24,12 @@ def info() -> None:
 
 def facts() -> Iterator[tuple[str, str]]:
     """Name and value of everything that the table shows."""
-    from minidl import kernels
-
     yield "minidl", _version("minidl")
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
     yield "cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     yield "numpy", f"{_version('numpy')}, BLAS: {_blas()}"
     yield "numba", _version("numba")
-    yield "kernels", f"{kernels.active()} (of {', '.join(kernels.NAMES)})"
+    yield "kernels", _kernels()
     yield "GPU", _gpu()
     yield "processes", f"multiprocess {_version('multiprocess')}, start methods: {_start_methods()}"
     yield "MPI", _mpi()
@@ -52,17 +50,26 @@ def _blas() -> str:
     return "; ".join(libraries) or "unknown"
 
 
+def _kernels() -> str:
+    from minidl import kernels
+
+    try:
+        return f"{kernels.active()} (of {', '.join(kernels.NAMES)})"
+    except ValueError as error:  # MINIDL_KERNELS
+        return str(error)
+
+
 def _gpu() -> str:
     if importlib.util.find_spec("cupy") is None:
         return "none that minidl can use: CuPy is not installed (extra `gpu`)"
-    import cupy
-
     try:
+        import cupy
+
         count = cupy.cuda.runtime.getDeviceCount()
         names = [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]
-    except cupy.cuda.runtime.CUDARuntimeError as error:
-        return f"CuPy {_version('cupy-cuda12x')} is installed, but finds no GPU: {error}"
-    return ", ".join(names)
+    except Exception as error:  # no driver, no CUDA library, no device: each has its own class, some known to CuPy only
+        return f"CuPy is installed, but cannot use a GPU: {error}"
+    return f"{', '.join(names)} (CuPy {cupy.__version__})"
 
 
 def _start_methods() -> str:
@@ -74,4 +81,13 @@ def _start_methods() -> str:
 def _mpi() -> str:
     if importlib.util.find_spec("mpi4py") is None:
         return "mpi4py is not installed (extra `mpi`)"
-    return f"mpi4py {_version('mpi4py')}"
+    try:
+        import mpi4py
+
+        mpi4py.rc.initialize = False  # only to ask the library's name
+        from mpi4py import MPI
+
+        library = MPI.Get_library_version().split("\n")[0].strip("\0 ")
+    except (ImportError, RuntimeError) as error:
+        return f"mpi4py {_version('mpi4py')}, but no MPI library: {error}"
+    return f"mpi4py {_version('mpi4py')}, {library}"

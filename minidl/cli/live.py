@@ -6,35 +6,38 @@ from types import TracebackType
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
 
 from minidl import parallel
+from minidl.cluster.recorder import Shares
 
-HEADER = "  epoch     loss test loss accuracy samples/s  compute / communicate / wait"
+HEADER = "  epoch     loss test loss accuracy samples/s   compute / communicate / wait"
+BAR_WIDTH = 18  # of the columns that are not known before the epoch ends
 
 
 class LiveProgress:
     """Shows the messages of `parallel.train(progress=...)`; use in a `with` statement.
 
-    On a terminal a bar moves with every step, and a line is printed for every epoch; elsewhere only the lines.
+    A line is printed for every epoch. On a terminal the line of the present epoch moves with every step, with a bar
+    for the whole run in the place of the test set's columns. Nothing is wider than 80 columns.
     """
 
     def __init__(self, console: Console, epochs: int) -> None:
         self.console = console
         self.bar = Progress(
-            TextColumn("epoch {task.fields[epoch]}/{task.fields[epochs]}"),
-            BarColumn(bar_width=24),
-            TextColumn("loss {task.fields[loss]:.4f}  {task.fields[speed]:,.0f} samples/s  {task.fields[shares]}"),
-            TimeElapsedColumn(),
+            TextColumn("{task.fields[before]}"),
+            BarColumn(bar_width=BAR_WIDTH),
+            TextColumn("{task.fields[after]}"),
             console=console,
             transient=True,
             disable=not console.is_terminal,
         )
         self.task = self.bar.add_task(
-            "", total=None, epoch=1, epochs=epochs, loss=float("nan"), speed=0.0, shares="starting the nodes"
+            "", total=None, before="starting the nodes", after="(the first run also compiles its kernels)"
         )
 
     def __enter__(self) -> LiveProgress:
+        self.console.print(HEADER, highlight=False, soft_wrap=True)
         self.bar.start()
         return self
 
@@ -44,31 +47,19 @@ class LiveProgress:
         self.bar.stop()
 
     def __call__(self, now: parallel.Progress) -> None:
-        shares = _percentages(now.shares)
-        self.bar.update(
-            self.task,
-            total=now.epochs * now.steps,
-            completed=(now.epoch - 1) * now.steps + now.step,
-            epoch=now.epoch,
-            loss=now.loss,
-            speed=now.samples_per_second,
-            shares=shares,
-        )
+        loss = now.loss if now.row is None else now.row["loss"]
+        before = f"{now.epoch:>3}/{now.epochs:<3} {loss:>8.4f}"
+        after = f"{now.samples_per_second:>9,.0f}   {percentages(now.shares)}"
+        done = (now.epoch - 1) * now.steps + now.step
+        self.bar.update(self.task, total=now.epochs * now.steps, completed=done, before=before, after=after)
         if now.row is not None:
-            if now.row["epoch"] == 1 or not self._header_shown:
-                self.console.print(HEADER, highlight=False)
-                self._header_shown = True
-            self.console.print(_line(now.row, now.epochs, shares), highlight=False)
-
-    _header_shown = False
+            self.console.print(f"{before} {_test_columns(now.row)} {after}", highlight=False, soft_wrap=True)
 
 
-def _line(row: dict[str, Any], epochs: int, shares: str) -> str:
-    return (
-        f"{row['epoch']:>3}/{epochs:<3} {row['loss']:>8.4f} {row['test_loss']:>9.4f} {row['accuracy']:>8.2%} "
-        f"{row['samples_per_second']:>9,.0f}   {shares}"
-    )
+def _test_columns(row: dict[str, Any]) -> str:
+    return f"{row['test_loss']:>9.4f} {row['accuracy']:>8.2%}"
 
 
-def _percentages(shares: Any) -> str:
+def percentages(shares: Shares) -> str:
+    """The shares of compute, communication and waiting, as the header names them."""
     return f"{shares.compute:.0%} / {shares.communication:.0%} / {shares.waiting:.0%}"

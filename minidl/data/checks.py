@@ -1,8 +1,10 @@
-"""Checks of the numbers that a caller gives."""
+"""Checks of the numbers and names that a caller gives."""
 
 from __future__ import annotations
 
+import difflib
 import operator
+from collections.abc import Iterable
 
 
 def at_least(name: str, value: int, minimum: int) -> int:
@@ -14,6 +16,16 @@ def at_least(name: str, value: int, minimum: int) -> int:
     if whole < minimum:
         raise ValueError(f"{name} must be at least {minimum}, not {whole}")
     return whole
+
+
+def one_of(kind: str, name: str, names: Iterable[str]) -> str:
+    """`name` if it is among `names`; else ValueError with the nearest of them and all choices."""
+    choices = list(names)
+    if name in choices:
+        return name
+    close = difflib.get_close_matches(str(name), choices, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise ValueError(f"there is no {kind} {name!r}: {hint}choose one of {', '.join(choices)}")
 
 
 def replica(num_replicas: int, rank: int) -> tuple[int, int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
+from minidl.data.checks import one_of
 from minidl.data.cifar import cifar10
 from minidl.data.dataset import Splits
 from minidl.data.digits import digits
@@ -31,8 +31,4 @@ def load(name: str, **options: Any) -> Splits:
 
     >>> train, test = load("spirals", n=50)
     """
-    if name not in _DATA_SETS:
-        close = difflib.get_close_matches(str(name), NAMES, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise ValueError(f"there is no data set {name!r}: {hint}choose one of {', '.join(NAMES)}")
-    return _DATA_SETS[name](**options)
+    return _DATA_SETS[one_of("data set", name, NAMES)](**options)

@@ -1,0 +1,19 @@
+"""The commands of `minidl` under their names."""
+
+from __future__ import annotations
+
+import typer
+
+from minidl.cli.info import info
+from minidl.cli.train import train
+
+app = typer.Typer(
+    help="Parallel deep learning from scratch.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+app.command()(info)

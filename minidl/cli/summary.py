@@ -1,0 +1,57 @@
+"""What `minidl train` says before and after a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from minidl import data
+from minidl.nn import Module
+from minidl.parallel.checkpoint import CHECKPOINT_FILE
+
+if TYPE_CHECKING:
+    from minidl.cli.options import Options
+    from minidl.parallel import Report
+
+
+def title(options: Options, model: Module) -> str:
+    """What is trained, on what, and how: two lines."""
+    size = sum(parameter.size for parameter in model.parameters())
+    nodes = f"{options['nodes']} node{'s' * (options['nodes'] > 1)}"
+    decay = "" if options["lr_decay"] == 1 else f" (x {options['lr_decay']:g} an epoch)"
+    return (
+        f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}\n"
+        f"minibatch {options['batch_size']}, learning rate {options['lr']:g}{decay}, seed {options['seed']}"
+    )
+
+
+def table(report: Report) -> Table:
+    """The outcome of a run."""
+    last, shares, splits = report.history[-1], report.trace.shares(), report.job.build_data()
+    result = Table(show_header=False)
+    result.add_column(style="bold")
+    result.add_column()
+    result.add_row("test accuracy", f"{report.accuracy:.2%}")
+    result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
+    if splits.train.x.dtype.kind in "iu":  # text: what a model that ignores the context reaches at best
+        result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
+    result.add_row("seconds", f"{report.seconds:.1f}")
+    result.add_row("samples a second", f"{last['samples_per_second']:,.0f}")
+    result.add_row("time of the nodes", f"{shares.compute:.0%} computing, {shares.communication:.0%} communicating, "
+                   f"{shares.waiting:.0%} waiting")  # fmt: skip
+    result.add_row("sent by node 0", f"{last['bytes'] / 1e6:,.1f} MB")
+    return result
+
+
+def contents(folder: Path) -> str:
+    """The files of a run, and where they are."""
+    return f"In {folder}: {', '.join(sorted(path.name for path in folder.iterdir() if not path.name.startswith('.')))}"
+
+
+def how_to_go_on(folder: Path) -> str:
+    """What to say about a run that was stopped; its nodes have ended."""
+    if (folder / CHECKPOINT_FILE).exists():
+        return f"Stopped, and all nodes have ended. To go on: minidl train --resume {folder}"
+    return "Stopped before the first step; all nodes have ended."
