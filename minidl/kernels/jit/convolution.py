@@ -60,7 +60,7 @@ def conv2d_backward_weight(g: Array, x: Array, shape: tuple[int, ...], stride: P
     gradient = np.zeros((_multiple_of_4(shape[0]), layout.shifts.size), dtype=x.dtype)
     rows = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
     tile = np.zeros((len(gradient), layout.tile_size), dtype=x.dtype)
-    _correlate_images(x, g, rows, tile, layout.shifts, gradient, *layout.numbers)
+    _correlate_groups(x, g, rows, tile, layout.shifts, gradient, *layout.numbers)
     return gradient[: shape[0], : layout.taps].reshape(shape)
 
 
@@ -82,60 +82,71 @@ def _slide_groups(
     x: Any, rows: Any, shifts: Any, weights: Any, bias: Any, tile: Any, out: Any,
     group: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, count: Any, step: Any, first: Any,
 ) -> None:  # fmt: skip
+    flat, sums, (filters, h, w) = out.reshape(-1), tile.reshape(-1), out.shape[1:]
     for begin in range(0, x.shape[0], group):
         end = min(begin + group, x.shape[0])
         _lay_out(x[begin:end], rows, lead, stride, height, pitch)
         for row in range(0, (end - begin - 1) * height + count[0], tile_rows):
             slide(rows.reshape(-1), row * pitch, shifts, weights, tile)
             for r in range(row, min(row + tile_rows, (end - begin) * height)):
-                i, y, offset = begin + r // height, r % height, (r - row) * pitch
-                if y < count[0]:
-                    for f in range(out.shape[1]):
-                        line, sums = out[i, f, y * step[0] + first[0]], tile[f, offset : offset + count[1]]
-                        if step[1] == 1:
-                            for j in range(count[1]):
-                                line[first[1] + j] = sums[j] + bias[f]
-                        else:
-                            for j in range(count[1]):
-                                line[first[1] + j * step[1]] = sums[j] + bias[f]
+                i, y = begin + r // height, r % height * step[0] + first[0]
+                if r % height < count[0]:
+                    for f in range(filters):
+                        target, source = ((i * filters + f) * h + y) * w + first[1], f * tile.shape[1] + (r - row) * pitch
+                        _copy(sums, source, 1, flat, target, step[1], count[1], bias[f])
 
 
 @compiled()
-def _correlate_images(
+def _correlate_groups(
     x: Any, g: Any, rows: Any, tile: Any, shifts: Any, gradient: Any,
     group: int, lead: Any, stride: Any, height: int, pitch: int, tile_rows: int, count: Any, step: Any, first: Any,
 ) -> None:  # fmt: skip
+    flat, places, zero = g.reshape(-1), tile.reshape(-1), g.dtype.type(0)
     for begin in range(0, x.shape[0], group):
         end = min(begin + group, x.shape[0])
         _lay_out(x[begin:end], rows, lead, stride, height, pitch)
         for row in range(0, (end - begin - 1) * height + count[0], tile_rows):
             tile[:] = 0
             for r in range(row, min(row + tile_rows, (end - begin) * height)):
-                i, y, offset = begin + r // height, r % height, (r - row) * pitch
+                i, y = begin + r // height, r % height
                 if y < count[0]:
                     for f in range(g.shape[1]):
-                        for j in range(count[1]):
-                            tile[f, offset + j] = g[i, f, y, j]
+                        source, target = ((i * g.shape[1] + f) * count[0] + y) * count[1], f * tile.shape[1]
+                        _copy(flat, source, 1, places, target + (r - row) * pitch, 1, count[1], zero)
             correlate(rows.reshape(-1), row * pitch, shifts, tile, gradient)
 
 
 @inner()
 def _lay_out(x: Any, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
     """Write the images one below the other into the planes, a plane for each channel and class of pixels."""
-    n, channels, h = x.shape[:3]
+    (n, channels, h, w), flat, places, zero = x.shape, x.reshape(-1), rows.reshape(-1), x.dtype.type(0)
     for c in range(channels):
         for y in range(h):
             i, down = (y + lead[0]) % stride[0], (y + lead[0]) // stride[0]
             for j in range(stride[1]):
-                plane = rows[(c * stride[0] + i) * stride[1] + j]
+                plane = ((c * stride[0] + i) * stride[1] + j) * rows.shape[1]
                 begin = max(-((j - lead[1]) // stride[1]), 0)  # the first position that holds a pixel
-                source = begin * stride[1] + j - lead[1]
+                skipped = begin * stride[1] + j - lead[1]
+                count = (w - skipped + stride[1] - 1) // stride[1]
                 for image in range(n):
-                    line = plane[(image * height + down) * pitch + begin :]
-                    pixels = x[image, c, y, source:]
-                    if stride[1] == 1:
-                        for k in range(pixels.size):
-                            line[k] = pixels[k]
-                    else:
-                        for k in range((pixels.size + stride[1] - 1) // stride[1]):
-                            line[k] = pixels[k * stride[1]]
+                    source = ((image * channels + c) * h + y) * w + skipped
+                    target = plane + (image * height + down) * pitch + begin
+                    _copy(flat, source, stride[1], places, target, 1, count, zero)
+
+
+@inner()
+def _copy(a: Any, source: int, stride: int, b: Any, target: int, step: int, count: int, bias: Any) -> None:
+    """b[target + step k] = a[source + stride k] + bias"""
+    s, t = np.uint64(source), np.uint64(target)
+    if stride == 1 and step == 1:  # these cases apart from the others: with a constant step LLVM makes vectors
+        for k in range(count):
+            b[t + np.uint64(k)] = a[s + np.uint64(k)] + bias
+    elif stride == 2 and step == 1:
+        for k in range(count):
+            b[t + np.uint64(k)] = a[s + np.uint64(2 * k)] + bias
+    elif stride == 1 and step == 2:
+        for k in range(count):
+            b[t + np.uint64(2 * k)] = a[s + np.uint64(k)] + bias
+    else:
+        for k in range(count):
+            b[t + np.uint64(step * k)] = a[s + np.uint64(stride * k)] + bias

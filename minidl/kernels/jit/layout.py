@@ -79,7 +79,8 @@ def _layout(
     step: Pair,
     first: Any,
 ) -> Layout:
-    group = max(1, min(n, TILE // (height * pitch)))
+    groups = -(-n // max(1, TILE // (height * pitch)))
+    group = -(-n // groups)
     rows = (group - 1) * height + count[0]
     tiles = max(1, -(-rows * pitch // TILE))
     tile_rows = max(1, -(-rows // tiles))
