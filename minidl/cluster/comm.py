@@ -109,7 +109,7 @@ class Communicator:
         """
         src = self._rank("src", src)
         self._enter("broadcast")
-        contiguous = np.ascontiguousarray(x).reshape(x.shape) if isinstance(x, np.ndarray) else x
+        contiguous = x.copy() if isinstance(x, np.ndarray) and not x.flags.c_contiguous else x
         result = collectives.broadcast_tree(self._inside, contiguous, src)
         if isinstance(x, np.ndarray) and result is not x:
             x[...] = result
@@ -143,7 +143,7 @@ class Communicator:
         collectives.ALL_REDUCE[name](self._inside, flat, op)
         if op == "mean":
             flat /= self.size
-        if not np.shares_memory(flat, array) and array.size:
+        if not array.flags.c_contiguous:
             array[...] = flat.reshape(array.shape)
         self._leave()
         if is_array:

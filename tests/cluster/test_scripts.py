@@ -93,6 +93,31 @@ def test_ctrl_c_ends_all_ranks_within_two_seconds_and_the_caller_can_go_on(
     assert process.returncode == 0
 
 
+def test_ctrl_c_does_not_wait_for_a_fork_server_that_is_still_warming_up(tmp_path: Path) -> None:
+    process = start(
+        tmp_path,
+        """
+import os, signal, threading, time
+from minidl import cluster
+cluster.launch(lambda comm: None, nodes=1)
+from multiprocess.forkserver import _forkserver
+server = _forkserver._forkserver_pid
+os.kill(server, signal.SIGSTOP)  # as good as one that is busy
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+begin = time.monotonic()
+try:
+    cluster.launch(lambda comm: None, nodes=2)
+except KeyboardInterrupt:
+    print("interrupted", time.monotonic() - begin < 2)
+os.kill(server, signal.SIGCONT)
+print(cluster.launch(lambda comm: comm.rank, nodes=2).results)
+""",
+    )
+    out, err = process.communicate(timeout=60)
+    assert out.splitlines()[:2] == ["interrupted True", "[0, 1]"]
+    assert err == ""
+
+
 @pytest.mark.parametrize("method", ["forkserver", "spawn"])
 @pytest.mark.parametrize("program", ["program", "compute"])
 def test_when_the_caller_is_killed_its_ranks_and_servers_end_too(tmp_path: Path, method: str, program: str) -> None:

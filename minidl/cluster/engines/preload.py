@@ -4,6 +4,8 @@ A compiled kernel costs a fresh process some tenths of a second even when it com
 a process that has called it start in hundredths.
 """
 
+import warnings
+
 import cloudpickle  # noqa: F401
 import threadpoolctl  # noqa: F401
 
@@ -11,7 +13,10 @@ import minidl.cluster.engines.worker  # noqa: F401
 from minidl import kernels
 
 if kernels.active() == "numba":
-    from minidl.kernels import jit
+    try:
+        from minidl.kernels import jit
 
-    # The kernels' own package decides what warming up means; an early form of it may have nothing to warm.
-    getattr(jit, "warm_up", lambda: None)()
+        jit.warm_up()
+    except Exception as error:
+        # Ranks start without warm kernels then; a program that calls a broken kernel meets the error on its own rank.
+        warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)

@@ -19,6 +19,7 @@ from typing import Any
 
 import cloudpickle
 import multiprocess
+import multiprocess.forkserver
 import multiprocess.spawn
 
 from minidl import kernels
@@ -98,27 +99,32 @@ class Processes:
                         (process.output, _standard_error(process), task_file, *peers),
                     )
             return supervisor.supervise()
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ETOOMANYREFS):
+                raise
+            hint = f"{nodes} nodes need more open files than this process may have: raise the limit (`ulimit -n 8192`)"
+            raise OSError(error.errno, hint) from error
         finally:
             supervisor.close()
 
     def _start_processes(self, ranks: list[RankProcess], nodes: int, threads: int) -> None:
         method = self.start_method or _best_start_method()
         context = multiprocess.get_context(method)
-        if method == "forkserver":
-            context.set_forkserver_preload([PRELOAD])
-            environment = {"MINIDL_KERNELS": kernels.active()}
-        else:
-            environment = worker.thread_variables(threads)
-        # Ctrl-C waits until each process that was started is also listed, so that none can be forgotten.
-        with _starting, _environment(environment), _without_main(), interrupts_held():
+        with _starting, _without_main(), _environment(_environment_at_start(method, threads)):
+            if method == "forkserver":
+                context.set_forkserver_preload([PRELOAD])
+                with interrupts_held():
+                    multiprocess.forkserver.ensure_running()
             for rank in range(nodes):
-                ours, theirs = socket.socketpair()
-                with theirs:
-                    process = context.Process(
-                        target=worker.entry, args=(theirs,), name=f"{PROCESS_NAME} {rank}", daemon=True
-                    )
-                    process.start()
-                ranks.append(RankProcess(rank, process, ours))
+                # The first start may have to wait until the server is warm, so Ctrl-C works there. A process that was
+                # asked for and not waited for finds the other end of its socket closed, and ends.
+                with contextlib.nullcontext() if rank == 0 and method == "forkserver" else interrupts_held():
+                    ours, theirs = socket.socketpair()
+                    with theirs:
+                        name = f"{PROCESS_NAME} {rank}"
+                        process = context.Process(target=worker.entry, args=(theirs,), name=name, daemon=True)
+                        ranks.append(RankProcess(rank, process, ours))
+                        process.start()
 
 
 def _task(program: Program, args: tuple[Any, ...]) -> bytes:
@@ -141,14 +147,7 @@ def _mesh(nodes: int, stack: contextlib.ExitStack) -> Iterator[list[int]]:
     stack.callback(_close_all, ends)
     for rank in range(nodes):
         for peer in range(rank + 1, nodes):
-            try:
-                ends[rank, peer], ends[peer, rank] = socket.socketpair()
-            except OSError as error:
-                if error.errno == errno.EMFILE:
-                    raise OSError(
-                        error.errno, f"too many open files for {nodes} nodes: raise the limit (`ulimit -n 4096`)"
-                    ) from error
-                raise
+            ends[rank, peer], ends[peer, rank] = socket.socketpair()
         yield [ends[rank, peer].fileno() for peer in range(nodes) if peer != rank]
         for peer in range(nodes):
             if peer != rank:
@@ -183,6 +182,11 @@ def _standard_error(rank: RankProcess) -> int:
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _environment_at_start(method: str, threads: int) -> dict[str, str]:
+    """What a process reads before it gets its task: the server which kernels to warm, a fresh one its threads."""
+    return {"MINIDL_KERNELS": kernels.active()} if method == "forkserver" else worker.thread_variables(threads)
 
 
 def _best_start_method() -> str:

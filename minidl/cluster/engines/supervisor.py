@@ -45,6 +45,10 @@ class RankProcess:
     def has_reported(self) -> bool:
         return self.result is not None or self.failure is not None
 
+    @property
+    def was_started(self) -> bool:
+        return self.process.pid is not None
+
     def send(self, kind: int, body: bytes = b"", descriptors: tuple[int, ...] = ()) -> None:
         """Say something to a rank; if it has died, the supervisor is about to hear of that."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -65,13 +69,14 @@ class RankProcess:
 
     def close(self) -> None:
         """End the process if it has not ended, and release everything that belongs to it."""
-        if self.result is not None or self.is_gone:
-            self.process.join(1.0)  # it is on its way out
-        if self.process.is_alive():
-            self.process.kill()  # not terminate: a rank that is stopped would not hear it
-        self.process.join()
-        self.process.close()
         self.link.close()
+        if self.was_started:
+            if self.result is not None or self.is_gone:
+                self.process.join(1.0)  # it is on its way out
+            if self.process.is_alive():
+                self.process.kill()  # not terminate: a rank that is stopped would not hear it
+            self.process.join()
+        self.process.close()
         os.close(self.output)
 
 
@@ -121,7 +126,7 @@ class Supervisor:
         with interrupts_held():
             self._selector.close()
             for rank in self.ranks:
-                if not rank.has_reported and rank.process.is_alive():
+                if rank.was_started and not rank.has_reported and rank.process.is_alive():
                     rank.process.kill()
             for rank in self.ranks:
                 rank.close()

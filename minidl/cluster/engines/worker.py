@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import sys
+import sysconfig
 import threading
 import traceback
 from typing import Any, NoReturn
@@ -23,8 +24,9 @@ from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, Wait
 from minidl.cluster.recorder import Recorder
 
+LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
-STARTED_BY_THE_LAUNCHER_ALONE = 256  # more descriptors than a start can bring
+MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 
 
 def entry(link: socket.socket) -> NoReturn:
@@ -32,7 +34,7 @@ def entry(link: socket.socket) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
     launcher = control.ControlSocket(link)
     try:
-        _, body, descriptors = launcher.receive(max_descriptors=STARTED_BY_THE_LAUNCHER_ALONE)
+        _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=_end_with_launcher, args=(link.fileno(),), daemon=True).start()
         _run_rank(launcher, pickle.loads(body), descriptors)
     except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -60,7 +62,7 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
     rank = _Rank(launcher, start, links)
     try:
         environment, sources, program_bytes = pickle.loads(os.pread(task, start.payload_bytes, 0))
-        for descriptor in (output, errors, task):
+        for descriptor in {output, errors, task} - {1, 2}:
             os.close(descriptor)
         os.environ.clear()
         os.environ.update(environment)
@@ -184,11 +186,10 @@ def _pickle_result(value: Any, rank: int) -> bytes:
 
 
 def _call_site(error: BaseException) -> str | None:
-    """Where the caller's own code was: the innermost frame outside this package."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if not os.path.abspath(frame.filename).startswith(PACKAGE):
-            return f"{frame.filename}:{frame.lineno}"
-    return None
+    """Where the caller's own code was: the innermost frame that is neither of this package nor of a library."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE)]
+    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)] or frames
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
 
 
 def _traceback_text(error: BaseException) -> str:
