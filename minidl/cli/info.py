@@ -89,5 +89,5 @@ def _mpi() -> str:
 
         library = MPI.Get_library_version().split("\n")[0].strip("\0 ")
     except (ImportError, RuntimeError) as error:
-        return f"mpi4py {_version('mpi4py')}, but no MPI library: {error}"
+        return f"mpi4py {_version('mpi4py')}, but no MPI library: {str(error).splitlines()[0]}"
     return f"mpi4py {_version('mpi4py')}, {library}"
