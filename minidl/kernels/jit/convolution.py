@@ -92,7 +92,8 @@ def _slide_groups(
                 i, y = begin + r // height, r % height * step[0] + first[0]
                 if r % height < count[0]:
                     for f in range(filters):
-                        target, source = ((i * filters + f) * h + y) * w + first[1], f * tile.shape[1] + (r - row) * pitch
+                        target = ((i * filters + f) * h + y) * w + first[1]
+                        source = f * tile.shape[1] + (r - row) * pitch
                         _copy(sums, source, 1, flat, target, step[1], count[1], bias[f])
 
 

@@ -1,0 +1,77 @@
+"""Compiling: everything warms up at one call, and no stale kernel is ever loaded from the cache."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import pkgutil
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit
+
+from minidl.kernels import jit
+from minidl.kernels.jit import compiled
+from minidl.kernels.jit.elementary import erf, exp
+
+
+def test_warm_up_calls_every_compiled_kernel() -> None:
+    jit.warm_up()
+    cold = []
+    for module in pkgutil.iter_modules(jit.__path__):
+        for name, thing in vars(importlib.import_module(f"{jit.__name__}.{module.name}")).items():
+            if hasattr(thing, "py_func") and type(thing._cache).__name__ == "FunctionCache" and not thing.signatures:
+                cold.append(f"{module.name}.{name}")
+    assert not cold
+
+
+@pytest.mark.timeout(60)
+def test_a_kernel_is_compiled_anew_when_a_file_that_it_calls_has_changed(tmp_path: Path) -> None:
+    shutil.copy(compiled.__file__, tmp_path / "compiled.py")
+    kernel = "from compiled import compiled\nfrom part import part\n\n@compiled()\ndef kernel(x):\n    return part(x)\n"
+    (tmp_path / "kernel.py").write_text(kernel)
+
+    path = tmp_path / "part.py"
+
+    def run(part: str) -> str:
+        source = f"from compiled import inner\n\n@inner()\ndef part(x):\n    return {part}\n"
+        if not path.exists() or path.read_text() != source:
+            path.write_text(source)
+        program = "from kernel import kernel; print(kernel(2), sum(kernel.stats.cache_hits.values()))"
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert run("x + 1") == "3 0"
+    assert run("x * 100") == "200 0"
+    assert run("x * 100") == "200 1"
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1.2e-7), ("float64", 3e-16)])
+def test_exp_is_accurate_to_the_last_bit_or_so(dtype: str, error: float) -> None:
+    @njit
+    def exponentials(x):  # type: ignore[no-untyped-def]
+        return np.array([exp(value) for value in x])
+
+    limit = 86.8 if dtype == "float32" else 707
+    x = np.random.default_rng(0).uniform(-limit, limit, 100_000).astype(dtype)
+    exact = np.exp(x.astype(np.longdouble))
+    assert np.max(np.abs(exponentials(x) - exact) / exact) < error
+    special = np.array([np.nan, -np.inf, -800, 0, np.inf, 800], dtype=dtype)
+    np.testing.assert_array_equal(exponentials(special), [np.nan, 0, 0, 1, np.inf, np.inf])
+
+
+def test_erf_is_accurate_to_the_last_bits_of_float32() -> None:
+    @njit
+    def erfs(x):  # type: ignore[no-untyped-def]
+        return np.array([erf(value) for value in x])
+
+    x = np.random.default_rng(0).uniform(-6, 6, 20_000).astype(np.float32)
+    assert max(abs(a - math.erf(b)) for a, b in zip(erfs(x).tolist(), x.tolist(), strict=True)) < 3e-7
