@@ -28,6 +28,7 @@ COMMANDS = {
     "demo": Command("course.demo", "four nodes train a convolutional network on scanned digits and write a report"),
     "test": Command("course.test", "run the tests; what follows goes to pytest, e.g. `test -k tensor`", ("dev",)),
     "lab": Command("course.lab", "open JupyterLab; what follows goes to it, e.g. `lab --no-browser`", ("course",)),
+    "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("dev",)),
 }
 
 USAGE = """\

@@ -77,7 +77,7 @@ print(f"their training loss differs from the one node's by {gap:.0e}")
 # %%
 shares = four.trace.shares()
 print(f"computing {shares.compute:.0%}, communicating {shares.communication:.0%}, waiting {shares.waiting:.0%}")
-figure = four.timeline()
+four.timeline()
 
 # %% [markdown]
 # The picture is a *Gantt chart* (*measured*): a row a node, time from left to right. The network is tiny, so the

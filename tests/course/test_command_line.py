@@ -33,7 +33,7 @@ def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
     result = course("dmeo")
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr == "Unknown command 'dmeo': use demo, test, lab, or none for the overview.\n"
+    assert result.stderr == "Unknown command 'dmeo': use demo, test, lab, build, or none for the overview.\n"
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 13), (3, 14, 0)])
