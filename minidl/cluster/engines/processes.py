@@ -20,6 +20,7 @@ from typing import Any
 import cloudpickle
 import multiprocess
 import multiprocess.forkserver
+import multiprocess.resource_tracker
 import multiprocess.spawn
 
 from minidl import kernels
@@ -113,6 +114,7 @@ class Processes:
         with _starting, _without_main(), _environment(_environment_at_start(method, threads)):
             if method == "forkserver":
                 context.set_forkserver_preload([PRELOAD])
+                multiprocess.resource_tracker.ensure_running()  # first: its own start lets Ctrl-C in again
                 with interrupts_held():
                     multiprocess.forkserver.ensure_running()
             for rank in range(nodes):

@@ -1,0 +1,126 @@
+"""Ctrl-C and its relatives: all processes gone within two seconds, a checkpoint to go on from, no traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from tests.cli.command import SLOW, assert_same_bits, environment, minidl, read_until, start, wait_for
+from tests.cluster.process_census import descendants, ranks, wait_until_gone
+
+from minidl.parallel import Checkpoint
+
+pytestmark = [
+    pytest.mark.timeout(120),
+    pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
+]
+
+LENET = ("train", "--model", "lenet", "--epochs", 8, "--algorithm", "ordered")
+
+
+def interrupt(process, number, whole_group):
+    """Send a signal, and return when all processes have ended: exit code, output, errors. At most two seconds."""
+    everything = [process.pid, *descendants(process.pid)]
+    if whole_group:
+        os.killpg(process.pid, number)  # as a terminal does
+    else:
+        process.send_signal(number)
+    sent = time.monotonic()
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - sent < 2.0
+    assert wait_until_gone(everything, 2.0 - (time.monotonic() - sent)) == []
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("nodes", [1, 4])
+@pytest.mark.parametrize("whole_group", [True, False], ids=["group", "parent"])
+def test_ctrl_c_leaves_a_checkpoint_to_go_on_from_to_the_same_bits(tmp_path, nodes, whole_group):
+    process = start(tmp_path, *LENET, "--nodes", nodes, "--out", "parts")
+    read_until(process, "  2/8")
+    assert len(ranks(process.pid)) == nodes
+    code, out, err = interrupt(process, signal.SIGINT, whole_group)
+    assert (code, err) == (130, "")
+    assert out.endswith("To go on: minidl train --resume parts\n")
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["checkpoint.npz"]
+    assert 2 <= Checkpoint.load(tmp_path / "parts/checkpoint.npz").epoch < 8
+    assert minidl(tmp_path, "train", "--resume", "parts").returncode == 0
+    assert minidl(tmp_path, *LENET, "--nodes", nodes, "--out", "whole").returncode == 0
+    assert_same_bits(tmp_path / "parts", tmp_path / "whole")
+
+
+def test_ctrl_c_in_the_first_epoch_leaves_a_checkpoint_of_the_beginning(tmp_path):
+    process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")
+    wait_for(tmp_path / "out/checkpoint.npz")
+    code, out, err = interrupt(process, signal.SIGINT, whole_group=True)
+    assert (code, err) == (130, "")
+    assert "--resume out" in out
+    assert Checkpoint.load(tmp_path / "out/checkpoint.npz").epoch == 0
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.1, 0.2, 0.4, 0.6, 0.8])
+def test_ctrl_c_while_the_nodes_start_leaves_no_process(tmp_path, delay):
+    process = start(tmp_path, "train", *SLOW, "--nodes", 4, "--out", "out")
+    wait_for(tmp_path / "out")
+    time.sleep(delay)
+    code, out, err = interrupt(process, signal.SIGINT, whole_group=True)
+    assert (code, err) == (130, "")
+    assert ("--resume out" in out) == (tmp_path / "out/checkpoint.npz").exists()
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number):
+    process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")
+    wait_for(tmp_path / "out/checkpoint.npz")
+    code, out, err = interrupt(process, number, whole_group=False)
+    assert (code, err) == (128 + number, "")
+    assert "--resume out" in out
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.npz"]
+
+
+def test_a_killed_command_leaves_no_process_and_can_go_on(tmp_path):
+    process = start(tmp_path, *LENET, "--nodes", 2, "--out", "parts")
+    read_until(process, "  2/8")
+    code, _, err = interrupt(process, signal.SIGKILL, whole_group=False)
+    assert (code, err) == (-signal.SIGKILL, "")
+    assert minidl(tmp_path, "train", "--resume", "parts").returncode == 0
+    assert "checkpoint.npz" in [path.name for path in (tmp_path / "parts").iterdir()]
+    assert not list((tmp_path / "parts").glob(".*"))
+
+
+def test_a_second_ctrl_c_changes_nothing(tmp_path):
+    process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")
+    wait_for(tmp_path / "out/checkpoint.npz")
+    everything = [process.pid, *descendants(process.pid)]
+    for _ in range(5):
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    _, err = process.communicate(timeout=10)
+    assert (process.returncode, err) == (130, "")
+    assert wait_until_gone(everything, 2.0) == []
+
+
+def test_a_command_under_nohup_outlives_its_terminal(tmp_path):
+    command = ["nohup", sys.executable, "-m", "minidl", "train", "--model", "mlp", "--epochs", "60", "--out", "out"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        read_until(process, "  1/60")
+        process.send_signal(signal.SIGHUP)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "test accuracy" in out
+
+
+def test_a_node_that_is_killed_is_named_and_the_run_can_go_on(tmp_path):
+    process = start(tmp_path, *LENET, "--nodes", 2, "--out", "out")
+    read_until(process, "  2/8")
+    os.kill(ranks(process.pid)[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "killed by SIGKILL" in err
+    assert "Traceback" not in err
+    assert "--resume out" in out

@@ -1,0 +1,38 @@
+"""`minidl train --resume` ends with the same bits as a run that was never stopped."""
+
+import csv
+
+import pytest
+from tests.cli.command import assert_same_bits, minidl
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--model", "mlp"), ("--model", "lenet", "--nodes", 4, "--algorithm", "ordered")],
+    ids=["one node", "four nodes"],
+)
+def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, options):
+    options += ("--lr-decay", 0.9)
+    assert minidl(tmp_path, "train", *options, "--epochs", 4, "--out", "whole").returncode == 0
+    assert minidl(tmp_path, "train", *options, "--epochs", 2, "--out", "parts").returncode == 0
+    resumed = minidl(tmp_path, "train", "--resume", "parts", "--epochs", 4)
+    assert resumed.returncode == 0, resumed.stderr
+    assert [line.split()[0] for line in resumed.stdout.splitlines()[3:5]] == ["3/4", "4/4"]
+    assert_same_bits(tmp_path / "whole", tmp_path / "parts")
+    with (tmp_path / "parts/metrics.csv").open() as file:
+        assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2", "3", "4"]
+
+
+def test_a_checkpoint_may_be_continued_in_another_folder(tmp_path):
+    minidl(tmp_path, "train", "--model", "mlp", "--epochs", 1, "--out", "first")
+    before = (tmp_path / "first/checkpoint.npz").read_bytes()
+    command = ("train", "--resume", "first/checkpoint.npz", "--epochs", 2, "--out")
+    assert minidl(tmp_path, *command, "second").returncode == 0
+    assert minidl(tmp_path, "train", "--model", "mlp", "--epochs", 2, "--out", "whole").returncode == 0
+    assert_same_bits(tmp_path / "second", tmp_path / "whole")
+    assert (tmp_path / "first/checkpoint.npz").read_bytes() == before
+    refused = minidl(tmp_path, *command, "whole")
+    assert refused.returncode == 2
+    assert "whole holds a run already" in refused.stderr
