@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from minidl.kernels import Array, array_module
-from minidl.tensor import Tensor
+from minidl.tensor import Tensor, record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -29,7 +29,7 @@ def operand(value: Any, beside: Any = None) -> Tensor:
     if isinstance(value, (int, float)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
         if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, int)):
-            return Tensor(array_module(beside._data).asarray(value, dtype=dtype))
+            return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
 
 
@@ -37,9 +37,10 @@ def unbroadcast(g: Array, operand: Array) -> Array:
     """Sum g, the gradient of a broadcast operation, over the axes along which `operand` was repeated; to its dtype."""
     if g.shape != operand.shape:
         extra = g.ndim - operand.ndim
-        repeated = tuple(
-            axis for axis in range(g.ndim) if axis < extra or (operand.shape[axis - extra] == 1 and g.shape[axis] != 1)
-        )
+        repeated = tuple(range(extra))
+        if g.shape[extra:] != operand.shape:
+            lengths = zip(operand.shape, g.shape[extra:], strict=True)
+            repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
         g = g.sum(axis=repeated, keepdims=True).reshape(operand.shape)
     return g if g.dtype == operand.dtype else g.astype(operand.dtype)
 
