@@ -19,21 +19,8 @@ def blobs(n: int = 60, dtype: str = "float64") -> Splits:
     return Splits(Dataset(x[:n], y[:n]), Dataset(x[n:], y[n:]), classes=("a", "b", "c"))
 
 
-class Float64(nn.Module):
-    """A model in double precision."""
-
-    def __init__(self, *layers: nn.Module) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(*layers)
-        for parameter in self.parameters():
-            parameter.data = parameter.data.astype("float64")
-
-    def forward(self, x):
-        return self.layers(x)
-
-
 def two_layers(dropout: float = 0.0) -> nn.Module:
-    return Float64(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3))
+    return nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(dropout), nn.Linear(8, 3)).double()
 
 
 def momentum_sgd(parameters, lr: float = 0.1):
