@@ -50,6 +50,7 @@ def main() -> None:
     torch.set_num_threads(options.threads)
     blas = ", ".join(f"{pool['internal_api']} {pool['num_threads']}" for pool in threadpool_info())
     console = Console()
+    console.width = max(console.width, 110)  # where the output is piped, rich would fold the table at 80
     console.print(
         f"numpy {np.__version__}, PyTorch {torch.__version__}, kernels {kernels.active()}; "
         f"threads: PyTorch {torch.get_num_threads()}, {blas}; minidl's own kernels 1"
