@@ -62,9 +62,10 @@ def of_checkpoint(path: Path, given: Options) -> Options:
     """The options that the run of this checkpoint was started with, and the number of epochs that is `given` now.
 
     given: what the command line says explicitly. Raises CheckpointError if it says something else than the checkpoint,
-    or if that is missing, damaged, or not of `minidl train`.
+    or if that is missing, damaged, not of `minidl train`, or at the last epoch already.
     """
-    options = dict(Checkpoint.load(path).config)
+    checkpoint = Checkpoint.load(path)
+    options = dict(checkpoint.config)
     if options.keys() != TYPES.keys() or not all(isinstance(options[name], kind) for name, kind in TYPES.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     for name in given.keys() - {"epochs"}:
@@ -73,7 +74,12 @@ def of_checkpoint(path: Path, given: Options) -> Options:
                 f"{path} is of a run with {flag(name)} {options[name]}, not {given[name]}: only --epochs may change; "
                 f"leave out {flag(name)}, or start a new run"
             )
-    return options | {name: given[name] for name in given.keys() & {"epochs"}}
+    options["epochs"] = given.get("epochs", options["epochs"])
+    if checkpoint.epoch >= options["epochs"]:
+        raise CheckpointError(
+            f"{path} has {checkpoint.epoch} epochs already: give --epochs {checkpoint.epoch + 1} or more"
+        )
+    return options
 
 
 def flag(name: str) -> str:

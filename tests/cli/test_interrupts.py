@@ -7,10 +7,10 @@ import sys
 import time
 
 import pytest
-from tests.cli.command import SLOW, assert_same_bits, environment, minidl, read_until, start, wait_for
-from tests.cluster.process_census import descendants, ranks, wait_until_gone
 
 from minidl.parallel import Checkpoint
+from tests.cli.command import SLOW, assert_same_bits, environment, minidl, read_until, start, wait_for
+from tests.cluster.process_census import descendants, ranks, wait_until_gone
 
 pytestmark = [
     pytest.mark.timeout(120),

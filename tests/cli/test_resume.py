@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+
 from tests.cli.command import assert_same_bits, minidl
 
 pytestmark = pytest.mark.timeout(120)

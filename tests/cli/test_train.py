@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from tests.cli.command import QUICK, environment, minidl
 
 from minidl import data, nn, optim, parallel
 from minidl.cli import run_folder
 from minidl.cli.summary import table
 from minidl.parallel import Checkpoint
+from tests.cli.command import QUICK, environment, minidl
 
 pytestmark = pytest.mark.timeout(120)
 
