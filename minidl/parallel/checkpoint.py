@@ -6,6 +6,7 @@ file is safe.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import glob
 import json
@@ -56,11 +57,11 @@ class Checkpoint:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
-        except OSError as error:  # a full disk is noticed on writing, when the error does not know the file any more
-            temporary.unlink(missing_ok=True)
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-        except BaseException:
-            temporary.unlink(missing_ok=True)
+        except BaseException as error:
+            with contextlib.suppress(OSError):  # if it cannot be made, it cannot be removed either
+                temporary.unlink()
+            if isinstance(error, OSError):  # a full disk is noticed on writing, when the error knows no file any more
+                raise OSError(error.errno, error.strerror or str(error), str(path)) from error
             raise
 
     @staticmethod

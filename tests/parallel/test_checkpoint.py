@@ -83,3 +83,56 @@ def test_a_failed_save_leaves_the_former_checkpoint_and_no_other_file(tmp_path, 
         example().save(path)
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["checkpoint.npz"]
+
+
+def test_a_flipped_bit_anywhere_is_noticed_or_changes_nothing(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    example().save(path)
+    content, expected = path.read_bytes(), repr(Checkpoint.load(path))
+    rng = np.random.default_rng(0)
+    noticed = 0
+    for position, bit in zip(rng.integers(0, len(content), 400), rng.integers(0, 8, 400), strict=True):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << bit
+        path.write_bytes(damaged)
+        try:
+            assert repr(Checkpoint.load(path)) == expected  # a date in the zip directory, say
+        except CheckpointError:
+            noticed += 1
+    assert noticed > 200
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        b"[]",
+        b"{}",
+        b'{"format": 1}',
+        b'{"format": 1, "epoch": 1, "model": {"array": "gone"}}',
+        b'{"format": 1, "x": 2}',
+    ],
+)
+def test_a_file_with_another_content_is_refused(tmp_path, tree):
+    np.savez(tmp_path / "checkpoint.npz", tree=np.frombuffer(tree, np.uint8))
+    with pytest.raises(CheckpointError, match="damaged"):
+        Checkpoint.load(tmp_path / "checkpoint.npz")
+
+
+def test_a_checkpoint_of_another_format_is_refused(tmp_path):
+    np.savez(tmp_path / "checkpoint.npz", tree=np.frombuffer(b'{"format": 99}', np.uint8))
+    with pytest.raises(CheckpointError, match="has format 99, but this version reads 1"):
+        Checkpoint.load(tmp_path / "checkpoint.npz")
+
+
+def test_a_save_that_the_disk_refuses_names_the_file(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="Not a directory") as caught:
+        example().save(tmp_path / "file/checkpoint.npz")
+    assert caught.value.filename == str(tmp_path / "file/checkpoint.npz")
+
+
+def test_what_a_killed_process_left_behind_is_removed_and_nothing_else(tmp_path):
+    for name in (".checkpoint.npz.123.tmp", ".other.npz.123.tmp", "checkpoint.npz"):
+        (tmp_path / name).write_text("")
+    Checkpoint.remove_unfinished(tmp_path / "checkpoint.npz")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".other.npz.123.tmp", "checkpoint.npz"]

@@ -119,7 +119,10 @@ def test_buckets_do_not_mix_dtypes():
         (lambda: parallel.train(small_job(), nodes=0), "nodes must be at least 1"),
         (lambda: small_job(epochs=0), "epochs must be a whole number"),
         (lambda: small_job(batch_size=-1), "batch_size must be a whole number"),
+        (lambda: small_job(seed=-1), "seed must be a whole number of at least 0, got -1"),
         (lambda: Synchronous(bucket_mb=0), "bucket_mb must be positive"),
+        (lambda: Synchronous(bucket_mb=float("nan")), "bucket_mb must be positive"),
+        (lambda: Synchronous(algorithm="rign"), "unknown algorithm 'rign': choose one of auto, ring, ordered"),
         (lambda: Serial(shards=0), "shards must be at least 1"),
     ],
 )
@@ -138,7 +141,7 @@ def test_an_error_in_the_model_reaches_the_caller_with_its_rank():
 
 def test_diverging_training_stops_with_epoch_step_rank_and_parameter():
     job = small_job(optimizer=partial(momentum_sgd, lr=1e200), schedule=None)
-    with np.errstate(all="ignore"), pytest.raises(parallel.NonFiniteLoss) as caught:
+    with pytest.raises(parallel.NonFiniteLoss) as caught:
         parallel.train(job, Synchronous(), nodes=2)
     error = caught.value
     assert error.epoch == 1
@@ -147,3 +150,31 @@ def test_diverging_training_stops_with_epoch_step_rank_and_parameter():
     assert error.parameter in ("0.weight", "0.bias", "3.weight", "3.bias")
     assert f"epoch 1, step {error.step} on rank {error.rank}" in str(error)
     assert error.parameter in str(error)
+
+
+def test_an_update_that_ruins_the_weights_is_noticed_before_it_is_saved(tmp_path):
+    job = small_job(optimizer=partial(momentum_sgd, lr=1e308), schedule=None, batch_size=60)  # one step an epoch
+    with pytest.raises(parallel.NonFiniteLoss, match="on the test set after epoch 1, step 1"):
+        parallel.train(job, folder=tmp_path)
+    assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").epoch == 0
+
+
+def test_more_nodes_than_samples_train_as_one_node():
+    job = small_job(data=partial(blobs, 3), batch_size=8)
+    truth, report = parallel.train(job), parallel.train(job, Synchronous(), nodes=5)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+
+
+def test_a_module_given_as_the_model_is_left_as_it_is():
+    model = nn.models.MLP(5, 8, 3)
+    before = {name: array.copy() for name, array in model.state_dict().items()}
+    report = parallel.train(small_job(model=model, data=partial(blobs, dtype="float32")))
+    report.model()
+    for name, array in model.state_dict().items():
+        np.testing.assert_array_equal(array, before[name])
+
+
+def test_the_speed_counts_samples_and_not_places_in_the_minibatch():
+    messages = []
+    parallel.train(small_job(batch_size=10**9, epochs=20), progress=messages.append)
+    assert all(message.samples_per_second < 1e7 for message in messages)

@@ -1,0 +1,102 @@
+"""Training runs on an array module that is not numpy's: no call of nn, optim or parallel bypasses the array's own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import data, kernels, nn, optim
+from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.recorder import Recorder
+from minidl.parallel import Checkpoint, Job, NonFiniteLoss, Serial, Synchronous
+from minidl.parallel.session import Session
+from tests.kernels import stand_in
+
+
+@pytest.fixture(autouse=True)
+def cupy() -> Iterator[Any]:
+    with stand_in.installed() as module:
+        yield module
+
+
+@pytest.fixture
+def comm() -> Iterator[Communicator]:
+    """A communicator of one rank, in this process."""
+    silent, ours = os.pipe()
+    endpoint = Mailbox(
+        0, {}, control=silent, read_control=lambda: None, timeout=5.0, origin=time.perf_counter(), tell=lambda obj: None
+    )
+    yield Communicator(endpoint, Recorder(endpoint.now, max_events=1000), seed=0)
+    os.close(silent)
+    os.close(ours)
+
+
+def few_digits(n: int = 48) -> data.Splits:
+    train, test = data.digits()
+    return data.Splits(data.Dataset(*train[:n]), data.Dataset(*test[:20]), classes=train.classes)
+
+
+def job(**changes: Any) -> Job:
+    settings: dict[str, Any] = {
+        "model": partial(nn.models.ResNet, 8, num_classes=10, in_channels=1),
+        "data": few_digits,
+        "optimizer": partial(optim.SGD, lr=0.1, momentum=0.9),
+        "schedule": lambda optimizer, steps: optim.StepLR(optimizer, step_size=steps, gamma=0.5),
+        "batch_size": 16,
+        "epochs": 2,
+    }
+    return Job(**(settings | changes))
+
+
+def train(
+    name: str, job: Job, strategy: Any, comm: Communicator, folder: Path | None = None, resume: Checkpoint | None = None
+) -> Session:
+    """Train here, on the kernels `name`."""
+    with kernels.use(name):
+        session = Session(job, comm, folder, resume, {})
+        strategy.run(session)
+        return session
+
+
+@pytest.mark.parametrize(
+    "strategy", [Serial(), Serial(shards=3), Synchronous(bucket_mb=0.1)], ids=["serial", "three shards", "synchronous"]
+)
+def test_a_residual_network_trains_to_numpys_numbers(strategy: Any, comm: Communicator, cupy: Any) -> None:
+    mine, theirs = (train(name, job(), strategy, comm) for name in ("cupy", "numpy"))
+    for parameter, expected in zip(mine.parameters, theirs.parameters, strict=True):
+        assert type(parameter.data) is cupy.ndarray
+        assert type(parameter.grad) is cupy.ndarray
+        np.testing.assert_allclose(parameter.numpy(), expected.numpy(), rtol=1e-3, atol=1e-4)
+    for row, expected_row in zip(mine.history, theirs.history, strict=True):
+        assert row["loss"] == pytest.approx(expected_row["loss"], rel=1e-4)
+        assert row["test_loss"] == pytest.approx(expected_row["test_loss"], rel=1e-3)
+
+
+def test_a_text_model_trains_and_is_evaluated(comm: Communicator, cupy: Any) -> None:
+    text = data.stdlib_text(block_size=8, n_chars=600)
+    model = partial(nn.models.GPT, len(text.classes), 8, n_layer=1, n_head=2, n_embd=8)
+    text_job = job(optimizer=partial(optim.AdamW, lr=1e-2), model=model, data=text)
+    mine, theirs = (train(name, text_job, Serial(), comm) for name in ("cupy", "numpy"))
+    assert type(mine.parameters[0].data) is cupy.ndarray
+    assert mine.history[-1]["loss"] == pytest.approx(theirs.history[-1]["loss"], rel=1e-4)
+
+
+def test_a_checkpoint_is_numpys_and_goes_on_to_the_same_bits(tmp_path: Path, comm: Communicator) -> None:
+    whole = train("cupy", job(), Serial(), comm)
+    train("cupy", job(epochs=1), Serial(), comm, tmp_path)
+    checkpoint = Checkpoint.load(tmp_path / "checkpoint.npz")
+    assert all(isinstance(array, (np.ndarray, np.generic)) for array in checkpoint.model.values())
+    assert train("cupy", job(), Serial(), comm, resume=checkpoint).digest() == whole.digest()
+
+
+def test_a_loss_that_is_not_finite_is_found(comm: Communicator) -> None:
+    with np.errstate(all="ignore"), pytest.raises(NonFiniteLoss, match="is not finite is that of"):
+        train("cupy", job(optimizer=partial(optim.SGD, lr=1e30)), Serial(), comm)
