@@ -22,6 +22,7 @@ import multiprocess
 import multiprocess.forkserver
 import multiprocess.resource_tracker
 import multiprocess.spawn
+import threadpoolctl
 
 from minidl import kernels
 from minidl.cluster.engines import control, worker
@@ -43,8 +44,8 @@ class Processes:
     """Real processes on this machine, one a node; the engine that `on="processes"` means.
 
     start_method: "forkserver" (a launch takes hundredths of a second), "spawn", or None for the best there is.
-    threads: of BLAS and numba in each rank; None for max(1, cores // nodes). trace_events: how many events each rank
-    keeps; the ledger and the shares of the trace go on beyond.
+    threads: of BLAS and numba in each rank; None for max(1, cores // nodes), counting no more cores than BLAS uses in
+    this process. trace_events: how many events each rank keeps; the ledger and the shares of the trace go on beyond.
     """
 
     start_method: str | None = None
@@ -74,7 +75,7 @@ class Processes:
             raise OSError("ranks as processes need a POSIX system (Linux, macOS, or WSL on Windows)")
         if nodes > MAX_NODES:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
-        threads = self.threads or max(1, _cores() // nodes)
+        threads = self.threads or max(1, min(_cores(), _own_threads()) // nodes)
         task = _task(program, args)
         supervisor = Supervisor(nodes, listener=listener, deadline=deadline)
         try:
@@ -189,6 +190,11 @@ def _cores() -> int:
 def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     """What a process reads before it gets its task: the server which kernels to warm, a fresh one its threads."""
     return {"MINIDL_KERNELS": kernels.active()} if method == "forkserver" else worker.thread_variables(threads)
+
+
+def _own_threads() -> int:
+    """The threads that BLAS uses in this process: who has limited them here means it for the ranks too."""
+    return min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=_cores())
 
 
 def _best_start_method() -> str:

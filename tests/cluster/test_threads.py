@@ -1,0 +1,23 @@
+"""The cores are shared out among the ranks, and a limit that the caller has set holds for them too."""
+
+import numpy as np
+import pytest
+import threadpoolctl
+
+from minidl import cluster
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def blas_threads(comm) -> int:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return max(pool["num_threads"] for pool in threadpoolctl.threadpool_info())
+
+
+def test_a_limit_of_the_caller_holds_for_the_ranks():
+    with threadpoolctl.threadpool_limits(1):
+        assert cluster.launch(blas_threads, nodes=1).results == [1]
+
+
+def test_threads_that_are_asked_for_are_given():
+    assert cluster.launch(blas_threads, nodes=2, on=cluster.Processes(threads=2)).results == [2, 2]
