@@ -71,7 +71,7 @@ def _they_are(splits: Splits) -> str:
 MODELS = {
     "mlp": Recipe(_mlp, "sgd", lr=0.2, lr_decay=1.0, epochs=10),
     "lenet": Recipe(_lenet, "sgd", lr=0.1, lr_decay=1.0, epochs=10),
-    "resnet": Recipe(_resnet, "sgd", lr=0.1, lr_decay=0.8, epochs=8),
+    "resnet": Recipe(_resnet, "sgd", lr=0.1, lr_decay=0.8, epochs=10),
     "gpt": Recipe(_gpt, "adamw", lr=3e-3, lr_decay=1.0, epochs=3),
 }
 

@@ -38,12 +38,12 @@ def minidl(folder: Path, *arguments: object, **changes: str) -> subprocess.Compl
     )
 
 
-def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
+def start(folder: Path, *arguments: object, **changes: str) -> subprocess.Popen[str]:
     """Start the command in a process group of its own, as a shell does."""
     return subprocess.Popen(
         [sys.executable, "-m", "minidl", *map(str, arguments)],
         cwd=folder,
-        env=environment(),
+        env=environment(**changes),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -70,6 +70,17 @@ def test_ctrl_c_while_the_nodes_start_leaves_no_process(tmp_path, delay):
     assert not list((tmp_path / "out").glob(".*"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("delay", [0.3, 1.0, 3.0])
+def test_ctrl_c_while_the_kernels_are_compiled_for_the_first_time_leaves_no_process(tmp_path, delay):
+    kernels = {"MINIDL_KERNELS": "numba", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out", **kernels)
+    wait_for(tmp_path / "out")
+    time.sleep(delay)
+    code, _, err = interrupt(process, signal.SIGINT, whole_group=True)
+    assert (code, err) == (130, "")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number):
     process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")

@@ -189,7 +189,9 @@ def _cores() -> int:
 
 def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     """What a process reads before it gets its task: the server which kernels to warm, a fresh one its threads."""
-    return {"MINIDL_KERNELS": kernels.active()} if method == "forkserver" else worker.thread_variables(threads)
+    if method == "forkserver":
+        return {"MINIDL_KERNELS": kernels.active(), "MINIDL_LAUNCHER": str(os.getpid())}
+    return worker.thread_variables(threads)
 
 
 def _own_threads() -> int:
