@@ -8,7 +8,6 @@ losses, evaluation at the end of an epoch, checkpoints, progress) happens here, 
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,23 +81,23 @@ class Session:
         )
         if self.epoch == 0:
             self._save()  # so that a run that is stopped in its first epoch can be resumed
-        self._started = time.perf_counter()
+        self._started = comm.now()
         while self.epoch < job.epochs:
             loader.set_epoch(self.epoch)
             random.manual_seed((job.seed, self.epoch, comm.rank))  # dropout: resuming at an epoch needs no more state
             self.model.train()
             self._loss_sum, self._samples_seen = 0.0, 0  # of this rank
             samples = 0  # of all ranks
-            epoch_started = last_told = time.perf_counter()
+            epoch_started = last_told = comm.now()
             for self.step, batch in enumerate(loader):
                 yield batch
                 samples += batch.total
-                now = time.perf_counter()
+                now = comm.now()
                 if comm.rank == 0 and now - last_told > PROGRESS_SECONDS:
                     last_told = now
                     self._tell(len(loader), samples / (now - epoch_started))
             self.epoch += 1
-            self._end_epoch(len(loader), samples / (time.perf_counter() - epoch_started))
+            self._end_epoch(len(loader), samples / (comm.now() - epoch_started))
 
     def loss(self, batch: Batch) -> Tensor:
         """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
@@ -151,7 +150,7 @@ class Session:
                 "loss": float(loss_sum / max(seen, 1)),
                 "test_loss": test_loss,
                 "accuracy": accuracy,
-                "seconds": self._seconds_before + time.perf_counter() - self._started,
+                "seconds": self._seconds_before + comm.now() - self._started,
                 "samples_per_second": samples_per_second,
                 "bytes": self._bytes_before + comm.bytes_sent,
                 "lr": self.optimizer.param_groups[0]["lr"],
