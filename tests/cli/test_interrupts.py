@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 
-LENET = ("train", "--model", "lenet", "--epochs", 8, "--algorithm", "ordered")
+ORDERED = ("train", *SLOW, "--algorithm", "ordered")
 
 
 def interrupt(process, number, whole_group):
@@ -37,16 +37,16 @@ def interrupt(process, number, whole_group):
 @pytest.mark.parametrize("nodes", [1, 4])
 @pytest.mark.parametrize("whole_group", [True, False], ids=["group", "parent"])
 def test_ctrl_c_leaves_a_checkpoint_to_go_on_from_to_the_same_bits(tmp_path, nodes, whole_group):
-    process = start(tmp_path, *LENET, "--nodes", nodes, "--out", "parts")
-    read_until(process, "  2/8")
+    process = start(tmp_path, *ORDERED, "--nodes", nodes, "--out", "parts")
+    read_until(process, "  1/6")
     assert len(ranks(process.pid)) == nodes
     code, out, err = interrupt(process, signal.SIGINT, whole_group)
     assert (code, err) == (130, "")
     assert out.endswith("To go on: minidl train --resume parts\n")
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["checkpoint.npz"]
-    assert 2 <= Checkpoint.load(tmp_path / "parts/checkpoint.npz").epoch < 8
+    assert 1 <= Checkpoint.load(tmp_path / "parts/checkpoint.npz").epoch < 6
     assert minidl(tmp_path, "train", "--resume", "parts").returncode == 0
-    assert minidl(tmp_path, *LENET, "--nodes", nodes, "--out", "whole").returncode == 0
+    assert minidl(tmp_path, *ORDERED, "--nodes", nodes, "--out", "whole").returncode == 0
     assert_same_bits(tmp_path / "parts", tmp_path / "whole")
 
 
@@ -92,8 +92,8 @@ def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number
 
 
 def test_a_killed_command_leaves_no_process_and_can_go_on(tmp_path):
-    process = start(tmp_path, *LENET, "--nodes", 2, "--out", "parts")
-    read_until(process, "  2/8")
+    process = start(tmp_path, *ORDERED, "--nodes", 2, "--out", "parts")
+    read_until(process, "  1/6")
     code, _, err = interrupt(process, signal.SIGKILL, whole_group=False)
     assert (code, err) == (-signal.SIGKILL, "")
     assert minidl(tmp_path, "train", "--resume", "parts").returncode == 0
@@ -115,11 +115,11 @@ def test_a_second_ctrl_c_changes_nothing(tmp_path):
 
 
 def test_a_command_under_nohup_outlives_its_terminal(tmp_path):
-    command = ["nohup", sys.executable, "-m", "minidl", "train", "--model", "mlp", "--epochs", "60", "--out", "out"]
+    command = ["nohup", sys.executable, "-m", "minidl", "train", "--model", "mlp", "--epochs", "30", "--out", "out"]
     with subprocess.Popen(
         command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
-        read_until(process, "  1/60")
+        read_until(process, "  1/30")
         process.send_signal(signal.SIGHUP)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
@@ -127,8 +127,8 @@ def test_a_command_under_nohup_outlives_its_terminal(tmp_path):
 
 
 def test_a_node_that_is_killed_is_named_and_the_run_can_go_on(tmp_path):
-    process = start(tmp_path, *LENET, "--nodes", 2, "--out", "out")
-    read_until(process, "  2/8")
+    process = start(tmp_path, *ORDERED, "--nodes", 2, "--out", "out")
+    read_until(process, "  1/6")
     os.kill(ranks(process.pid)[0], signal.SIGKILL)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 1

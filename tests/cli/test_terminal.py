@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.command import environment
+from tests.cli.command import SLOW, environment
 
 fcntl = pytest.importorskip("fcntl", reason="pseudo-terminals are POSIX")
 pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
@@ -49,7 +49,7 @@ def on_a_terminal(folder, *arguments, columns=80):
 @pytest.fixture(scope="module")
 def terminal(tmp_path_factory):
     folder = tmp_path_factory.mktemp("terminal")
-    text, code = on_a_terminal(folder, "train", "--model", "lenet", "--epochs", 3, "--nodes", 2, "--out", "out")
+    text, code = on_a_terminal(folder, "train", *SLOW, "--epochs", 3, "--nodes", 2, "--out", "out")
     assert code == 0, text
     return text
 
