@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
-import os
 import platform
 from collections.abc import Iterator
 
@@ -24,9 +23,11 @@ def info() -> None:
 
 def facts() -> Iterator[tuple[str, str]]:
     """Name and value of everything that the table shows."""
+    from minidl.cluster.engines.threads import cores
+
     yield "minidl", _version("minidl")
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
-    yield "cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    yield "cores", str(cores())
     yield "numpy", f"{_version('numpy')}, BLAS: {_blas()}"
     yield "numba", _version("numba")
     yield "kernels", _kernels()

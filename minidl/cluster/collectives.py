@@ -1,27 +1,44 @@
 """Collectives as functions of point-to-point messages: p ranks, n bytes, the same call on every rank.
 
-Each works on a communicator `comm` (rank, size, send, recv, sendrecv, reduce_into) and on a contiguous array in place.
-`sendrecv` posts its receive before its send, so that no circle of ranks can block itself.
+Each works on a contiguous array in place. The communicator (`comm.py`) checks the arguments, takes care of other arrays
+and records; a collective needs no more of it than `PointToPoint` says. In what is told of costs, lg is the logarithm
+to base 2.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from minidl.cluster.comm import Communicator
-
 Array = npt.NDArray[Any]
 
 
-def broadcast_tree(comm: Communicator, x: Any, src: int = 0) -> Any:
+class PointToPoint(Protocol):
+    """What a collective is made of: this rank's number, messages to and from the others, the reduction of two arrays.
+
+    `sendrecv` posts its receive before its send, so that no circle of ranks can block itself.
+    """
+
+    rank: int
+    size: int
+
+    def send(self, x: Any, dst: int) -> None: ...
+
+    def recv(self, src: int, *, out: Array | None = None) -> Any: ...
+
+    def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any: ...
+
+    def reduce_into(self, a: Array, b: Array, op: str) -> None: ...
+
+
+def broadcast_tree(comm: PointToPoint, x: Any, src: int = 0) -> Any:
     """Binomial tree: in every round, each rank that has the data sends it to one that has not.
 
     ceil(lg p) rounds; p - 1 messages in all; rank `src` sends ceil(lg p) of them, n bytes each.
-    Source: Thakur, Rabenseifner, Gropp (2005), Optimization of Collective Communication Operations in MPICH, section 4.
+    Source: Thakur, Rabenseifner, Gropp (2005), Optimization of Collective Communication Operations in MPICH, section 4
+    (broadcast).
     """
     p, me = comm.size, (comm.rank - src) % comm.size  # count ranks from the source
     have = 1  # ranks 0 ... have - 1 have the data
@@ -34,11 +51,12 @@ def broadcast_tree(comm: Communicator, x: Any, src: int = 0) -> Any:
     return x
 
 
-def barrier_dissemination(comm: Communicator) -> None:
+def barrier_dissemination(comm: PointToPoint) -> None:
     """Dissemination: in round k, each rank tells the one 2^k further on that it, and all it has heard of, are here.
 
     ceil(lg p) rounds; as many messages a rank, of no bytes.
-    Source: Hensgen, Finkel, Manber (1988), Two Algorithms for Barrier Synchronization, section 3.
+    Source: Hensgen, Finkel, Manber (1988), Two Algorithms for Barrier Synchronization, International Journal of
+    Parallel Programming 17(1), the dissemination algorithm.
     """
     here = np.empty(0, np.uint8)
     distance = 1
@@ -47,11 +65,12 @@ def barrier_dissemination(comm: Communicator) -> None:
         distance *= 2
 
 
-def all_reduce_ring(comm: Communicator, x: Array, op: str = "sum") -> None:
+def all_reduce_ring(comm: PointToPoint, x: Array, op: str = "sum") -> None:
     """Ring: p chunks travel round the ring, first collecting every rank's share, then handing out the result.
 
     2(p - 1) messages a rank, of ceil(n/p) bytes at most; 2 n (p - 1)/p bytes a rank, which no algorithm can beat.
-    Source: Patarasuk, Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations, section 4.
+    Source: Patarasuk, Yuan (2009), Bandwidth optimal all-reduce algorithms for clusters of workstations,
+    JPDC 69(2).
     """
     p, me = comm.size, comm.rank
     right, left = (me + 1) % p, (me - 1) % p
@@ -65,12 +84,12 @@ def all_reduce_ring(comm: Communicator, x: Array, op: str = "sum") -> None:
         comm.sendrecv(chunks[(me + 1 - step) % p], right, left, out=chunks[(me - step) % p])
 
 
-def all_reduce_ordered(comm: Communicator, x: Array, op: str = "sum") -> None:
+def all_reduce_ordered(comm: PointToPoint, x: Array, op: str = "sum") -> None:
     """In rank order: every element is ((x0 + x1) + x2) + ..., the same bits as a loop over the ranks on one node.
 
     Rank c collects chunk c of every rank, reduces in rank order, and hands the result to all.
     2(p - 1) messages and 2 n (p - 1)/p bytes a rank, as in the ring; n bytes of room.
-    Source: the pairwise exchange of Thakur, Rabenseifner, Gropp (2005), section 4.2 (reduce-scatter), kept in order.
+    Source: the pairwise exchange of Thakur, Rabenseifner, Gropp (2005), section 4 (reduce-scatter), here in rank order.
     """
     p, me = comm.size, comm.rank
     chunks = np.array_split(x, p)

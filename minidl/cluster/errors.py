@@ -6,10 +6,8 @@ A run always comes back: with its results, or with one of these errors, raised i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from minidl.cluster.trace import Trace
+from minidl.cluster.trace import Trace
 
 
 @dataclass(frozen=True)

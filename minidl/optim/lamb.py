@@ -7,7 +7,8 @@ from typing import Any
 
 from minidl import kernels
 from minidl.kernels import Array
-from minidl.optim.optimizer import Group, Optimizer, check_betas, check_option, zeros_like
+from minidl.optim.optimizer import Optimizer, zeros_like
+from minidl.optim.options import Group, check_betas, check_option
 from minidl.tensor import Tensor
 
 

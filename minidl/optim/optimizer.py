@@ -1,24 +1,20 @@
 """Optimizer: the base of all update rules: groups of parameters, their state, and one `step()` for all of them.
 
 A rule is a subclass with three methods: `check_group` (are the options valid?), `new_state` (what is remembered about a
-parameter) and `update` (the rule itself, on arrays). The state's form for saving is in `state_dict.py`.
+parameter) and `update` (the rule itself, on arrays). The checks of options are in `options.py`, the state's form for
+saving in `state_dict.py`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from math import isfinite
 from typing import Any
 
-import numpy as np
-
 from minidl.kernels import Array, array_module
+from minidl.optim.options import Group, check_option
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
 from minidl.tensor import Tensor
-
-Group = dict[str, Any]
-_NUMBERS = (int, float, np.floating)
 
 
 class Optimizer(ABC):
@@ -165,25 +161,6 @@ class Optimizer(ABC):
             for group in self.param_groups
         ]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
-
-
-def check_option(group: Group, name: str, high: float | None = None) -> None:
-    """Raise unless the option is a finite number from 0 to `high`; TypeError for no number, ValueError outside."""
-    value = group[name]
-    if not isinstance(value, _NUMBERS):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    if not (value >= 0 and isfinite(value)) or (high is not None and value > high):
-        raise ValueError(f"{name} must be {'at least 0' if high is None else f'from 0 to {high}'}, got {value!r}")
-
-
-def check_betas(group: Group) -> None:
-    """Raise ValueError unless `betas` is two numbers, each at least 0 and below 1; make it a tuple."""
-    betas = group["betas"]
-    if not isinstance(betas, (tuple, list)) or len(betas) != 2:
-        raise ValueError(f"betas must be two numbers, such as (0.9, 0.999), got {betas!r}")
-    if not all(isinstance(beta, _NUMBERS) and 0 <= beta < 1 for beta in betas):
-        raise ValueError(f"betas must be numbers, each at least 0 and below 1, got {betas!r}")
-    group["betas"] = tuple(betas)
 
 
 def zeros_like(data: Array) -> Array:

@@ -7,15 +7,13 @@ such a number to what the rule remembers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from minidl.kernels import array_module, to_numpy
-
-if TYPE_CHECKING:
-    from minidl.optim.optimizer import Group, Optimizer
-    from minidl.tensor import Tensor
+from minidl.kernels import Array, array_module, to_numpy
+from minidl.optim.options import Group
+from minidl.tensor import Tensor
 
 # What a group may hold besides its parameters and the optimizer's options: a name, and what schedules add.
 EXTRA_KEYS = ("name", "initial_lr")
@@ -24,7 +22,20 @@ EXTRA_KEYS = ("name", "initial_lr")
 _WITHOUT_EFFECT = ("foreach", "fused", "capturable", "differentiable", "param_names")
 
 
-def save_state(optimizer: Optimizer) -> dict[str, Any]:
+class HasState(Protocol):
+    """What is saved of an optimizer, and what checks that a saved state fits it."""
+
+    defaults: Group
+    param_groups: list[Group]
+    state: dict[Tensor, dict[str, Any]]
+
+    def check_group(self, group: Group) -> None: ...
+
+    def new_state(self, data: Array, group: Group) -> dict[str, Any]: ...
+
+
+def save_state(optimizer: HasState) -> dict[str, Any]:
+    """What `Optimizer.state_dict` returns."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     number = {parameter: index for index, parameter in enumerate(parameters)}
     return {
@@ -43,7 +54,8 @@ def save_state(optimizer: Optimizer) -> dict[str, Any]:
     }
 
 
-def load_state(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
+def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
+    """What `Optimizer.load_state_dict` does: everything is checked first, then taken over."""
     if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= set(saved):
         raise ValueError("this is no state of an optimizer: it needs the keys 'state' and 'param_groups'")
     if len(saved["param_groups"]) != len(optimizer.param_groups):
@@ -74,7 +86,7 @@ def load_state(optimizer: Optimizer, saved: Mapping[str, Any]) -> None:
     optimizer.state = state
 
 
-def _options(optimizer: Optimizer, old: Mapping[str, Any], index: int) -> Group:
+def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
     """The options of a saved group, checked."""
     name = type(optimizer).__name__
     options: Group = {}
@@ -94,7 +106,7 @@ def _options(optimizer: Optimizer, old: Mapping[str, Any], index: int) -> Group:
 
 
 def _state(
-    optimizer: Optimizer, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
+    optimizer: HasState, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The state of one parameter, checked, in arrays of the parameter's own dtype and device."""
     data = parameter.data

@@ -8,12 +8,9 @@ import struct
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from minidl.cluster.errors import Wait
-
-if TYPE_CHECKING:
-    from minidl.cluster.recorder import Recording
+from minidl.cluster.recorder import Recording
 
 START, BEGIN, ABORT = 0, 1, 2  # launcher to rank
 READY, TOLD, RESULT, ERROR = 3, 4, 5, 6  # rank to launcher

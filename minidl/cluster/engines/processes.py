@@ -22,7 +22,6 @@ import multiprocess
 import multiprocess.forkserver
 import multiprocess.resource_tracker
 import multiprocess.spawn
-import threadpoolctl
 
 from minidl import kernels
 from minidl.cluster.engines import control, worker
@@ -30,6 +29,7 @@ from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Listener, Program
 from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
+from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 
 MAX_NODES = 64  # every pair of ranks has a socket
@@ -75,7 +75,7 @@ class Processes:
             raise OSError("ranks as processes need a POSIX system (Linux, macOS, or WSL on Windows)")
         if nodes > MAX_NODES:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
-        threads = self.threads or max(1, min(_cores(), _own_threads()) // nodes)
+        threads = self.threads or threads_of_a_rank(nodes)
         task = _task(program, args)
         supervisor = Supervisor(nodes, listener=listener, deadline=deadline)
         try:
@@ -183,20 +183,11 @@ def _standard_error(rank: RankProcess) -> int:
     return 2
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     """What a process reads before it gets its task: the server which kernels to warm, a fresh one its threads."""
     if method == "forkserver":
         return {"MINIDL_KERNELS": kernels.active(), "MINIDL_LAUNCHER": str(os.getpid())}
-    return worker.thread_variables(threads)
-
-
-def _own_threads() -> int:
-    """The threads that BLAS uses in this process: who has limited them here means it for the ranks too."""
-    return min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=_cores())
+    return thread_variables(threads)
 
 
 def _best_start_method() -> str:

@@ -15,12 +15,12 @@ import traceback
 from typing import Any, NoReturn
 
 import cloudpickle
-import threadpoolctl
 
 from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.cluster.engines import control
 from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, Wait
 from minidl.cluster.recorder import Recorder
 
@@ -67,7 +67,7 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
         os.environ.clear()
         os.environ.update(environment)
         linecache.cache.update(sources)
-        _limit_threads(start.threads)
+        limit_threads(start.threads)
         os.environ["MINIDL_KERNELS"] = start.kernels  # numba is imported when the first kernel is called, if ever
         if kernels.active() != start.kernels:
             kernels.use(start.kernels)
@@ -151,28 +151,6 @@ class _Rank:
             wait=wait,
             recording=self.recorder.close() if self._has_begun else None,
         )
-
-
-def _limit_threads(threads: int) -> None:
-    """Give BLAS and numba their share of the cores; libraries loaded later read it from the environment."""
-    os.environ.update(thread_variables(threads))
-    threadpoolctl.threadpool_limits(threads)
-    if "numba" in sys.modules:
-        from numba.core import config
-
-        config.reload_config()  # type: ignore[no-untyped-call]
-
-
-def thread_variables(threads: int) -> dict[str, str]:
-    """The environment that limits the threads of BLAS, OpenMP and numba in a process that starts with it."""
-    names = (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMBA_NUM_THREADS",
-    )
-    return dict.fromkeys(names, str(threads))
 
 
 def _pickle_result(value: Any, rank: int) -> bytes:

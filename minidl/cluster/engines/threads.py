@@ -1,0 +1,41 @@
+"""The cores, shared out among the ranks: how many threads BLAS and numba may use in each."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import threadpoolctl
+
+
+def threads_of_a_rank(nodes: int) -> int:
+    """max(1, cores // nodes), counting no more cores than BLAS uses here: a limit of the caller holds for the ranks."""
+    in_use = min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=cores())
+    return max(1, min(cores(), in_use) // nodes)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def limit_threads(threads: int) -> None:
+    """Limit BLAS and numba in this process; libraries that are loaded later read it from the environment."""
+    os.environ.update(thread_variables(threads))
+    threadpoolctl.threadpool_limits(threads)
+    if "numba" in sys.modules:
+        from numba.core import config
+
+        config.reload_config()  # type: ignore[no-untyped-call]
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """The environment that limits the threads of BLAS, OpenMP and numba in a process that starts with it."""
+    names = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMBA_NUM_THREADS",
+    )
+    return dict.fromkeys(names, str(threads))
