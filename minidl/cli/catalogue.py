@@ -68,9 +68,9 @@ def _they_are(splits: Splits) -> str:
     return f"the samples of this data have shape {_sample(splits)[0]}: choose another --model, such as mlp or gpt"
 
 
-# Chosen by measurement, on 4 nodes with minibatches of 64. Test accuracy after these epochs: mlp 97 % on digits and 98 %
-# on spirals, lenet 97 % on digits, resnet 98.1 to 99.4 % on digits (15 seeds); gpt's loss on stdlib_text falls to 1.9
-# nats, where the entropy of single characters is 3.2.
+# Chosen by measurement, on 4 nodes with minibatches of 64. Test accuracy after these epochs: mlp 97 % on digits and
+# 98 % on spirals, lenet 97 % on digits, resnet 98.1 to 99.4 % on digits (15 seeds); gpt's loss on stdlib_text falls to
+# 1.9 nats, where the entropy of single characters is 3.2.
 MODELS = {
     "mlp": Recipe(_mlp, "sgd", lr=0.2, lr_decay=1.0, epochs=20),
     "lenet": Recipe(_lenet, "sgd", lr=0.1, lr_decay=1.0, epochs=10),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from minidl.cli.options import Options
 
 
 def train(
@@ -44,7 +40,8 @@ def train(
     configuration, the metrics, a checkpoint after every epoch, the trace (for Perfetto) and two pictures.
     """
     try:
-        from minidl.cli import options as run_options  # here, since numpy need not be read for --help
+        from minidl.cli import options as run_options  # here, so that --help comes at once
+        from minidl.cli.run import run
 
         options = {name: value for name, value in context.params.items() if name in run_options.TYPES}
         if resume is not None:
@@ -52,7 +49,7 @@ def train(
             out = out or resume.parent
             explicit = {name for name in options if _is_explicit(context, name)}
             options = run_options.of_checkpoint(resume, {name: options[name] for name in explicit})
-        _run(run_options.completed(options), out, resume)
+        run(run_options.completed(options), out, resume)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except (ValueError, ImportError, OSError) as error:
@@ -63,50 +60,6 @@ def train(
 
 def _is_explicit(context: typer.Context, name: str) -> bool:
     return str(context.get_parameter_source(name)).endswith("COMMANDLINE")
-
-
-def _run(options: Options, out: Path | None, resume: Path | None) -> None:
-    from minidl import cluster, data, kernels, parallel
-    from minidl.cli import run_folder
-    from minidl.cli.catalogue import MODELS, decay_every_epoch, optimizer_of
-    from minidl.cli.live import LiveProgress
-    from minidl.cli.summary import contents, how_to_go_on, table, title
-
-    kernels.use(options["kernels"])
-    job = parallel.Job(
-        model=MODELS[options["model"]].fit(data.load(options["data"])),
-        data=partial(data.load, options["data"]),
-        optimizer=optimizer_of(options["model"], options["lr"]),
-        schedule=decay_every_epoch(options["lr_decay"]),
-        batch_size=options["batch_size"],
-        epochs=options["epochs"],
-        seed=options["seed"],
-    )
-    model = job.build_model()  # also: do model and data fit?
-    folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{options['nodes']}", resume)
-    console = Console()
-    console.print(title(options, model), highlight=False, markup=False, soft_wrap=True)
-    nodes = options["nodes"]
-    strategy = parallel.Synchronous(options["bucket_mb"], options["algorithm"]) if nodes > 1 else parallel.Serial()
-    try:
-        with LiveProgress(console, job.epochs) as progress:
-            report = parallel.train(
-                job, strategy, nodes=nodes, folder=folder, resume=resume, progress=progress, config=options
-            )
-        with console.status("drawing the pictures"):
-            _save(report, folder)
-    except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
-        console.print(how_to_go_on(folder), highlight=False, markup=False, soft_wrap=True)
-        raise
-    console.print(table(report))
-    console.print(contents(folder), highlight=False, markup=False, soft_wrap=True)
-
-
-def _save(report: Any, folder: Path) -> None:
-    try:
-        report.save(folder)
-    except OSError as error:  # of a full disk, where no file is named
-        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
 
 
 def _sentence(error: Exception) -> str:

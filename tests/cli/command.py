@@ -17,7 +17,7 @@ from minidl.parallel import Checkpoint
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("--model", "mlp", "--epochs", "2")  # a fraction of a second
-SLOW = ("--model", "resnet", "--epochs", "6")  # about a second an epoch with the kernels of numpy
+SLOW = ("--model", "resnet", "--epochs", "4")  # about a second an epoch with the kernels of numpy
 
 
 def environment(**changes: str) -> dict[str, str]:
