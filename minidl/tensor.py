@@ -264,7 +264,9 @@ def grad(
     if grad_outputs is None or not isinstance(grad_outputs, (list, tuple)):
         grad_outputs = [grad_outputs] * len(outputs)
     if len(grad_outputs) != len(outputs):
-        raise ValueError(f"grad: {len(grad_outputs)} gradients for {len(outputs)} outputs, one each expected")
+        raise ValueError(
+            f"grad: {len(grad_outputs)} gradients were given for {len(outputs)} outputs, one for each is expected"
+        )
     seeds = [None if seed is None else as_array(seed) for seed in grad_outputs]
     found: dict[Node, Array] = {}
 

@@ -1,7 +1,13 @@
 """Differentiable operations: one line and one vector-Jacobian product each, grouped by what they are for.
 
-from minidl import functional as F
-loss = F.cross_entropy(F.linear(x, weight, bias), labels)
+>>> from minidl import Tensor, functional as F
+>>> weight = Tensor([[0.0, 0.0], [0.0, 0.0]], requires_grad=True)
+>>> F.cross_entropy(F.linear([[1.0, 2.0]], weight), [1]).backward()
+>>> weight.grad
+array([[ 0.5,  1. ],
+       [-0.5, -1. ]], dtype=float32)
+
+`arithmetic.py` is the place to begin; `bind.py` tells how an operation becomes an operator of Tensor.
 """
 
 from minidl.functional.activations import exp, gelu, log, relu, sigmoid, sqrt, tanh
@@ -9,13 +15,15 @@ from minidl.functional.arithmetic import add, div, matmul, mul, neg, pow, sub
 from minidl.functional.attention import scaled_dot_product_attention
 from minidl.functional.convolution import conv2d
 from minidl.functional.dropout import dropout
-from minidl.functional.linear import embedding, linear
-from minidl.functional.losses import cross_entropy, log_softmax, mse_loss, softmax
+from minidl.functional.embedding import embedding
+from minidl.functional.linear import linear
+from minidl.functional.losses import cross_entropy, mse_loss
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import avg_pool2d, max_pool2d
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
+from minidl.functional.softmax import log_softmax, softmax
 
 __all__ = [
     "add",

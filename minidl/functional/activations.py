@@ -55,7 +55,11 @@ def sigmoid(a: Any) -> Tensor:
 
 @tensor_method("relu")
 def relu(a: Any) -> Tensor:
-    """max(a, 0); the derivative at 0 is 0."""
+    """max(a, 0); the derivative at 0 is 0.
+
+    >>> relu([-1.0, 2.0])
+    Tensor([0., 2.], float32)
+    """
     a = operand(a)
     kernel = kernels.current()
     out = kernel.relu(a.data)

@@ -18,7 +18,12 @@ FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
 
 @tensor_method("__add__", "__radd__")
 def add(a: Any, b: Any) -> Tensor:
-    """a + b, elementwise."""
+    """a + b, elementwise.
+
+    >>> add([[1.0], [2.0]], [10.0, 20.0])  # broadcast as in numpy
+    Tensor([[11., 21.],
+            [12., 22.]], float32)
+    """
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
     return record(x + y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
@@ -95,7 +100,11 @@ def _power(a: Tensor, exponent: float) -> Tensor:
 
 @tensor_method("__matmul__")
 def matmul(a: Any, b: Any) -> Tensor:
-    """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy."""
+    """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy.
+
+    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    Tensor([[11.]], float32)
+    """
     a, b = operand(a), operand(b)
     x, y = a.data, b.data
     product = x @ y

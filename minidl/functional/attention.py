@@ -19,6 +19,10 @@ def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False
     Errors: ValueError if the shapes do not fit.
     Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), equation 1.
 
+    >>> keys, values = [[100.0, 0.0], [0.0, 100.0]], [[1.0], [2.0]]
+    >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values)  # a query that is like the second key
+    Tensor([[2.]], float32)
+
     Optimizations:
     * one node; of the t x s matrices only the probabilities are kept;
     * scaling, masking and softmax are one pass over the scores, and so are their derivatives.

@@ -1,4 +1,4 @@
-"""Convolution over images, as one node."""
+"""Convolution over images, as one node (a cross-correlation, as everywhere in deep learning: no filter is mirrored)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.kernels import Array
+from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
 
 Pair = int | tuple[int, int]
@@ -19,7 +20,10 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
 
     x: (n, c, h, w), padded with zeros; weight: (f, c, kh, kw); bias: (f,) or None.
     Returns (n, f, oh, ow), oh = (h + 2 padding - kh) // stride + 1.
-    Errors: ValueError if the shapes do not fit, or the kernel is larger than the padded image.
+    Errors: ValueError if the shapes do not fit, or the filters are larger than the padded image.
+
+    >>> conv2d([[[[1.0, 2.0, 4.0]]]], weight=[[[[-1.0, 1.0]]]])  # differences of neighbours
+    Tensor([[[[1., 2.]]]], float32)
 
     Optimizations:
     * only x is kept for backward, not its unfolded windows (kh kw times as many numbers);
@@ -30,7 +34,7 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
     image, w, stride, padding = x.data, weight.data, pair(stride), pair(padding)
     if image.ndim != 4 or w.ndim != 4 or image.shape[1] != w.shape[1]:
         raise ValueError(f"conv2d: x (n, c, h, w) and weight (f, c, kh, kw) expected, got {x.shape} and {weight.shape}")
-    output_size("conv2d", image.shape, w.shape[2:], stride, padding)
+    check_window("conv2d", image.shape, w.shape[2:], stride, padding)
     kernel = kernels.current()
     out = kernel.conv2d(image, w, None if bias is None else bias.data, stride, padding)
 
@@ -49,17 +53,15 @@ def pair(value: Pair) -> tuple[int, int]:
     return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), int(value))
 
 
-def output_size(
-    operation: str, image: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, int], padding: tuple[int, int]
-) -> tuple[int, int]:
-    """Height and width of what a sliding window of this size produces; ValueError if the window does not fit."""
+def check_window(
+    operation: str, image: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]
+) -> None:
+    """ValueError unless a window of this size, sliding over an image (n, c, h, w) of this shape, fits it."""
     if min(stride) < 1 or min(padding) < 0 or min(window) < 1:
         raise ValueError(
             f"{operation}: window {window} and stride {stride} must be positive, padding {padding} at least 0"
         )
-    size = tuple((image[2 + d] + 2 * padding[d] - window[d]) // stride[d] + 1 for d in (0, 1))
-    if min(size) < 1:
+    if min(output_size(image, window, stride, padding)) < 1:
         raise ValueError(
             f"{operation}: a window {tuple(window)} does not fit an image {tuple(image[2:])} with padding {padding}"
         )
-    return size[0], size[1]

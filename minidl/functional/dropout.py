@@ -15,6 +15,11 @@ def dropout(a: Any, p: float = 0.5, training: bool = True) -> Tensor:
 
     The random numbers come from `minidl.random.generator()`. Errors: ValueError unless 0 <= p <= 1.
     Source: Srivastava et al., Dropout (JMLR 15, 2014).
+
+    >>> from minidl import manual_seed
+    >>> _ = manual_seed(0)
+    >>> dropout([1.0, 2.0, 3.0, 4.0], p=0.5)
+    Tensor([2., 4., 6., 0.], float32)
     """
     x = operand(a)
     if not 0 <= p <= 1:

@@ -1,4 +1,4 @@
-"""The layers that multiply by a weight matrix: linear, and embedding (a linear layer for one-hot rows)."""
+"""The linear layer, as one node: a matrix product and a bias."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
 
     x: (..., n_in); weight: (n_out, n_in); bias: (n_out,) or None. Returns (..., n_out).
     Errors: ValueError if the sizes do not fit.
+
+    >>> linear([[1.0, 2.0]], weight=[[3.0, 4.0]], bias=[5.0])  # 1 * 3 + 2 * 4 + 5
+    Tensor([[16.]], float32)
 
     Optimizations:
     * one node instead of three, and the bias is added in place;
@@ -39,26 +42,3 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, vjp, saved=(0, 1))
-
-
-def embedding(indices: Any, weight: Any) -> Tensor:
-    """The rows of `weight` with the given indices.
-
-    indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
-    Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
-    """
-    indices, weight = operand(indices), operand(weight)
-    rows, w = indices.data, weight.data
-    if rows.dtype.kind not in "iu":
-        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
-    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= len(w)):
-        raise IndexError(
-            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
-        )
-    kernel = kernels.current()
-    return record(
-        w[rows],
-        (weight, indices),
-        lambda g, needs: (kernel.embedding_backward(g, rows, len(w)), None),
-        saved=(1,),
-    )

@@ -27,6 +27,10 @@ def batch_norm(
     unbiased; otherwise the running ones are used.
     Errors: ValueError for training with a single value a channel, and for evaluation without running statistics.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
+
+    >>> batch_norm([[1.0, 10.0], [3.0, 30.0]], None, None, training=True, eps=0.0)  # two samples of two channels
+    Tensor([[-1., -1.],
+            [ 1.,  1.]], float32)
     """
     x = operand(x)
     image = x.data
@@ -64,7 +68,11 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
 
     x: (..., *weight.shape); weight, bias: of one shape, bias may be None.
     Errors: ValueError if x does not end with the shape of the weight.
-    Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450).
+    Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
+
+    >>> layer_norm([[1.0, 3.0], [10.0, 30.0]], weight=[1.0, 1.0], eps=0.0)
+    Tensor([[-1.,  1.],
+            [-1.,  1.]], float32)
     """
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None

@@ -15,7 +15,11 @@ Axis = int | tuple[int, ...] | None
 
 @tensor_method("sum")
 def sum(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The sum over `axis` (all axes by default). The gradient is handed to every summand alike."""
+    """The sum over `axis` (all axes by default). The gradient is handed to every summand alike.
+
+    >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    Tensor([4., 6.], float32)
+    """
     a = operand(a)
     x = a.data
     return record(x.sum(axis=axis, keepdims=keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
@@ -39,7 +43,11 @@ def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
 
 @tensor_method("max")
 def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The maximum over `axis` (all axes by default). Where several elements tie, they share the gradient evenly."""
+    """The maximum over `axis` (all axes by default). Where several elements tie, they share the gradient evenly.
+
+    >>> max_([[1.0, 2.0], [4.0, 3.0]], axis=1)
+    Tensor([2., 4.], float32)
+    """
     a = operand(a)
     x = a.data
     out = x.max(axis=axis, keepdims=keepdims)

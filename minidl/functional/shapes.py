@@ -21,7 +21,11 @@ def reshape(a: Any, *shape: Any) -> Tensor:
 
 @tensor_method("transpose")
 def transpose(a: Any, *axes: Any) -> Tensor:
-    """Exchange two axes as in PyTorch, `x.transpose(1, 2)`; all as in numpy, `x.transpose(0, 2, 1)`; none: reversed."""
+    """Put the axes in another order.
+
+    Two axes are exchanged, as in PyTorch: `x.transpose(1, 2)`. More give the whole order, as in numpy:
+    `x.transpose(0, 2, 1)`. None reverse it, as `x.T` does.
+    """
     a = operand(a)
     x = a.data
     order = list(axes[0]) if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else list(axes)
@@ -69,7 +73,11 @@ def _may_repeat(index: Any) -> bool:
 
 
 def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
-    """Join tensors along an existing axis."""
+    """Join tensors along an existing axis.
+
+    >>> cat([[1.0, 2.0], [3.0]])
+    Tensor([1., 2., 3.], float32)
+    """
     parts = tuple(map(operand, tensors))
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
@@ -85,7 +93,11 @@ def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
-    """Join tensors of one shape along a new axis."""
+    """Join tensors of one shape along a new axis.
+
+    >>> stack([[1.0, 2.0], [3.0, 4.0]]).shape
+    (2, 2)
+    """
     parts = tuple(map(operand, tensors))
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
@@ -97,7 +109,11 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
 
 
 def where(condition: Any, a: Any, b: Any) -> Tensor:
-    """a where the condition holds, b elsewhere; the gradient goes to the one that was taken."""
+    """a where the condition holds, b elsewhere; the gradient goes to the one that was taken.
+
+    >>> where([True, False], [1.0, 2.0], 0.0)
+    Tensor([1., 0.], float32)
+    """
     condition = operand(condition).data.astype(bool)
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data

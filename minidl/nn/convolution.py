@@ -1,4 +1,4 @@
-"""Layers that slide a window over an image: convolution and pooling."""
+"""The convolutional layer: filters that slide over an image."""
 
 from __future__ import annotations
 
@@ -47,26 +47,3 @@ class Conv2d(Module):
         bias = ", bias=False" if self.bias is None else ""
         sizes = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         return sizes + padding + bias
-
-
-class _Pooling(Module):
-    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> None:
-        self.kernel_size, self.padding = kernel_size, padding
-        self.stride = kernel_size if stride is None else stride
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxPool2d(_Pooling):
-    """The maximum of every window: x (n, c, h, w) -> (n, c, oh, ow); the stride is the window's size by default."""
-
-    def forward(self, x: Any) -> Tensor:
-        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding)
-
-
-class AvgPool2d(_Pooling):
-    """The mean of every window: x (n, c, h, w) -> (n, c, oh, ow); the stride is the window's size by default."""
-
-    def forward(self, x: Any) -> Tensor:
-        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding)

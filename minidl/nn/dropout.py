@@ -13,6 +13,9 @@ class Dropout(Module):
     """In training, zero with probability p, else x / (1 - p); in evaluation, x.
 
     Errors: ValueError unless 0 <= p <= 1. Source: Srivastava et al., Dropout (JMLR 15, 2014).
+
+    >>> Dropout(0.5).eval()(Tensor([1.0, 2.0]))
+    Tensor([1., 2.], float32)
     """
 
     def __init__(self, p: float = 0.5) -> None:

@@ -11,7 +11,12 @@ from minidl.tensor import Tensor
 
 
 class Flatten(Module):
-    """Join the axes from start_dim to end_dim (included) into one: (n, c, h, w) -> (n, c h w) by default."""
+    """Join the axes from start_dim to end_dim (included) into one: (n, c, h, w) -> (n, c h w) by default.
+
+    >>> import numpy as np
+    >>> Flatten()(np.zeros((5, 3, 8, 8))).shape
+    (5, 192)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim

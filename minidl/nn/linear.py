@@ -1,4 +1,4 @@
-"""Layers that multiply by a weight matrix."""
+"""The linear layer: a matrix product and a bias."""
 
 from __future__ import annotations
 
@@ -34,25 +34,6 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
-
-
-class Embedding(Module):
-    """A table with a row for every symbol: the linear layer of one-hot inputs, by looking up.
-
-    indices: integers of any shape -> (*indices.shape, embedding_dim); weight (num_embeddings, embedding_dim), which
-    starts from the standard normal distribution. Errors: TypeError for other indices, IndexError for one out of range.
-    """
-
-    def __init__(self, num_embeddings: int, embedding_dim: int) -> None:
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight = Parameter(np.empty((num_embeddings, embedding_dim), np.float32))
-        init.normal_(self.weight)
-
-    def forward(self, indices: Any) -> Tensor:
-        return F.embedding(indices, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_embeddings}, {self.embedding_dim}"
 
 
 def reset_weight_and_bias(weight: Tensor, bias: Tensor | None) -> None:

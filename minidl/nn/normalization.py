@@ -19,6 +19,10 @@ class BatchNorm2d(Module):
     them by `momentum`; in evaluation the buffers are used. num_batches_tracked counts the training batches.
     Errors: ValueError for another shape, and for training on one value a channel.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
+
+    >>> layer = BatchNorm2d(3)
+    >>> layer(Tensor(np.ones((4, 3, 8, 8), np.float32))).shape, layer.num_batches_tracked.item()
+    ((4, 3, 8, 8), 1)
     """
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
@@ -50,7 +54,11 @@ class LayerNorm(Module):
 
     x: (..., *normalized_shape) -> the same shape; weight, bias: normalized_shape, starting at 1 and 0; bias=False
     leaves the shift out. Errors: ValueError if x does not end with that shape.
-    Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450).
+    Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
+
+    >>> out = LayerNorm(4)(Tensor([[1.0, 2.0, 3.0, 4.0]]))
+    >>> round(out.mean().item(), 4), round((out * out).mean().item(), 4)
+    (0.0, 1.0)
     """
 
     def __init__(self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, bias: bool = True) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from minidl.kernels import Array, array_module
+from minidl.kernels.reference.windows import Pair, output_size
 
 __all__ = ["conv2d", "conv2d_backward_input", "conv2d_backward_weight"]
-
-Pair = tuple[int, int]
 
 
 def conv2d(x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair) -> Array:
@@ -16,7 +15,7 @@ def conv2d(x: Array, weight: Array, bias: Array | None, stride: Pair, padding: P
     out = weight.reshape(f, -1) @ columns
     if bias is not None:
         out += bias.reshape(-1, 1)
-    return out.reshape(len(x), f, *_output_size(x.shape, (kh, kw), stride, padding))
+    return out.reshape(len(x), f, *output_size(x.shape, (kh, kw), stride, padding))
 
 
 def conv2d_backward_input(g: Array, weight: Array, shape: tuple[int, ...], stride: Pair, padding: Pair) -> Array:
@@ -40,7 +39,7 @@ def conv2d_backward_weight(g: Array, x: Array, shape: tuple[int, ...], stride: P
 def unfold(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
     """x (n, c, h, w) -> (n, c kh kw, oh ow): column (i, j) holds the window that output (i, j) sees ("im2col")."""
     (n, c, _, _), (kh, kw), (sh, sw) = x.shape, window, stride
-    oh, ow = _output_size(x.shape, window, stride, padding)
+    oh, ow = output_size(x.shape, window, stride, padding)
     padded = _pad(x, padding)
     columns = array_module(x).empty((n, c, kh, kw, oh, ow), dtype=x.dtype)
     for i in range(kh):
@@ -52,7 +51,7 @@ def unfold(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
 def fold(columns: Array, shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> Array:
     """The transpose of `unfold`: every number of a column is added back to the pixel that it came from ("col2im")."""
     (n, c, h, w), (kh, kw), (sh, sw), (ph, pw) = shape, window, stride, padding
-    oh, ow = _output_size(shape, window, stride, padding)
+    oh, ow = output_size(shape, window, stride, padding)
     columns = columns.reshape(n, c, kh, kw, oh, ow)
     padded = array_module(columns).zeros((n, c, h + 2 * ph, w + 2 * pw), dtype=columns.dtype)
     for i in range(kh):
@@ -64,10 +63,3 @@ def fold(columns: Array, shape: tuple[int, ...], window: Pair, stride: Pair, pad
 def _pad(x: Array, padding: Pair) -> Array:
     (ph, pw) = padding
     return array_module(x).pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw))) if ph or pw else x
-
-
-def _output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> Pair:
-    return (
-        (shape[2] + 2 * padding[0] - window[0]) // stride[0] + 1,
-        (shape[3] + 2 * padding[1] - window[1]) // stride[1] + 1,
-    )

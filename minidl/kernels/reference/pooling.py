@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minidl.kernels import Array, array_module
+from minidl.kernels.reference.windows import Pair, output_size
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
-Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
 
@@ -16,7 +16,7 @@ def max_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> tuple[Arr
     """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the position kw i + j of each in its window."""
     module = array_module(x)
     padded = _padded(x, padding, -module.inf)
-    oh, ow = _output_size(x.shape, window, stride, padding)
+    oh, ow = output_size(x.shape, window, stride, padding)
     out = module.full((*x.shape[:2], oh, ow), -module.inf, dtype=x.dtype)
     position = module.zeros(out.shape, dtype="int32")
     for k, view in enumerate(_shifts(padded, (oh, ow), window, stride)):
@@ -37,7 +37,7 @@ def max_pool2d_backward(g: Array, position: Array, shape: Shape, window: Pair, s
 def avg_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
     """x (n, c, h, w) -> the means (n, c, oh, ow); padding counts as zeros."""
     padded = _padded(x, padding, 0)
-    oh, ow = _output_size(x.shape, window, stride, padding)
+    oh, ow = output_size(x.shape, window, stride, padding)
     out = array_module(x).zeros((*x.shape[:2], oh, ow), dtype=x.dtype)
     for view in _shifts(padded, (oh, ow), window, stride):
         out += view
@@ -72,10 +72,3 @@ def _padded_zeros(g: Array, shape: Shape, padding: Pair) -> Array:
 
 def _inner(padded: Array, shape: Shape, padding: Pair) -> Array:
     return padded[:, :, padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
-
-
-def _output_size(shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Pair:
-    return (
-        (shape[2] + 2 * padding[0] - window[0]) // stride[0] + 1,
-        (shape[3] + 2 * padding[1] - window[1]) // stride[1] + 1,
-    )

@@ -6,11 +6,12 @@ from typing import Any
 
 from minidl.nn.activation import ReLU
 from minidl.nn.container import Sequential
-from minidl.nn.convolution import Conv2d, MaxPool2d
+from minidl.nn.convolution import Conv2d
 from minidl.nn.dropout import Dropout
 from minidl.nn.linear import Linear
 from minidl.nn.models.image import check_image_size
 from minidl.nn.module import Module
+from minidl.nn.pooling import MaxPool2d
 from minidl.tensor import Tensor
 
 
@@ -18,8 +19,9 @@ class AlexNet(Module):
     """Five convolutions, three linear layers; 61,100,840 parameters, of which the linear layers hold 96 %.
 
     x: (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
-    Source: Krizhevsky, ImageNet Classification with Deep Convolutional Neural Networks (NeurIPS 2012) and One weird
-    trick for parallelizing convolutional neural networks (arXiv:1404.5997), whose version without two GPUs this is.
+    Sources: Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks (NeurIPS
+    2012); Krizhevsky, One weird trick for parallelizing convolutional neural networks (arXiv:1404.5997), whose version,
+    not divided between two GPUs, this is.
     """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:

@@ -12,7 +12,8 @@ from minidl import random
 from minidl.nn import init
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
-from minidl.nn.linear import Embedding, Linear
+from minidl.nn.embedding import Embedding
+from minidl.nn.linear import Linear
 from minidl.nn.module import Module
 from minidl.nn.normalization import LayerNorm
 from minidl.tape import no_grad

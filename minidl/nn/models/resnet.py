@@ -90,6 +90,9 @@ class ResNet(Module):
     Errors: ValueError for another depth.
     Source: He et al., Deep Residual Learning (arXiv:1512.03385), table 1 and section 4.2; zero_init_residual: Goyal et
     al. (arXiv:1706.02677), section 5.1.
+
+    >>> ResNet(20)(Tensor([[[[0.0] * 32] * 32] * 3])).shape
+    (1, 10)
     """
 
     def __init__(

@@ -7,11 +7,12 @@ from typing import Any
 from minidl.nn import init
 from minidl.nn.activation import ReLU
 from minidl.nn.container import Sequential
-from minidl.nn.convolution import Conv2d, MaxPool2d
+from minidl.nn.convolution import Conv2d
 from minidl.nn.dropout import Dropout
 from minidl.nn.linear import Linear
 from minidl.nn.models.image import check_image_size
 from minidl.nn.module import Module
+from minidl.nn.pooling import MaxPool2d
 from minidl.tensor import Tensor
 
 STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))  # 3x3 filters; pooling between

@@ -1,0 +1,37 @@
+"""Embedding, as one node: rows of a weight matrix by their numbers (what `linear` would give for one-hot rows)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import kernels
+from minidl.functional.bind import operand
+from minidl.tensor import Tensor, record
+
+
+def embedding(indices: Any, weight: Any) -> Tensor:
+    """The rows of `weight` with the given indices.
+
+    indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
+    Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
+
+    >>> import numpy as np
+    >>> embedding(np.array([2, 0]), weight=[[1.0, 1.5], [2.0, 2.5], [3.0, 3.5]])
+    Tensor([[3. , 3.5],
+            [1. , 1.5]], float32)
+    """
+    indices, weight = operand(indices), operand(weight)
+    rows, w = indices.data, weight.data
+    if rows.dtype.kind not in "iu":
+        raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")
+    if rows.size and (int(rows.min()) < 0 or int(rows.max()) >= len(w)):
+        raise IndexError(
+            f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
+        )
+    kernel = kernels.current()
+    return record(
+        w[rows],
+        (weight, indices),
+        lambda g, needs: (kernel.embedding_backward(g, rows, len(w)), None),
+        saved=(1,),
+    )

@@ -1,0 +1,34 @@
+"""Softmax and its logarithm: scores become probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import kernels
+from minidl.functional.bind import operand
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+
+def softmax(x: Any, axis: int = -1) -> Tensor:
+    """exp(x) / sum(exp(x)) along `axis`, computed after subtracting the maximum so that nothing overflows.
+
+    >>> softmax([0.0, 0.0, 1000.0])
+    Tensor([0., 0., 1.], float32)
+    """
+    x = operand(x)
+    kernel = kernels.current()
+    out = kernel.softmax(x.data, axis)
+    return record(out, (x,), lambda g, needs: (kernel.softmax_backward(g, out, axis),), saved=(OUTPUT,))
+
+
+def log_softmax(x: Any, axis: int = -1) -> Tensor:
+    """log(softmax(x)) along `axis`, without the underflow of taking the logarithm afterwards.
+
+    >>> log_softmax([0.0, 1000.0])
+    Tensor([-1000.,     0.], float32)
+    """
+    x = operand(x)
+    kernel = kernels.current()
+    out = kernel.log_softmax(x.data, axis)
+    return record(out, (x,), lambda g, needs: (kernel.log_softmax_backward(g, out, axis),), saved=(OUTPUT,))
