@@ -16,12 +16,12 @@ pytestmark = pytest.mark.timeout(30)
 
 @pytest.fixture(scope="module")
 def run() -> cluster.Run:
-    """Rank 1 computes 0.1 s before it sends; rank 0 waits for it, and both reduce a large array."""
+    """Rank 1 computes 0.5 s before it sends; rank 0 waits for it, and both reduce a large array."""
 
     def program(comm: cluster.Communicator) -> float:
         comm.mark("forward")
         if comm.rank == 1:
-            time.sleep(0.1)
+            time.sleep(0.5)
             comm.send(np.ones(1000), 0)
         else:
             comm.recv(1)
