@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
-from minidl.kernels import Array
-from minidl.kernels.reference import updates as reference
+from minidl.kernels import Array, reference
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 
 __all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd"]
 
-# The numpy error model lets a division by zero give inf (as numpy does), which also lets the loops be vectorized.
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -178,7 +175,7 @@ def _compilable(p: Array, *others: Array) -> bool:
 # ---- the compiled loops ----
 
 
-@_compiled
+@compiled()
 def _sgd(p: Array, g: Array, lr: float, weight_decay: float) -> None:
     scalar = p.dtype.type
     lr_, decay = scalar(lr), scalar(weight_decay)
@@ -186,7 +183,7 @@ def _sgd(p: Array, g: Array, lr: float, weight_decay: float) -> None:
         p[i] -= lr_ * (g[i] + decay * p[i])
 
 
-@_compiled
+@compiled()
 def _sgd_momentum(
     p: Array,
     g: Array,
@@ -206,7 +203,7 @@ def _sgd_momentum(
         p[i] -= lr_ * (gradient + mu * average if nesterov else average)
 
 
-@_compiled
+@compiled()
 def _adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> None:
     scalar = p.dtype.type
     lr_, eps_, decay = scalar(lr), scalar(eps), scalar(weight_decay)
@@ -217,7 +214,7 @@ def _adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weigh
         p[i] -= lr_ * gradient / (math.sqrt(total) + eps_)
 
 
-@_compiled
+@compiled()
 def _rmsprop(
     p: Array,
     g: Array,
@@ -252,7 +249,7 @@ def _rmsprop(
             p[i] -= lr_ * gradient / scale
 
 
-@_compiled
+@compiled()
 def _adam(
     p: Array,
     g: Array,
@@ -280,7 +277,7 @@ def _adam(
         p[i] = value - step_size_ * mean / (math.sqrt(square) / root + eps_)
 
 
-@_compiled
+@compiled()
 def _lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, weight_decay: float) -> None:
     scalar = p.dtype.type
     lr, mu, decay = scalar(local_lr), scalar(momentum), scalar(weight_decay)
@@ -290,7 +287,7 @@ def _lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float,
         p[i] -= step
 
 
-@_compiled
+@compiled()
 def _lamb_direction(
     direction: Array,
     p: Array,
@@ -315,8 +312,8 @@ def _lamb_direction(
         direction[i] = mean / correction / (math.sqrt(square) / root + eps_) + decay * p[i]
 
 
-# Adding in float64 leaves no trace in float32, and lets the order be free ("reassoc"): several partial sums at once.
-@numba.njit(cache=True, nogil=True, fastmath={"reassoc"})
+# Adding in float64 leaves no trace in float32, and lets the order be free: several partial sums at once.
+@compiled(REASSOCIATE)
 def _sum_of_squares(x: Array) -> float:
     total = 0.0
     for i in range(x.size):
