@@ -1,4 +1,15 @@
-"""minidl: parallel deep learning from scratch."""
+"""minidl: parallel deep learning from scratch.
+
+The learning side: `tensor` (the autograd engine), `functional` (differentiable operations), `nn` (layers and models),
+`optim` (update rules and schedules), `data`; below it `kernels`, the arithmetic on arrays. The cluster side: `cluster`,
+nodes that talk. On both: `parallel`, training on many nodes.
+
+>>> from minidl import Tensor
+>>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)
+>>> (x**2).sum().backward()
+>>> x.grad
+array([2., 4., 6.], dtype=float32)
+"""
 
 from minidl import functional, kernels, nn
 from minidl.random import manual_seed

@@ -1,10 +1,14 @@
 """Nodes that talk: launch a program on several of them, and see who computed what and who waited for whom.
 
-def program(comm):
-    return comm.all_reduce(comm.rank)
+>>> from minidl import cluster
+>>> def program(comm):
+...     return comm.all_reduce(comm.rank)
+>>> run = cluster.launch(program, nodes=4)
+>>> run.results
+[6, 6, 6, 6]
 
-run = cluster.launch(program, nodes=4)
-run.results, run.seconds, run.trace
+`run.seconds` is the time, `run.trace` the record of it. Read `comm.py` for what a node can do, `collectives.py` for how
+an all-reduce works, `engines/` for how real processes carry the messages.
 """
 
 from minidl.cluster.comm import ANY, Communicator, Work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from minidl import kernels
@@ -34,6 +35,8 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
     image, w, stride, padding = x.data, weight.data, pair(stride), pair(padding)
     if image.ndim != 4 or w.ndim != 4 or image.shape[1] != w.shape[1]:
         raise ValueError(f"conv2d: x (n, c, h, w) and weight (f, c, kh, kw) expected, got {x.shape} and {weight.shape}")
+    if bias is not None and bias.shape != w.shape[:1]:
+        raise ValueError(f"conv2d: bias ({w.shape[0]},) expected, one number a filter, got {bias.shape}")
     check_window("conv2d", image.shape, w.shape[2:], stride, padding)
     kernel = kernels.current()
     out = kernel.conv2d(image, w, None if bias is None else bias.data, stride, padding)
@@ -49,8 +52,14 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
 
 
 def pair(value: Pair) -> tuple[int, int]:
-    """One number for both directions, or one for each: (vertical, horizontal)."""
-    return (int(value[0]), int(value[1])) if isinstance(value, (tuple, list)) else (int(value), int(value))
+    """One whole number for both directions, or one for each: (vertical, horizontal); TypeError for anything else."""
+    try:
+        vertical, horizontal = value if isinstance(value, (tuple, list)) else (value, value)
+        return operator.index(vertical), operator.index(horizontal)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"sizes, strides and paddings are a whole number or two, (vertical, horizontal), not {value!r}"
+        ) from None
 
 
 def check_window(

@@ -32,6 +32,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
     out = rows @ w.T
     if bias is not None:
+        if bias.shape != w.shape[:1]:
+            raise ValueError(f"linear: bias ({w.shape[0]},) expected, one number an output, got {bias.shape}")
         out += bias.data
     kernel = kernels.current()
 

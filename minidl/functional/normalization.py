@@ -40,6 +40,12 @@ def batch_norm(
     module = kernels.array_module(image)
     scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
     shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
+    statistics = [array for array in (running_mean, running_var) if array is not None]
+    if any(array.shape != (channels,) for array in (scale, shift, *statistics)):
+        raise ValueError(
+            f"batch_norm: weight, bias, running_mean and running_var have one number for each of the {channels} "
+            f"channels, got shapes {', '.join(str(array.shape) for array in (scale, shift, *statistics))}"
+        )
     kernel = kernels.current()
     if training:
         count = image.size // channels if channels else 0

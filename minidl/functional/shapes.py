@@ -32,9 +32,7 @@ def transpose(a: Any, *axes: Any) -> Tensor:
     if not order:
         order = list(range(x.ndim))[::-1]
     elif len(axes) == 2:
-        i, j = order
-        order = list(range(x.ndim))
-        order[i], order[j] = order[j], order[i]
+        return record(x.swapaxes(*axes), (a,), lambda g, needs: (g.swapaxes(*axes),), view_of=a)
     inverse = sorted(range(x.ndim), key=lambda axis: order[axis] % x.ndim)
     return record(x.transpose(order), (a,), lambda g, needs: (g.transpose(inverse),), view_of=a)
 
@@ -69,7 +67,9 @@ def _plain(index: Any) -> Any:
 
 def _may_repeat(index: Any) -> bool:
     items = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(item, list) or (getattr(item, "ndim", 0) > 0 and item.dtype.kind != "b") for item in items)
+    return any(
+        isinstance(item, (list, tuple)) or (getattr(item, "ndim", 0) > 0 and item.dtype.kind != "b") for item in items
+    )
 
 
 def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
@@ -122,7 +122,7 @@ def where(condition: Any, a: Any, b: Any) -> Tensor:
         module.where(condition, x, y),
         (a, b),
         lambda g, needs: (
-            needs[0] and unbroadcast(g * condition, x),
-            needs[1] and unbroadcast(g * ~condition, y),
+            needs[0] and unbroadcast(module.where(condition, g, 0), x),  # g * condition would turn inf into nan
+            needs[1] and unbroadcast(module.where(condition, 0, g), y),
         ),
     )

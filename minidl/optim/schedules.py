@@ -107,7 +107,18 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiply the rate by `gamma` at each of the epochs `milestones` (twice where one is named twice)."""
+    """Multiply the rate by `gamma` at each of the epochs `milestones` (twice where one is named twice).
+
+    >>> from minidl import Tensor, optim
+    >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
+    >>> schedule = MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+    >>> rates = []
+    >>> for epoch in range(5):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.5, 0.25, 0.25]
+    """
 
     state_names = ("milestones", "gamma")
 
@@ -127,6 +138,16 @@ class CosineAnnealingLR(LRScheduler):
 
     After T_max epochs it rises again, in the other half of the cosine.
     Source: Loshchilov and Hutter, SGDR (arXiv:1608.03983), equation 5, without the restarts.
+
+    >>> from minidl import Tensor, optim
+    >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
+    >>> schedule = CosineAnnealingLR(optimizer, T_max=4)
+    >>> rates = []
+    >>> for epoch in range(5):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 0.8536, 0.5, 0.1464, 0.0]
     """
 
     state_names = ("T_max", "eta_min")
@@ -149,6 +170,16 @@ class LinearLR(LRScheduler):
     """Warm-up: multiply the rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
 
     Source: Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 2.2 (gradual warm-up).
+
+    >>> from minidl import Tensor, optim
+    >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
+    >>> schedule = LinearLR(optimizer, start_factor=0.25, total_iters=3)
+    >>> rates = []
+    >>> for epoch in range(5):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [0.25, 0.5, 0.75, 1.0, 1.0]
     """
 
     state_names = ("start_factor", "end_factor", "total_iters")
@@ -185,6 +216,16 @@ class LambdaLR(LRScheduler):
 
     It sets the rate from the base rate and so undoes what another schedule on the optimizer did before it. Its state
     does not hold the functions.
+
+    >>> from minidl import Tensor, optim
+    >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
+    >>> schedule = LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+    >>> rates = []
+    >>> for epoch in range(4):
+    ...     rates.append(round(schedule.get_last_lr()[0], 4))
+    ...     schedule.step()
+    >>> rates
+    [1.0, 0.5, 0.3333, 0.25]
     """
 
     def __init__(

@@ -1,4 +1,8 @@
-"""Training on many nodes: a job says what, a strategy says how, an engine says where."""
+"""Training on many nodes: a job says what, a strategy says how, an engine says where.
+
+`job.py` says what; `synchronous.py` and `serial.py` say how, in the few lines of their pseudo-code; `session.py` does
+what every strategy needs besides, `train.py` brings them together, and `report.py` is what comes back.
+"""
 
 from minidl.parallel.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.divergence import NonFiniteLoss

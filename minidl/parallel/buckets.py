@@ -23,7 +23,7 @@ class GradientBuckets:
     rank, however the ranks' backward passes run; after backward, `finish()` reduces what is left: a parameter
     without a gradient counts as zero.
 
-    Source: Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.3.
+    Source: Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
     """
 
     def __init__(self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str) -> None:
@@ -69,8 +69,7 @@ def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
 
 
 def flatten(bucket: Sequence[Tensor]) -> np.ndarray:
-    """The gradients of the bucket, one after the other, in one array in the host's memory; zeros where there is
-    none."""
+    """The bucket's gradients one after the other in one array, in the host's memory; zeros where there is none."""
     return np.concatenate(
         [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in bucket]
     )

@@ -36,7 +36,8 @@ def check_finite(value: float, model: Any, epoch: int, step: int, rank: int, los
         loss.backward()
         kind = "gradient"
         name = _first_not_finite((name, p.grad) for name, p in model.named_parameters() if p.grad is not None)
-    where = f"the first {kind} that is not finite is that of {name}" if name else "all weights and gradients are finite"
+    looked_at = "weights" if loss is None else "weights and gradients"
+    where = f"the first {kind} that is not finite is that of {name}" if name else f"all {looked_at} are finite"
     when = "at" if loss is not None else "on the test set after"
     raise NonFiniteLoss(
         f"the loss is {value} {when} epoch {epoch}, step {step} on rank {rank}; {where}; "

@@ -28,12 +28,11 @@ class Job:
     """What to train: every rank can build the same model, data and optimizer from it.
 
     model: a function that makes the Module (called on every rank after seeding, so that all start from the same
-        weights), or a Module, of which every rank gets a copy.
+    weights), or a Module, of which every rank gets a copy.
     data: a function that makes the Splits (train, test), or Splits.
-    optimizer: a function from the parameters to an Optimizer, such as `lambda parameters: optim.SGD(parameters,
-    lr=0.1)`.
+    optimizer: a function that makes the Optimizer of the parameters that it is given.
     schedule: a function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after every
-        update; or None.
+    update; or None.
     loss: a function `(outputs, labels)` that gives the mean loss over the samples; the cross entropy by default.
     batch_size: samples a minibatch, all nodes together. epochs: passes over the training set.
     seed: of the weights, the shuffles and dropout.
@@ -73,7 +72,9 @@ class Job:
         return copy.deepcopy(self.model) if isinstance(self.model, Module) else self.model()
 
     def build_data(self) -> Splits:
+        """The training set and the test set."""
         return self.data if isinstance(self.data, Splits) else self.data()
 
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
+        """The learning-rate schedule for a training set of so many samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 class Report:
     """The outcome of `parallel.train`.
 
-    history: a row (dict) an epoch: epoch, loss (mean over the training minibatches), test_loss, accuracy (on the
-    test set),
-        seconds (since the start, earlier runs of a resumed one included), samples_per_second, bytes (sent by rank
-        0), lr.
+    history: a row (dict) an epoch: epoch; loss (the mean over the training samples, each before the step that it helps
+    to make); test_loss and accuracy (on the test set); seconds (since the start, the runs before `resume` included);
+    samples_per_second; bytes (sent by rank 0); lr.
     seconds: of this run. trace: who computed, sent, received and waited. checkpoint: the last state.
     digests: a hash of every rank's weights; all equal after a synchronous strategy.
     """
@@ -50,8 +49,10 @@ class Report:
         return model
 
     def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
-        """The Gantt picture of a few steps in a row, of median length among those in the trace; saved to `path` if
-        given."""
+        """The Gantt picture of `steps` steps in a row, saved to `path` if given.
+
+        Of all such spans in the trace the one of median length is shown.
+        """
         begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label == "forward"]
         spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
         start, end = spans[len(spans) // 2] if spans else (0.0, None)

@@ -49,8 +49,7 @@ class Serial:
 
 
 class ShardedBackward:
-    """Backward as p nodes do it: each shard by itself, with its node's random numbers, and the gradients added in
-    order."""
+    """Backward as p nodes do it: each shard by itself, with its node's random numbers; gradients are added in order."""
 
     def __init__(self, session: Session, shards: int) -> None:
         self.shards = shards

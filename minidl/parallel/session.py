@@ -1,5 +1,4 @@
-"""Session: one rank's side of a training run: its model, its optimizer, its part of every minibatch, and the
-bookkeeping.
+"""Session: one rank's side of a training run: its model, its optimizer, its part of every minibatch, its records.
 
 A strategy is a loop over `session.batches()`; what every strategy needs besides (the shuffle, the rate schedule,
 losses, evaluation at the end of an epoch, checkpoints, progress) happens here, between one minibatch and the next.
@@ -182,8 +181,7 @@ class Session:
 
 @no_grad()
 def evaluate(job: Job, model: Any, dataset: Dataset, comm: Communicator) -> tuple[float, float]:
-    """The mean loss and the accuracy, the fraction of labels that are the most likely class; the ranks share the
-    work."""
+    """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work."""
     model.eval()
     total = np.zeros(4, dtype=np.float64)  # losses, samples, right answers, answers
     mine = np.arange(len(dataset))[comm.rank :: comm.size]

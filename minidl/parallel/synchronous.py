@@ -1,5 +1,4 @@
-"""Synchronous data parallelism: every node computes the gradient of its part of the minibatch; the sum updates all
-alike."""
+"""Synchronous data parallelism: each node has the gradient of its part of the minibatch; the sum updates all alike."""
 
 from __future__ import annotations
 

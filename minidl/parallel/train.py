@@ -21,9 +21,13 @@ from minidl.parallel.session import Progress, Session
 class Strategy(Protocol):
     """How to train: what every node does with its part of the minibatches."""
 
-    def check(self, nodes: int) -> None: ...
+    def check(self, nodes: int) -> None:
+        """Raise ValueError if this strategy cannot run on so many nodes."""
+        ...
 
-    def run(self, session: Session) -> None: ...
+    def run(self, session: Session) -> None:
+        """What every node does: a loop over `session.batches()`."""
+        ...
 
 
 def train(
@@ -50,8 +54,16 @@ def train(
     damaged or of another model; NonFiniteLoss; OSError if the folder cannot be written; cluster.ClusterError if a
     node failed otherwise.
 
-    >>> from minidl import parallel
-    >>> report = parallel.train(job, parallel.Synchronous(), nodes=4)  # doctest: +SKIP
+    >>> from minidl import data, nn, optim, parallel
+    >>> job = parallel.Job(
+    ...     model=lambda: nn.models.MLP(2, 16, 3),
+    ...     data=lambda: data.spirals(n=100),
+    ...     optimizer=lambda parameters: optim.SGD(parameters, lr=0.1),
+    ...     epochs=2,
+    ... )
+    >>> report = parallel.train(job, parallel.Synchronous(), nodes=2)
+    >>> [row["epoch"] for row in report.history], len(set(report.digests))
+    ([1, 2], 1)
     """
     strategy = Serial() if strategy is None else strategy
     if nodes < 1:

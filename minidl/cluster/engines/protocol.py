@@ -61,7 +61,9 @@ class Endpoint(Protocol):
         """Return when the operation is done; raises RankFailed, CommTimeout or Deadlock when it cannot be."""
         ...
 
-    def now(self) -> float: ...
+    def now(self) -> float:
+        """Seconds since the program began on all ranks."""
+        ...
 
     def tell(self, obj: Any) -> None:
         """Hand an object to the caller of `launch` while the run goes on."""
