@@ -19,9 +19,9 @@ from typing import NoReturn
 
 from course import requirements
 from course.exclusive import exclusive
-from course.installation import SetupError, install, remove
+from course.installation import SetupError, install, interpreter, remove
 
-__all__ = ["SetupError", "ensure_environment"]
+__all__ = ["SetupError", "ensure_environment", "interpreter"]
 
 ROOT = Path(__file__).resolve().parent.parent
 RECORD = "minidl-setup.json"
@@ -138,11 +138,6 @@ def python_of(venv: Path) -> str:
         if key.strip() in ("version", "version_info"):
             return ".".join(value.strip().split(".")[:2])
     return "of unknown version"
-
-
-def interpreter(venv: Path) -> Path:
-    """The Python of an environment."""
-    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def start_again_inside(python: Path, arguments: list[str]) -> NoReturn:

@@ -33,7 +33,7 @@ def install(root: Path, anew: bool, lock: int) -> None:
     step = SetupStep(venv / LOG, root, lock)
     if anew:
         make_environment(venv, step)
-    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    python = interpreter(venv)
     if (uv := shutil.which("uv")) and install_with_uv(root, uv, python, step):
         return
     if bring_pip(python, step):
@@ -45,6 +45,11 @@ def install(root: Path, anew: bool, lock: int) -> None:
         f"{step.tail()}\n\nThe packages could not be installed; the lines above are the end of {step.log}.\n"
         "Most often there was no network or no space: put that right and start the same command again."
     )
+
+
+def interpreter(venv: Path) -> Path:
+    """The Python of an environment."""
+    return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
 def make_environment(venv: Path, step: SetupStep) -> None:

@@ -20,7 +20,7 @@ def overview(root: Path) -> str:
     """The text of the overview, read from what the folder `root` holds now."""
     lines = [
         "Parallel deep learning from scratch: neural networks, and how many machines train one together.",
-        "The code is written to be read: first minidl/tensor.py, then minidl/cluster/ and minidl/parallel/.",
+        "The code is written to be read: first minidl/tape.py and tensor.py, then minidl/cluster/ and parallel/.",
         "",
         "Commands",
         *(f"  python3 -m course {name:<6}{command.meaning}" for name, command in COMMANDS.items()),
@@ -60,4 +60,4 @@ def next_step(root: Path) -> str:
         return "python3 -m course demo"
     if any((root / "notebooks").glob("*.ipynb")):
         return "python3 -m course lab"
-    return f"look at the pictures in {RUN_FOLDER}/, then read minidl/tensor.py."
+    return f"look at the pictures in {RUN_FOLDER}/, then read minidl/tape.py."
