@@ -20,7 +20,8 @@ def embedding(indices: Any, weight: Any) -> Tensor:
     Tensor([[3. , 3.5],
             [1. , 1.5]], float32)
     """
-    indices, weight = operand(indices), operand(weight)
+    indices = indices if isinstance(indices, Tensor) else Tensor(kernels.new_array_module().asarray(indices))
+    weight = operand(weight)
     rows, w = indices.data, weight.data
     if rows.dtype.kind not in "iu":
         raise TypeError(f"embedding: indices must be integers, not {rows.dtype}")

@@ -25,7 +25,8 @@ def batch_norm(
     x: (n, c) or (n, c, ...); weight, bias: (c,). In training, mean and variance are those of this batch, over all axes
     but the channel's, and the running ones (arrays, changed in place) move towards them by `momentum`, the variance
     unbiased; otherwise the running ones are used.
-    Errors: ValueError for training with a single value a channel, and for evaluation without running statistics.
+    Errors: ValueError for other shapes, for training with a single value a channel, and for evaluation without running
+    statistics.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
     >>> batch_norm([[1.0, 10.0], [3.0, 30.0]], None, None, training=True, eps=0.0)  # two samples of two channels
@@ -73,7 +74,7 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     """weight (x - mean) / sqrt(var + eps) + bias, mean and variance taken over the axes of `weight`, the last ones.
 
     x: (..., *weight.shape); weight, bias: of one shape, bias may be None.
-    Errors: ValueError if x does not end with the shape of the weight.
+    Errors: ValueError if x does not end with the shape of the weight, or the bias has another.
     Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
 
     >>> layer_norm([[1.0, 3.0], [10.0, 30.0]], weight=[1.0, 1.0], eps=0.0)
@@ -85,6 +86,8 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     whole, w = x.data, weight.data
     if whole.shape[whole.ndim - w.ndim :] != w.shape or w.ndim == 0:
         raise ValueError(f"layer_norm: x has shape {x.shape}, which does not end with the weight's {weight.shape}")
+    if bias is not None and bias.shape != w.shape:
+        raise ValueError(f"layer_norm: the bias has shape {bias.shape}, it should have the weight's {weight.shape}")
     kernel = kernels.current()
     rows, flat_weight = whole.reshape(-1, w.size) if w.size else whole.reshape(0, 0), w.reshape(-1)
     out, normalized, inverse_std = kernel.layer_norm(

@@ -78,7 +78,7 @@ def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     >>> cat([[1.0, 2.0], [3.0]])
     Tensor([1., 2., 3.], float32)
     """
-    parts = tuple(map(operand, tensors))
+    parts = _parts("cat", tensors)
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
     ends = [0]
@@ -98,7 +98,7 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
     >>> stack([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
     """
-    parts = tuple(map(operand, tensors))
+    parts = _parts("stack", tensors)
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
 
@@ -106,6 +106,13 @@ def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
         return [unbroadcast(piece, array) for piece, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
 
     return record(module.stack(arrays, axis=axis), parts, vjp)
+
+
+def _parts(operation: str, tensors: Sequence[Any]) -> tuple[Tensor, ...]:
+    parts = tuple(map(operand, tensors))
+    if not parts:
+        raise ValueError(f"{operation}: at least one tensor is needed, got none")
+    return parts
 
 
 def where(condition: Any, a: Any, b: Any) -> Tensor:
