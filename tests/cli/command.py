@@ -71,7 +71,7 @@ def wait_for(path: Path, seconds: float = 60.0) -> None:
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """The sentence on standard error with which the command, called in this process, ends with exit code 2."""
     with pytest.raises(SystemExit) as ending:
-        contextvars.copy_context().run(app, [str(argument) for argument in arguments], prog_name="minidl")
+        contextvars.Context().run(app, [str(argument) for argument in arguments], prog_name="minidl")
     _, err = capsys.readouterr()
     assert ending.value.code == 2, err
     assert "Traceback" not in err
