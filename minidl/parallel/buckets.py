@@ -8,6 +8,7 @@ gradients, the last layer's first, and reduced when full.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -20,14 +21,16 @@ class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
     Hooks on the parameters count the completed gradients. Buckets are reduced strictly in order, the same on every
-    rank, however the ranks' backward passes run; after backward, `finish()` reduces what is left: a parameter
-    without a gradient counts as zero.
+    rank, however the ranks' backward passes run; after backward, `finish()` reduces what is left. A parameter without
+    a gradient counts as zero where others have one; where no rank has one, it stays without, as on one node: the
+    optimizer passes it over. Frozen parameters take no part.
 
     Source: Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
     """
 
     def __init__(self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str) -> None:
         self.comm, self.algorithm = comm, algorithm
+        parameters = [parameter for parameter in parameters if parameter.requires_grad]
         self.buckets = fill(parameters, bucket_mb * 1e6)
         self._bucket_of = {parameter: i for i, bucket in enumerate(self.buckets) for parameter in bucket}
         self._start()
@@ -43,6 +46,7 @@ class GradientBuckets:
     def _start(self) -> None:
         self._missing = [len(bucket) for bucket in self.buckets]
         self._next = 0
+        self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
 
     def _gradient_ready(self, parameter: Tensor) -> None:
         self._missing[self._bucket_of[parameter]] -= 1
@@ -51,7 +55,17 @@ class GradientBuckets:
 
     def _reduce(self, bucket: list[Tensor]) -> None:
         self._next += 1
-        unflatten(self.comm.all_reduce(flatten(bucket), algorithm=self.algorithm), bucket)
+        self._used += [parameter.grad is not None for parameter in bucket]
+        flat = flatten(bucket)
+        gradients = flat.size
+        if is_last := self._next == len(self.buckets):  # with it travels, for all parameters: who has a gradient
+            flat = np.concatenate([flat, np.array(self._used, flat.dtype)])
+        self.comm.all_reduce(flat, algorithm=self.algorithm)
+        unflatten(flat, bucket)
+        if is_last:
+            for parameter, users in zip(chain.from_iterable(self.buckets), flat[gradients:], strict=True):
+                if users == 0:
+                    parameter.grad = None
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:

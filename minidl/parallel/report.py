@@ -22,8 +22,8 @@ class Report:
     """The outcome of `parallel.train`.
 
     history: a row (dict) an epoch: epoch; loss (the mean over the training samples, each before the step that it helps
-    to make); test_loss and accuracy (on the test set); seconds (since the start, the runs before `resume` included);
-    samples_per_second; bytes (sent by rank 0); lr.
+    to make); test_loss and accuracy (on the test set; accuracy is nan where the targets are no classes); seconds (since
+    the start, the runs before `resume` included); samples_per_second; bytes (sent by rank 0); lr.
     seconds: of this run. trace: who computed, sent, received and waited. checkpoint: the last state.
     digests: a hash of every rank's weights; all equal after a synchronous strategy.
     """

@@ -39,7 +39,7 @@ class Serial:
         """What the node does."""
         backward = self._backward if self.shards == 1 else ShardedBackward(session, self.shards)
         for batch in session.batches():
-            session.optimizer.zero_grad()
+            session.model.zero_grad()
             backward(session, batch)
             session.update()
 
@@ -66,7 +66,7 @@ class ShardedBackward:
             if len(part.x) == 0:
                 continue
             random.use_generator(generator)
-            session.optimizer.zero_grad()
+            session.model.zero_grad()
             session.loss(part).backward()
             for i, parameter in enumerate(session.parameters):
                 if parameter.grad is not None:

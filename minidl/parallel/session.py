@@ -7,6 +7,7 @@ losses, evaluation at the end of an epoch, checkpoints, progress) happens here, 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,7 +182,10 @@ class Session:
 
 @no_grad()
 def evaluate(job: Job, model: Any, dataset: Dataset, comm: Communicator) -> tuple[float, float]:
-    """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work."""
+    """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work.
+
+    Where the targets are no classes, as in regression, there is no accuracy: it is not a number (nan).
+    """
     model.eval()
     total = np.zeros(4, dtype=np.float64)  # losses, samples, right answers, answers
     mine = np.arange(len(dataset))[comm.rank :: comm.size]
@@ -189,6 +193,7 @@ def evaluate(job: Job, model: Any, dataset: Dataset, comm: Communicator) -> tupl
         x, y = dataset[mine[start : start + EVALUATION_BATCH]]
         outputs = model(x)
         total[:2] += job.loss(outputs, y).item() * len(x), len(x)
-        total[2:] += (outputs.numpy().argmax(axis=-1) == y).sum(), y.size
+        if y.dtype.kind in "iu" and y.shape == outputs.shape[:-1]:
+            total[2:] += (outputs.numpy().argmax(axis=-1) == y).sum(), y.size
     losses, samples, right, answers = comm.all_reduce(total)
-    return float(losses / max(samples, 1)), float(right / max(answers, 1))
+    return float(losses / max(samples, 1)), float(right / answers) if answers else math.nan

@@ -46,7 +46,7 @@ class Synchronous:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
         buckets = GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm)
         for batch in session.batches():
-            session.optimizer.zero_grad()
+            session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
                 session.loss(batch).backward()
             buckets.finish()

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from minidl import cluster, nn, parallel
+from minidl import cluster, data, nn, parallel
+from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
 from minidl.parallel.buckets import fill
 from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
@@ -157,6 +158,49 @@ def test_an_update_that_ruins_the_weights_is_noticed_before_it_is_saved(tmp_path
     with pytest.raises(parallel.NonFiniteLoss, match="on the test set after epoch 1, step 1"):
         parallel.train(job, folder=tmp_path)
     assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").epoch == 0
+
+
+class Uneven(nn.Module):
+    """Tied weights, frozen weights, and weights that nothing uses, in the middle of others."""
+
+    def __init__(self) -> None:
+        self.first = nn.Linear(5, 6)
+        self.unused = nn.Linear(4, 4)
+        self.frozen = nn.Linear(6, 6).requires_grad_(False)
+        self.second, self.third = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.third.weight = self.second.weight
+        self.last = nn.Linear(6, 3)
+        self.double()
+
+    def forward(self, x):
+        x = self.frozen(self.first(x).tanh()).tanh()
+        return self.last(self.third(self.second(x).tanh()).tanh())
+
+
+@pytest.mark.parametrize("bucket_mb", [1e-6, 1.0])
+def test_tied_frozen_and_unused_parameters_train_as_on_one_node(bucket_mb):
+    job = small_job(model=Uneven, data=partial(blobs, 34))  # the last minibatch has 2 samples for 3 nodes
+    report = parallel.train(job, Synchronous(bucket_mb, "ordered"), nodes=3)
+    truth, start = parallel.train(job), job.build_model().state_dict()
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    for name, array in report.checkpoint.model.items():  # weight decay would change them if they took part
+        assert (array == start[name]).all() == name.startswith(("unused", "frozen"))
+    with threadpool_limits(1):
+        assert report.digests[0] == parallel.train(job, Serial(shards=3)).digests[0]
+
+
+def line(n: int) -> data.Splits:
+    x = np.random.default_rng(0).normal(size=(n + 10, 5))
+    y = x @ np.arange(10.0).reshape(5, 2)
+    return data.Splits(data.Dataset(x[:n], y[:n]), data.Dataset(x[n:], y[n:]))
+
+
+def test_a_regression_trains_and_has_no_accuracy():
+    model = partial(nn.Linear, 5, 2)
+    job = small_job(model=model, data=partial(line, 60), loss=F.mse_loss, schedule=None, epochs=10)
+    report = parallel.train(job, Synchronous(), nodes=2)
+    assert report.history[-1]["test_loss"] < 0.1 * report.history[0]["test_loss"]
+    assert np.isnan(report.accuracy)
 
 
 def test_more_nodes_than_samples_train_as_one_node():
