@@ -9,7 +9,7 @@ The operations are in `functional/`; they bind their operators (`a + b`, `a.sum(
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,9 @@ from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 class Tensor(Node):
     """An array that remembers how it was made, so that gradients can flow back through it.
 
-    `data`: an array, a number or nested lists. Numbers and lists become float32; arrays keep their dtype.
+    `data`: an array, a number or nested lists. Numbers and lists become float32; an array keeps its dtype, and its
+    memory is shared, not copied. Where two types meet numpy's rules hold (an int64 array makes float32 to float64); a
+    single number, Python's or numpy's, takes the type of the tensor.
     With `requires_grad=True`, `backward()` adds the gradient to its `.grad`, an array of the same shape.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
@@ -104,8 +106,17 @@ class Tensor(Node):
     def __float__(self) -> float:
         return float(self.item())
 
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy)
+
     def __len__(self) -> int:
         return len(self._data)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (self[i] for i in range(len(self)))
 
     def __bool__(self) -> bool:
         return bool(self._data)
@@ -133,8 +144,10 @@ class Tensor(Node):
         inputs: only these tensors get their gradient (and only the nodes on the way to them are visited).
         retain_graph: keep the graph for another backward; otherwise each node is freed as it is passed.
 
-        Errors: RuntimeError if nothing requires a gradient, if the graph was freed before, or if an array that a vjp
-        needs was overwritten meanwhile; ValueError if a gradient of another shape is given, or none for a non-scalar.
+        Errors: RuntimeError if nothing requires a gradient, if the graph was freed before (PyTorch lets those parts
+        pass that keep no arrays), or if a tensor whose values a vjp reads was overwritten meanwhile (PyTorch lets it
+        pass where they are for a gradient that is not needed); ValueError if a gradient of another shape is given, or
+        none for a non-scalar.
         Source: reverse mode, Linnainmaa (1970); Griewank and Walther, Evaluating Derivatives (2008), chapter 3.
         """
         seed = None if gradient is None else as_array(gradient)
@@ -168,12 +181,19 @@ class Tensor(Node):
         def __matmul__(self, other: Any) -> Tensor: ...
         def __rmatmul__(self, other: Any) -> Tensor: ...
         def __neg__(self) -> Tensor: ...
+        def __abs__(self) -> Tensor: ...
+        def __lt__(self, other: Any) -> Tensor: ...
+        def __le__(self, other: Any) -> Tensor: ...
+        def __gt__(self, other: Any) -> Tensor: ...
+        def __ge__(self, other: Any) -> Tensor: ...
         def __getitem__(self, index: Any) -> Tensor: ...
+        def __setitem__(self, index: Any, value: Any) -> None: ...
         def sum(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
         def mean(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
         def max(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
         def reshape(self, *shape: Any) -> Tensor: ...
         def transpose(self, *axes: Any) -> Tensor: ...
+        def abs(self) -> Tensor: ...
         def exp(self) -> Tensor: ...
         def log(self) -> Tensor: ...
         def sqrt(self) -> Tensor: ...

@@ -137,6 +137,62 @@ def test_an_update_between_forward_and_backward_raises() -> None:
         loss.backward()
 
 
+def test_a_gradient_step_under_no_grad_writes_into_the_parameter() -> None:
+    w = Tensor(np.array([4.0, 8.0]), requires_grad=True)
+    same, memory = w, w.data
+    w.grad = np.array([1.0, 2.0])
+    with no_grad():
+        w -= 0.5 * w.grad
+        w += 1
+        w *= [2.0, 1.0]
+        w /= Tensor(2.0)
+        w[0] = 7.0
+    assert w is same
+    assert w.data is memory
+    assert w.requires_grad
+    np.testing.assert_array_equal(w.data, [7.0, 4.0])
+
+
+@pytest.mark.parametrize("write", ["w += 1", "w -= 1", "w *= 2", "w /= 2", "w[0] = 1", "w[..., :1] = v"])
+def test_writing_by_an_operator_is_noticed_by_backward(write: str) -> None:
+    w = Tensor(np.array([4.0, 8.0]), requires_grad=True)
+    loss = (w * w).sum()
+    names = {"w": w[:], "v": np.ones(1)}  # through a view
+    with no_grad():
+        exec(write, names)
+    with pytest.raises(RuntimeError, match="overwritten in place"):
+        loss.backward()
+
+
+def test_a_leaf_is_not_changed_in_place_while_operations_are_recorded() -> None:
+    w, x = Tensor(np.array([4.0, 8.0]), requires_grad=True), Tensor(np.ones(2))
+    with pytest.raises(RuntimeError, match=r"leaf of shape \(2,\).* cannot be changed in place.* `with no_grad"):
+        w -= 1.0
+    with pytest.raises(RuntimeError, match=r"items .* cannot be assigned .* `with no_grad\(\):`"):
+        w[0] = 1.0
+    with pytest.raises(RuntimeError, match="cannot be assigned"):
+        x[0] = w[0]
+    np.testing.assert_array_equal(w.data, [4.0, 8.0])
+
+
+def test_a_running_total_of_losses_passes_gradients_to_all() -> None:
+    w, total = Tensor(np.array([1.0, 2.0]), requires_grad=True), Tensor(0.0)
+    for factor in (1.0, 2.0):
+        total += (factor * w).sum()
+    total.backward()
+    np.testing.assert_array_equal(w.grad, [3.0, 3.0])
+
+
+def test_an_update_of_another_type_or_shape_is_refused() -> None:
+    whole, x = Tensor(np.array([1, 2])), Tensor(np.ones(2, np.float32))
+    with pytest.raises(TypeError):
+        whole += np.array([0.5, 0.5])
+    with pytest.raises(ValueError, match="broadcast"):
+        x += np.ones((3, 2))
+    x += np.ones(2)  # float64 into float32
+    assert x.dtype == np.float32
+
+
 def test_an_update_after_backward_and_another_forward_pass_is_right() -> None:
     weight = Tensor(np.array([1.0, 2.0]), requires_grad=True)
     for _ in range(3):

@@ -74,6 +74,15 @@ def test_python_numbers_do_not_change_the_dtype() -> None:
             assert result.dtype == dtype
 
 
+def test_single_numbers_of_numpys_do_not_change_the_dtype() -> None:
+    for dtype in ("float32", "float64", "float16"):
+        x = Tensor(np.ones(3, dtype))
+        for number in (np.int64(2), np.uint8(2), np.float32(2), np.float64(2), np.arange(3).sum()):
+            for result in (x + number, number - x, x / number, F.where([True, False, True], x, number)):
+                assert result.dtype == dtype
+    assert (Tensor(np.arange(3)) * np.float32(0.5)).dtype.kind == "f"
+
+
 def test_gradients_come_back_in_the_dtype_of_their_leaf() -> None:
     random = np.random.default_rng(0)
     operations = [
@@ -163,6 +172,43 @@ def test_attributes_and_conversions() -> None:
     assert type(x.sum().item()) is float
     with pytest.raises(ValueError, match="size 1"):
         x.item()
+
+
+def test_comparisons_are_elementwise_and_broadcast() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    for found, expected in (
+        (x < 2, [True, False, False]),
+        (x <= Tensor(2.0), [True, True, False]),
+        (x > np.array([2.0]), [False, False, True]),
+        (x <= 2, [True, True, False]),
+        (np.full(3, 2.0) > x, [True, False, False]),
+        (np.float64(2) < x, [False, False, True]),
+    ):
+        np.testing.assert_array_equal(found.numpy(), expected)
+        assert not found.requires_grad
+
+
+def test_a_single_number_prints_as_a_number() -> None:
+    assert f"{Tensor(1.23456):.2f} {leaf(2.0).sum():8.3f}" == "1.23    2.000"
+    with pytest.raises(TypeError, match="format"):
+        f"{leaf(1.0, 2.0):.2f}"
+
+
+def test_numpy_reads_a_tensor_as_an_array() -> None:
+    x = leaf(1.0, 2.0)
+    assert np.asarray(x) is x.data
+    assert np.asarray(x, np.float32).dtype == np.float32
+    np.testing.assert_array_equal(np.stack([x, 2 * x]), [[1.0, 2.0], [2.0, 4.0]])
+    assert np.mean([Tensor(1.0), Tensor(3.0)]) == 2.0
+
+
+def test_a_tensor_is_walked_along_its_first_axis() -> None:
+    x = leaf(1.0, 2.0)
+    first, second = x
+    (first * second).backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 1.0])
+    with pytest.raises(TypeError):
+        iter(Tensor(1.0))
 
 
 def test_repr_shows_numbers_dtype_and_requires_grad() -> None:

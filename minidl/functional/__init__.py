@@ -10,8 +10,9 @@ array([[ 0.5,  1. ],
 `arithmetic.py` is the place to begin; `bind.py` tells how an operation becomes an operator of Tensor.
 """
 
+from minidl.functional import comparisons, in_place  # noqa: F401  (operators: x > 0, w -= 1, x[0] = 1)
 from minidl.functional.activations import exp, gelu, log, relu, sigmoid, sqrt, tanh
-from minidl.functional.arithmetic import add, div, matmul, mul, neg, pow, sub
+from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, pow, sub
 from minidl.functional.attention import scaled_dot_product_attention
 from minidl.functional.convolution import conv2d
 from minidl.functional.dropout import dropout
@@ -26,6 +27,7 @@ from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, wh
 from minidl.functional.softmax import log_softmax, softmax
 
 __all__ = [
+    "abs",
     "add",
     "avg_pool2d",
     "batch_norm",

@@ -70,6 +70,15 @@ def neg(a: Any) -> Tensor:
     return record(-a.data, (a,), lambda g, needs: (-g,))
 
 
+@tensor_method("abs", "__abs__")
+def abs(a: Any) -> Tensor:
+    """The absolute value; the derivative at 0 is 0."""
+    a = operand(a)
+    x = a.data
+    module = array_module(x)
+    return record(module.abs(x), (a,), lambda g, needs: (g * module.sign(x),), saved=(FIRST,))
+
+
 @tensor_method("__pow__")
 def pow(a: Any, b: Any) -> Tensor:
     """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -23,12 +25,12 @@ def tensor_method(*names: str) -> Callable[[_F], _F]:
 
 
 def operand(value: Any, beside: Any = None) -> Tensor:
-    """`value` as a Tensor; a Python number takes the type of the tensor `beside` it, as it does in numpy."""
+    """`value` as a Tensor; a number, Python's or numpy's, takes the type of the tensor `beside` it, as in PyTorch."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (int, float)) and isinstance(beside, Tensor):
+    if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
-        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, int)):
+        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
 

@@ -47,7 +47,7 @@ def getitem(a: Any, index: Any) -> Tensor:
     x = a.data
     items = index if isinstance(index, tuple) else (index,)
     positions = tuple(item for item in items if isinstance(item, Tensor))
-    index = tuple(map(_plain, items)) if isinstance(index, tuple) else _plain(index)
+    index = plain_index(index)
     out = x[index]
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
@@ -61,7 +61,10 @@ def getitem(a: Any, index: Any) -> Tensor:
     return record(out, (a, *positions), vjp, saved=tuple(range(1, 1 + len(positions))), view_of=a)
 
 
-def _plain(index: Any) -> Any:
+def plain_index(index: Any) -> Any:
+    """The index with arrays in place of tensors."""
+    if isinstance(index, tuple):
+        return tuple(item.data if isinstance(item, Tensor) else item for item in index)
     return index.data if isinstance(index, Tensor) else index
 
 

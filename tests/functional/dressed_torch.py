@@ -54,6 +54,10 @@ def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
     return torch.stack(list(tensors), axis)
 
 
+def abs(a: Tensor) -> Tensor:
+    return torch.abs(a)
+
+
 def where(condition: Tensor, a: Any, b: Any) -> Tensor:
     return torch.where(condition, a, b)
 
