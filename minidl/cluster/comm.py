@@ -121,7 +121,8 @@ class Communicator:
         """Combine x over all ranks; every rank gets the same bits. Arrays in place; of a scalar, the new value.
 
         op: "sum", "mean", "max", "min" or "prod". algorithm: "ring"; "ordered", which reduces in rank order like a loop
-        on one node; or "auto", at present the ring. x: numbers of the same shape and dtype on all ranks.
+        on one node; or "auto", at present the ring. x: numbers of the same shape and dtype on all ranks; the mean of
+        whole numbers is a float, the sum of True and False is a count (in an array, which stays boolean, it is `or`).
         Errors: ValueError for an unknown op or algorithm, TypeError for what is no number and for the mean of integers.
         """
         if op not in REDUCE:
@@ -131,7 +132,7 @@ class Communicator:
             choices = ", ".join(["auto", *collectives.ALL_REDUCE])
             raise ValueError(f"unknown algorithm {algorithm!r} for all_reduce: choose one of {choices}")
         is_array = isinstance(x, np.ndarray)
-        array = x if is_array else np.array(float(x) if op == "mean" and isinstance(x, int) else x)
+        array = x if is_array else np.array(_number(x, op))
         if array.dtype.kind not in "biufc" or not (is_array or array.ndim == 0):
             raise TypeError(f"all_reduce takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})")
         if op == "mean" and array.dtype.kind not in "fc":
@@ -218,9 +219,17 @@ class Communicator:
         return None if src == ANY else self._rank("src", src)
 
     def _tag(self, tag: int) -> int:
-        if not 0 <= tag < MAX_TAG:
+        number = operator.index(tag)
+        if not 0 <= number < MAX_TAG:
             raise ValueError(f"tag must be at least 0 and below 2**32, got {tag}")
-        return self._context * MAX_TAG + tag
+        return self._context * MAX_TAG + number
+
+
+def _number(x: Any, op: str) -> Any:
+    """A single x as a number that can hold the result."""
+    if op == "mean" and isinstance(x, (int, np.integer, np.bool_)):
+        return np.float64(x)
+    return int(x) if op == "sum" and isinstance(x, (bool, np.bool_)) else x
 
 
 class _InsideCollective(Communicator):

@@ -43,9 +43,7 @@ def launch(
         raise TypeError(f"the program must be a function program(comm, *args), got {type(program).__name__}")
     if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
         raise TypeError(f"args must be a tuple of the program's arguments, got {type(args).__name__}: write args=(x,)")
-    count = operator.index(nodes)
-    if isinstance(nodes, bool) or count < 1:
-        raise ValueError(f"nodes must be at least 1, got {nodes}")
+    count, seed = _whole_number("nodes", nodes, 1), _whole_number("seed", seed, 0)
     for name, seconds in (("timeout", timeout), ("deadline", deadline)):
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{name} must be more than 0 seconds, got {seconds}")
@@ -58,6 +56,14 @@ def launch(
         engine = Processes()
     else:
         engine = on
-    return engine.run(
-        program, tuple(args), count, timeout=timeout, deadline=deadline, seed=operator.index(seed), listener=listener
-    )
+    return engine.run(program, tuple(args), count, timeout=timeout, deadline=deadline, seed=seed, listener=listener)
+
+
+def _whole_number(name: str, value: Any, minimum: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a whole number (an integer), got {value!r}") from None
+    if isinstance(value, bool) or number < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return number

@@ -159,12 +159,18 @@ class Module:
     def to(self, dtype: Any) -> Self:
         """Convert the floating-point parameters and buffers, and the gradients, to another floating type; in place.
 
+        Errors: TypeError for any other type; there are no devices to move to.
+
         >>> from minidl import nn
         >>> nn.Linear(3, 2).to("float64").weight.dtype
         dtype('float64')
         """
-        if np.dtype(dtype).kind != "f":
-            raise TypeError(f"a module's parameters are floating-point numbers, they cannot become {np.dtype(dtype)}")
+        try:
+            is_floating = dtype is not None and np.dtype(dtype).kind == "f"
+        except TypeError:  # such as "cpu": kernels.use() chooses the device
+            is_floating = False
+        if not is_floating:
+            raise TypeError(f"to() converts to a floating-point type such as 'float64', not to {dtype!r}")
         for tensor in (*self.parameters(), *self.buffers()):
             if tensor.dtype.kind == "f":
                 tensor.data = tensor.data.astype(dtype)

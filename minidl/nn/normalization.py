@@ -16,7 +16,8 @@ class BatchNorm2d(Module):
 
     x: (n, num_features, h, w) -> the same shape; weight, bias: (num_features,), starting at 1 and 0. In training, mean
     and variance are this batch's, and the buffers running_mean and running_var (its unbiased variance) move towards
-    them by `momentum`; in evaluation the buffers are used. num_batches_tracked counts the training batches.
+    them by `momentum` (None: they are the plain means over all batches so far); in evaluation the buffers are used.
+    num_batches_tracked counts the training batches.
     Errors: ValueError for another shape, and for training on one value a channel.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
@@ -25,7 +26,7 @@ class BatchNorm2d(Module):
     ((4, 3, 8, 8), 1)
     """
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1) -> None:
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.weight = Parameter(np.ones(num_features, np.float32))
         self.bias = Parameter(np.zeros(num_features, np.float32))
@@ -40,7 +41,8 @@ class BatchNorm2d(Module):
         if x.ndim != 4 or x.shape[1] != self.num_features:
             raise ValueError(f"BatchNorm2d: x (n, {self.num_features}, h, w) expected, got {x.shape}")
         mean, var = self.running_mean.data, self.running_var.data
-        out = F.batch_norm(x, mean, var, self.weight, self.bias, self.training, self.momentum, self.eps)
+        momentum = 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
+        out = F.batch_norm(x, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
         if self.training:
             self.num_batches_tracked.data += 1
         return out
@@ -62,7 +64,9 @@ class LayerNorm(Module):
     """
 
     def __init__(self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, bias: bool = True) -> None:
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = (
+            (normalized_shape,) if isinstance(normalized_shape, (int, np.integer)) else tuple(normalized_shape)
+        )
         self.eps = eps
         self.weight = Parameter(np.ones(self.normalized_shape, np.float32))
         self.bias = Parameter(np.zeros(self.normalized_shape, np.float32)) if bias else None

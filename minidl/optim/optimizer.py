@@ -69,6 +69,8 @@ class Optimizer(ABC):
                 if gradient is None:
                     continue
                 data = parameter.data
+                if isinstance(gradient, Tensor):
+                    raise TypeError("a parameter's .grad is an array, not a Tensor: assign the Tensor's .data")
                 if gradient.shape != data.shape:
                     raise ValueError(f"a parameter of shape {data.shape} has a gradient of shape {gradient.shape}")
                 state = self.state.get(parameter)

@@ -61,6 +61,23 @@ def test_all_ranks_have_the_same_bits_and_ordered_has_those_of_a_loop(algorithm:
         assert results[0].tobytes() == ((x[0] + x[1]) + x[2]).tobytes()
 
 
+def test_whole_numbers_have_a_mean_and_truths_are_counted() -> None:
+    def program(comm: cluster.Communicator) -> list[Any]:
+        odd, rank = comm.rank % 2 == 1, np.int64(comm.rank)
+        return [
+            comm.all_reduce(odd),
+            comm.all_reduce(np.bool_(odd)),
+            comm.all_reduce(odd, "max"),
+            comm.all_reduce(rank, "mean"),
+            comm.all_reduce(comm.rank, "mean"),
+            comm.all_reduce(odd, "mean"),
+        ]
+
+    for counted, too, any_is, *means in cluster.launch(program, nodes=4).results:
+        assert (counted, too, any_is, means) == (2, 2, True, [1.5, 1.5, 0.5])
+        assert any_is is True
+
+
 def test_arrays_of_any_layout_are_reduced_in_place() -> None:
     def program(comm: cluster.Communicator) -> list[Any]:
         base = np.ones((4, 6))

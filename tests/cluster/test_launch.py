@@ -152,7 +152,9 @@ def test_sixteen_nodes_run_on_one_machine() -> None:
         ({"nodes": 0}, ValueError, "nodes must be at least 1, got 0"),
         ({"nodes": -3}, ValueError, "nodes must be at least 1, got -3"),
         ({"nodes": 65}, ValueError, "at most 64 nodes"),
-        ({"nodes": 2.5}, TypeError, "integer"),
+        ({"nodes": 2.5}, TypeError, "nodes must be a whole number .* got 2.5"),
+        ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
+        ({"seed": "a"}, TypeError, "seed must be a whole number .* got 'a'"),
         ({"on": "simulator"}, ValueError, "unknown engine 'simulator'"),
         ({"timeout": 0}, ValueError, "timeout must be more than 0 seconds"),
         ({"deadline": -1}, ValueError, "deadline must be more than 0 seconds"),
@@ -163,6 +165,14 @@ def test_sixteen_nodes_run_on_one_machine() -> None:
 def test_bad_arguments_are_refused_before_anything_starts(keywords: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         cluster.launch(lambda comm, *args: None, **{"nodes": 2, **keywords})
+
+
+def test_a_rank_that_launches_ranks_is_told_that_it_cannot() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        cluster.launch(lambda comm: None, nodes=2)
+
+    with pytest.raises(cluster.RankFailed, match="a rank cannot launch ranks of its own"):
+        cluster.launch(program, nodes=2)
 
 
 def test_a_program_that_is_no_function_is_refused() -> None:

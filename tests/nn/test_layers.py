@@ -134,6 +134,15 @@ def test_batch_norm_tracks_mean_and_unbiased_variance_and_evaluates_with_them():
     np.testing.assert_allclose(norm.running_mean.data, mean, rtol=1e-12)
 
 
+def test_batch_norm_without_momentum_keeps_the_mean_over_all_batches():
+    norm = nn.BatchNorm2d(2, momentum=None).double()
+    batches = [numbers(4, 2, 3, 3, seed=seed) for seed in (1, 2, 3)]
+    for x in batches:
+        norm(x)
+    np.testing.assert_allclose(norm.running_mean.data, np.mean([x.mean(axis=(0, 2, 3)) for x in batches], axis=0))
+    np.testing.assert_allclose(norm.running_var.data, np.mean([x.var(axis=(0, 2, 3), ddof=1) for x in batches], axis=0))
+
+
 def test_batch_norm_refuses_what_it_cannot_normalize():
     norm = nn.BatchNorm2d(2)
     with pytest.raises(ValueError, match=r"x \(n, 2, h, w\) expected, got \(4, 3, 2, 2\)"):
@@ -146,6 +155,7 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
 
 
 def test_layer_norm_normalizes_every_sample_over_its_last_axes():
+    assert nn.LayerNorm(np.int64(8)).weight.shape == (8,)
     out = nn.LayerNorm((2, 8)).double()(3 + 5 * numbers(4, 2, 8)).data
     np.testing.assert_allclose(out.mean(axis=(1, 2)), 0, atol=1e-12)
     np.testing.assert_allclose(out.var(axis=(1, 2)), 1, rtol=1e-5)

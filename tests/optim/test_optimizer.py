@@ -139,6 +139,13 @@ def test_a_gradient_of_another_shape_is_refused():
         optim.SGD([w]).step()
 
 
+def test_a_tensor_as_a_gradient_is_refused():
+    w = weights(3)
+    w.grad = Tensor(np.ones(3))
+    with pytest.raises(TypeError, match=r"grad is an array, not a Tensor: assign the Tensor's \.data"):
+        optim.SGD([w]).step()
+
+
 # ---- groups ----
 
 

@@ -73,6 +73,8 @@ class Processes:
     ) -> Run:
         if not hasattr(socket, "SCM_RIGHTS"):
             raise OSError("ranks as processes need a POSIX system (Linux, macOS, or WSL on Windows)")
+        if multiprocess.current_process().daemon:
+            raise RuntimeError("a rank cannot launch ranks of its own: call launch() where the run was started")
         if nodes > MAX_NODES:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
         threads = self.threads or threads_of_a_rank(nodes)
