@@ -68,7 +68,7 @@ four = parallel.train(job, parallel.Synchronous(), nodes=4)
 print(f"four nodes: {four.accuracy:.1%}")
 print("all four ended with the same weights, to the bit:", len(set(four.digests)) == 1)
 gap = abs(four.history[-1]["loss"] - one.history[-1]["loss"])
-print(f"their training loss differs from the one node's by {gap:.0e}")
+print("their training loss is the one node's, to six decimals:", gap < 1e-6)
 
 # %% [markdown]
 # Equal: the sum of four quarters of a gradient *is* the gradient, up to rounding. Four nodes that agree after every

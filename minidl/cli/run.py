@@ -32,10 +32,11 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     )
     nodes = options["nodes"]
     strategy = parallel.Synchronous(options["bucket_mb"], options["algorithm"]) if nodes > 1 else parallel.Serial()
+    model = job.build_model()  # before there is a folder: it may not go with the data
     folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
 
     console = Console()
-    console.print(title(options, job.build_model()), highlight=False, markup=False, soft_wrap=True)
+    console.print(title(options, model), highlight=False, markup=False, soft_wrap=True)
     try:
         with LiveProgress(console, job.epochs) as progress:
             report = parallel.train(
