@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8") if (ROOT / "README.md").exists() else ""
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 EXAMPLE = re.compile(
     r"^```python\n(?P<program>.*?)^```\n\s*?(?:^[^`\n][^\n]*\n|^\n)*?^```text\n(?P<output>.*?)^```", re.M | re.S
@@ -34,8 +34,7 @@ def folder_map() -> list[str]:
 @pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
-    if not examples():
-        pytest.skip("README.md has no ```python block with a ```text block below it")
+    assert examples(), "README.md has no ```python block with a ```text block below it"
     for number, (program, output) in enumerate(examples()):
         script = tmp_path / f"example{number}.py"
         script.write_text(program, encoding="utf-8")
@@ -45,21 +44,17 @@ def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
 
 
 def test_every_folder_on_the_map_exists() -> None:
-    if not folder_map():
-        pytest.skip("README.md has no map of the folders")
+    assert folder_map(), "README.md has no map of the folders"
     missing = [folder for folder in folder_map() if not (ROOT / folder).is_dir() and folder != "runs/"]
     assert missing == []
 
 
 def test_every_file_that_the_readme_links_to_exists() -> None:
     links = [match["path"] for match in LINK.finditer(README)]
-    if not links:
-        pytest.skip("README.md links to no file")
+    assert links, "README.md links to no file"
     assert [path for path in links if not (ROOT / path).exists()] == []
 
 
 @pytest.mark.parametrize("command", ["python3 -m course demo", "python3 -m course test"])
 def test_the_readme_shows_the_two_commands(command: str) -> None:
-    if not README.strip():
-        pytest.skip("README.md is not written")
     assert command in README
