@@ -11,6 +11,7 @@ import errno
 import linecache
 import os
 import pickle
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -129,7 +130,23 @@ class Processes:
                         name = f"{PROCESS_NAME} {rank}"
                         process = context.Process(target=worker.entry, args=(theirs,), name=name, daemon=True)
                         ranks.append(RankProcess(rank, process, ours))
-                        process.start()
+                        try:
+                            process.start()
+                        except KeyboardInterrupt:
+                            _end_server()
+                            raise
+
+
+def _end_server() -> None:
+    """End the fork server, which may go on compiling kernels for seconds; the next launch starts another.
+
+    From Python 3.13 on this process could not end before it: at its end it waits for the resource tracker, which ends
+    when all have closed their pipe to it, the fork server too.
+    """
+    server = multiprocess.forkserver._forkserver._forkserver_pid  # None where ranks are spawned
+    if server is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server, signal.SIGKILL)
 
 
 def _task(program: Program, args: tuple[Any, ...]) -> bytes:
