@@ -147,6 +147,8 @@ def _end_server() -> None:
     if server is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(server, signal.SIGKILL)
+            if hasattr(os, "waitid"):  # dead for all to see before the next start, which reaps it; macOS lacks the call
+                os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
 
 
 def _task(program: Program, args: tuple[Any, ...]) -> bytes:
