@@ -9,7 +9,7 @@ it runs unchanged on CuPy arrays.
     kernels.current().relu(x)        # the kernel that is in use
 
 The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and
-is imported when the first kernel is called.
+is imported when the first kernel is called. From that call on the choice stands until `use` changes it.
 """
 
 from __future__ import annotations
