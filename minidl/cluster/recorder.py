@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-KINDS = ("compute", "send", "receive", "reduce", "wait")
-COMPUTE, SEND, RECEIVE, REDUCE, WAIT = range(5)
+KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
+COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
 
 
 class Traffic(NamedTuple):
@@ -37,13 +37,16 @@ class Shares(NamedTuple):
         )
 
 
-# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call
-Row = tuple[int, float, float, int, int, str, str, int]
+# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane
+Row = tuple[int, float, float, int, int, str, str, int, int]
 
 
 @dataclass(frozen=True)
 class Recording:
-    """All that a rank has written down; `rows` ends early when there were more than the bound."""
+    """All that a rank has written down, lane by lane; `rows` of a lane end early when there were more than the bound.
+
+    `seconds` (by kind) are those of the program itself, lane 0: what runs beside it takes no time of its own.
+    """
 
     rows: list[Row]
     dropped: int
@@ -57,12 +60,18 @@ class Recorder:
     Time outside communicator calls is compute, under the label of the last `mark`. Time inside belongs to the call's
     messages: each runs from the end of the one before, up to the moment the other side had posted its half it is
     waiting, and after that transfer. After `max_events` only the ledger and the sums go on.
+
+    Lane 0 is the program; collectives that run beside it (`async_op=True`) write into lanes of their own, each of which
+    is the affair of one thread.
     """
 
     __slots__ = (
+        "_count",
         "_counts",
         "_dropped",
         "_label",
+        "_lane",
+        "_lanes",
         "_last",
         "_max_events",
         "_now",
@@ -72,30 +81,55 @@ class Recorder:
         "operation",
     )
 
-    def __init__(self, now: Callable[[], float], max_events: int) -> None:
+    def __init__(self, now: Callable[[], float], max_events: int, lane: int = 0) -> None:
         self._now = now
         self._max_events = max_events
+        self._lane = lane
+        self._lanes: dict[int, Recorder] = {}
         self._rows: list[Row] = []
         self._dropped = 0
         self._seconds = [0.0] * len(KINDS)
         self._counts: dict[str, list[int]] = {}
+        self._count = [0, 0, 0, 0]  # of the operation at hand: messages and bytes sent, messages and bytes received
         self._label = ""
         self.call = 0
         self._last = now()
         self.operation: str | None = None
+
+    def lane(self, number: int) -> Recorder:
+        """The recorder of what runs beside the program in that lane."""
+        if number not in self._lanes:
+            self._lanes[number] = Recorder(self._now, self._max_events, number)
+        return self._lanes[number]
 
     def mark(self, label: str) -> None:
         """From here on, compute goes under this label."""
         self._add(COMPUTE, self._now(), 0, -1, "")
         self._label = label
 
+    def worked(self, label: str) -> None:
+        """What was computed since the last call or mark goes under this label, and nothing after it."""
+        self._label, before = label or self._label, self._label
+        self._add(COMPUTE, self._now(), 0, -1, "")
+        self._label = before
+
     def enter(self, operation: str) -> None:
         """A communicator call begins."""
         self._add(COMPUTE, self._now(), 0, -1, "")
-        self.call += 1
+        self._begin(operation, self.call + 1)
+
+    def begin(self, operation: str, call: int) -> None:
+        """A call that was numbered by the program begins in this lane, which was idle until now."""
+        self._last = self._now()
+        self._begin(operation, call)
+
+    def _begin(self, operation: str, call: int) -> None:
+        self.call = call
         self.operation = operation
-        if operation not in self._counts:
-            self._counts[operation] = [0, 0, 0, 0]
+        count = self._counts.get(operation)
+        if count is None:
+            count = self._counts[operation] = [0, 0, 0, 0]
+        self._count = count
 
     def leave(self) -> None:
         """The communicator call has ended."""
@@ -103,9 +137,9 @@ class Recorder:
 
     def sent(self, nbytes: int, peer: int) -> None:
         """A message has been handed over (an eager one) or posted (a synchronous one)."""
-        counts = self._counts[self.operation or ""]
-        counts[0] += 1
-        counts[1] += nbytes
+        count = self._count
+        count[0] += 1
+        count[1] += nbytes
         self._add(SEND, self._now(), nbytes, peer, self.operation or "")
 
     def delivered(self, peer: int, peer_posted: float | None) -> None:
@@ -114,14 +148,24 @@ class Recorder:
 
     def received(self, nbytes: int, peer: int, peer_posted: float | None) -> None:
         """A message is here, which its sender posted at `peer_posted`."""
-        counts = self._counts[self.operation or ""]
-        counts[2] += 1
-        counts[3] += nbytes
+        count = self._count
+        count[2] += 1
+        count[3] += nbytes
         self._transfer(RECEIVE, nbytes, peer, peer_posted)
 
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
         self._add(REDUCE, self._now(), nbytes, -1, self.operation or "")
+
+    def waited(self) -> None:
+        """Time has passed in a call that waits for what runs beside the program."""
+        self._add(WAIT, self._now(), 0, -1, self.operation or "")
+
+    def fault(self, what: str) -> None:
+        """A fault on purpose has taken effect."""
+        now = self._now()
+        if len(self._rows) < self._max_events:
+            self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane))
 
     def _transfer(self, kind: int, nbytes: int, peer: int, peer_posted: float | None) -> None:
         now = self._now()
@@ -134,13 +178,13 @@ class Recorder:
         self._last = end
         self._seconds[kind] += end - start
         if len(self._rows) < self._max_events:
-            self._rows.append((kind, start, end, nbytes, peer, self._label, operation, self.call))
+            self._rows.append((kind, start, end, nbytes, peer, self._label, operation, self.call, self._lane))
         else:
             self._dropped += 1
 
     @property
     def bytes_sent(self) -> int:
-        return sum(counts[1] for counts in self._counts.values())
+        return sum(count[1] for recorder in (self, *self._lanes.values()) for count in recorder._counts.values())
 
     def shares(self) -> Shares:
         """The shares of this rank's time up to now."""
@@ -149,5 +193,15 @@ class Recorder:
     def close(self) -> Recording:
         """The program has returned (or failed): what was recorded."""
         self._add(WAIT if self.operation else COMPUTE, self._now(), 0, -1, self.operation or "")
-        ledger = {operation: Traffic(*counts) for operation, counts in self._counts.items()}
-        return Recording(self._rows, self._dropped, self._seconds, ledger)
+        recorders = [self, *(self._lanes[number] for number in sorted(self._lanes))]
+        counts: dict[str, list[int]] = {}
+        for recorder in recorders:
+            for operation, count in recorder._counts.items():
+                total = counts.setdefault(operation, [0] * len(count))
+                total[:] = [a + b for a, b in zip(total, count, strict=True)]
+        return Recording(
+            [row for recorder in recorders for row in recorder._rows],
+            sum(recorder._dropped for recorder in recorders),
+            self._seconds,
+            {operation: Traffic(*count) for operation, count in counts.items()},
+        )
