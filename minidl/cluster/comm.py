@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from minidl import random
-from minidl.cluster import collectives
+from minidl.cluster import collectives, cost
+from minidl.cluster.board import Fingerprint
+from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Endpoint, Pending
+from minidl.cluster.faults import RankFaults
+from minidl.cluster.mesh import Mesh
+from minidl.cluster.messages import Messages, Work
+from minidl.cluster.operands import Operand, check_algorithm
 from minidl.cluster.recorder import Recorder, Shares
 
-ANY = -1  # receive from any rank
 
-MAX_TAG = 1 << 32
-USER, COLLECTIVE = 0, 1  # contexts: a collective's messages never meet those that the program sends itself
-
-REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
-
-
-class Communicator:
+class Communicator(Messages):
     """Messages and collectives among the `size` ranks of a run, of which this is number `rank`.
 
     A payload is a numpy array of any shape, or any object that can be pickled. Sends of up to 64 KiB return at once;
     larger ones return when the receiver has the message, so that two ranks that both send first wait for each other.
-    Every blocking call raises RankFailed when another rank has failed, CommTimeout after the launch's `timeout`, and
-    Deadlock when the rank it waits for has already returned.
+    Collectives are calls that every rank makes, in the same order; with `async_op=True` they return a Work at once and
+    go on beside the program. `label` tells apart calls that a mix-up could exchange. Reductions take
+    `op`: "sum", "mean", "max", "min" or "prod".
+
+    Every blocking call raises RankFailed when another rank has failed, CommTimeout after the launch's `timeout`,
+    Deadlock when the ranks wait for each other in a circle or for one that has returned, and CollectiveMismatch when
+    they have called different collectives.
 
     >>> import numpy as np
     >>> from minidl import cluster
@@ -39,234 +43,242 @@ class Communicator:
     Words, argument order and semantics are those of torch.distributed and MPI.
     """
 
-    def __init__(self, endpoint: Endpoint, recorder: Recorder, seed: int) -> None:
-        self.rank = endpoint.rank
-        self.size = endpoint.size
-        self.rng = random.manual_seed((seed, self.rank))
-        self.last_source = ANY
-        self._endpoint = endpoint
-        self._recorder = recorder
-        self._context = USER
-        self._inside = _InsideCollective(self)
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
+        super().__init__(owner, ranks, group)
+        self.rng = rng
+        self._calls = 0  # collectives that this group has begun
 
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}>"
 
-    # Point to point
+    # One to all, all to one
 
-    def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        """Send x to rank `dst`; messages of one tag arrive in the order in which they were sent."""
-        dst, tag = self._rank("dst", dst), self._tag(tag)
-        self._enter("send")
-        self._finish_send(self._post_send(x, dst, tag), dst)
-        self._leave()
-
-    def recv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
-        """Receive the next message of this tag from rank `src`, or from any rank with `src=cluster.ANY`.
-
-        Returns the array or object; `comm.last_source` then says who sent it. With `out`, a contiguous array of the
-        message's dtype and size, it is written there and `out` is returned.
-        """
-        source, tag = self._source(src), self._tag(tag)
-        self._enter("recv")
-        payload = self._finish_receive(self._endpoint.post_receive(source, tag, out))
-        self._leave()
-        return payload
-
-    def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
-        """Send x to `dst` and receive from `src` at once: a ring of these cannot deadlock, whatever the size."""
-        dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
-        self._enter("sendrecv")
-        receive = self._endpoint.post_receive(source, tag, out)
-        send = self._post_send(x, dst, tag)
-        payload = self._finish_receive(receive)
-        self._finish_send(send, dst)
-        self._leave()
-        return payload
-
-    def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
-        """Start to send, and `wait()` on the Work that is returned; x has been copied and may be changed."""
-        dst, tag = self._rank("dst", dst), self._tag(tag)
-        self._enter("isend")
-        send = self._post_send(x, dst, tag)
-        self._leave()
-        return Work(self, "isend", send, dst)
-
-    def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
-        """Start to receive; the message is what `wait()` on the Work returns."""
-        source, tag = self._source(src), self._tag(tag)
-        self._enter("irecv")
-        receive = self._endpoint.post_receive(source, tag, out)
-        self._leave()
-        return Work(self, "irecv", receive, None)
-
-    # Collectives: every rank makes the same call
-
-    def broadcast(self, x: Any, src: int = 0) -> Any:
+    def broadcast(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
         """Give every rank what rank `src` has: arrays are written in place; of other objects the copy is returned.
 
         A rank that passes no array (None, say) gets a new one.
         """
         src = self._rank("src", src)
-        self._enter("broadcast")
-        contiguous = x.copy() if isinstance(x, np.ndarray) and not x.flags.c_contiguous else x
-        result = collectives.broadcast_tree(self._inside, contiguous, src)
-        if isinstance(x, np.ndarray) and result is not x:
-            x[...] = result
-            result = x
-        self._leave()
-        return result
 
-    def all_reduce(self, x: Any, op: str = "sum", algorithm: str = "auto") -> Any:
+        def work(channel: Channel) -> Any:
+            contiguous = x.copy() if isinstance(x, np.ndarray) and not x.flags.c_contiguous else x
+            result = collectives.broadcast_tree(channel, contiguous, src)
+            if isinstance(x, np.ndarray) and result is not x:
+                x[...] = result
+                return x
+            return result
+
+        return self._collective(work, Fingerprint("broadcast", root=src, label=label), async_op)
+
+    def reduce(self, x: Any, dst: int = 0, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+        """Combine x over all ranks; rank `dst` gets the result, in place, and returns it; the others return None."""
+        dst, operand = self._rank("dst", dst), Operand(x, op, "reduce")
+
+        def work(channel: Channel) -> Any:
+            result = collectives.reduce_tree(channel, operand.flat, dst, op)
+            return operand.result(result, self.size) if self.rank == dst else None
+
+        return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op)
+
+    def gather(self, x: Any, dst: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+        """Rank `dst` gets the list of what every rank has, which may differ in shape; the others get None."""
+        dst = self._rank("dst", dst)
+        return self._collective(
+            lambda channel: collectives.gather(channel, x, dst), Fingerprint("gather", root=dst, label=label), async_op
+        )
+
+    def scatter(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+        """Rank `src` has a list of one item for each rank; every rank gets its own. The others pass None."""
+        src = self._rank("src", src)
+        if self.rank == src:
+            self._check_items("scatter", x)
+        return self._collective(
+            lambda channel: collectives.scatter(channel, x, src),
+            Fingerprint("scatter", root=src, label=label),
+            async_op,
+        )
+
+    # All to all
+
+    def all_reduce(
+        self,
+        x: Any,
+        op: str = "sum",
+        algorithm: str = "auto",
+        async_op: bool = False,
+        label: str | None = None,
+        **options: Any,
+    ) -> Any:
         """Combine x over all ranks; every rank gets the same bits. Arrays in place; of a scalar, the new value.
 
-        op: "sum", "mean", "max", "min" or "prod". algorithm: "ring"; "ordered", which reduces in rank order like a loop
-        on one node; or "auto", at present the ring. x: numbers of the same shape and dtype on all ranks; the mean of
-        whole numbers is a float, the sum of True and False is a count (in an array, which stays boolean, it is `or`).
+        algorithm: "ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server", "pipelined_chain" (option
+        `segments`), "hierarchical" (option `per_group`), "ordered", which reduces in rank order like a loop on one node,
+        or "auto": the engine's own way if it has one, else the cheapest by the cost model. x: numbers of the same shape
+        and dtype on all ranks; the mean of whole numbers is a float, the sum of True and False is a count (in an array,
+        which stays boolean, it is `or`).
+
         Errors: ValueError for an unknown op or algorithm, TypeError for what is no number and for the mean of integers.
         """
-        if op not in REDUCE:
-            raise ValueError(f"unknown op {op!r}: choose one of {', '.join(REDUCE)}")
-        name = "ring" if algorithm == "auto" else algorithm
-        if name not in collectives.ALL_REDUCE:
-            choices = ", ".join(["auto", *collectives.ALL_REDUCE])
-            raise ValueError(f"unknown algorithm {algorithm!r} for all_reduce: choose one of {choices}")
-        is_array = isinstance(x, np.ndarray)
-        array = x if is_array else np.array(_number(x, op))
-        if array.dtype.kind not in "biufc" or not (is_array or array.ndim == 0):
-            raise TypeError(f"all_reduce takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})")
-        if op == "mean" and array.dtype.kind not in "fc":
-            raise TypeError(
-                f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
-            )
-        self._enter("all_reduce")
-        flat = np.ascontiguousarray(array).reshape(-1)
-        collectives.ALL_REDUCE[name](self._inside, flat, op)
-        if op == "mean":
-            flat /= self.size
-        if not array.flags.c_contiguous:
-            array[...] = flat.reshape(array.shape)
-        self._leave()
-        if is_array:
-            return x
-        return array[()] if isinstance(x, np.generic) else array.item()
+        operand = Operand(x, op, "all_reduce")
+        check_algorithm(algorithm, collectives.ALL_REDUCE, options)
 
-    def barrier(self) -> None:
+        def work(channel: Channel) -> Any:
+            name = algorithm if algorithm != "auto" else self._best_all_reduce(operand.flat, op, channel)
+            if name is not None:
+                collectives.ALL_REDUCE[name](channel, operand.flat, op, **options)
+            return operand.result(operand.flat, self.size)
+
+        return self._collective(work, operand.fingerprint("all_reduce", algorithm=algorithm, label=label), async_op)
+
+    def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
+        """The list of what every rank has; the items may be any objects, and arrays may differ in shape."""
+        return self._collective(
+            lambda channel: collectives.all_gather_ring(channel, x), Fingerprint("all_gather", label=label), async_op
+        )
+
+    def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+        """Combine the array x over all ranks, and give each its chunk: `np.array_split(result, size)[rank]`, a new array."""
+        operand = Operand(x, op, "reduce_scatter")
+        if operand.is_scalar:
+            raise TypeError(f"reduce_scatter takes an array, not {type(x).__name__}: there is nothing to split")
+
+        def work(channel: Channel) -> Any:
+            chunk = collectives.reduce_scatter_ring(channel, operand.contiguous, op)
+            return operand.mean_of(chunk, self.size)
+
+        return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op)
+
+    def all_to_all(self, x: Sequence[Any], async_op: bool = False, label: str | None = None) -> Any:
+        """Item i of the list x goes to rank i; returns the list of what came, item i from rank i."""
+        self._check_items("all_to_all", x)
+        return self._collective(
+            lambda channel: collectives.all_to_all_pairwise(channel, x),
+            Fingerprint("all_to_all", label=label),
+            async_op,
+        )
+
+    def barrier(self, async_op: bool = False, label: str | None = None) -> Any:
         """Return when every rank has called this."""
-        self._enter("barrier")
-        collectives.barrier_dissemination(self._inside)
-        self._leave()
+        return self._collective(collectives.barrier_dissemination, Fingerprint("barrier", label=label), async_op)
+
+    # Groups
+
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+        """A communicator of the ranks that gave the same color, numbered from 0 by key, then by rank here.
+
+        Every rank calls it; one that gives the color None gets None. As MPI's Comm_split.
+        """
+        given = self._collective(
+            lambda channel: collectives.all_gather_ring(channel, (color, key, self._owner.next_group)),
+            Fingerprint("split"),
+        )
+        colors = sorted({other for other, _, _ in given if other is not None})
+        first = max(free for _, _, free in given)
+        self._owner.next_group = first + len(colors)  # hence no two groups with a common rank have the same number
+        if color is None:
+            return None
+        members = sorted((k, rank) for rank, (other, k, _) in enumerate(given) if other == color)
+        ranks = tuple(self._ranks[rank] for _, rank in members)
+        return Communicator(self._owner, ranks, first + colors.index(color), self.rng)
+
+    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh:
+        """The ranks as a grid, with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
+        return Mesh(self, shape, names)
+
+    def shared_array(
+        self, name: str, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32
+    ) -> npt.NDArray[Any]:
+        """The array of that name, the same memory on all ranks of this communicator; zeros at first.
+
+        Nothing orders the reads and writes of different ranks. Needs ranks that can share memory: not MPI on several
+        machines.
+        """
+        whole_shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        return self._owner.endpoint.shared_array(f"{self._group}/{name}", whole_shape, np.dtype(dtype))
+
+    # Work, time, traces, progress
+
+    def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
+        """Work for so many seconds, or for as long as so many operations, or bytes of memory, take on this node.
+
+        In a simulation the virtual clock moves on; elsewhere the rank sleeps.
+        """
+        if flops < 0 or seconds < 0 or nbytes < 0:
+            raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
+        recorder = self._owner.recorder
+        recorder.worked("")
+        self._owner.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes)
+        recorder.worked(label)
 
     def reduce_into(self, a: npt.NDArray[Any], b: npt.NDArray[Any], op: str = "sum") -> None:
         """a becomes `a op b`, element by element: the arithmetic of a reduction."""
-        REDUCE[op](a, b, out=a)
-        self._recorder.reduced(a.nbytes)
-
-    # Time, traces, progress
+        self._channel.reduce_into(a, b, op)
 
     def now(self) -> float:
         """Seconds since the program began on all ranks."""
-        return self._endpoint.now()
+        return self._owner.endpoint.now()
 
     def mark(self, label: str) -> None:
         """Label the compute from here to the next mark in the trace: "forward", "backward"."""
-        self._recorder.mark(label)
+        self._owner.recorder.mark(label)
 
     def shares(self) -> Shares:
         """The fractions of this rank's time spent computing, communicating and waiting, up to now."""
-        return self._recorder.shares()
+        return self._owner.recorder.shares()
 
     @property
     def bytes_sent(self) -> int:
         """The bytes that this rank has sent up to now."""
-        return self._recorder.bytes_sent
+        return self._owner.recorder.bytes_sent
 
     def tell(self, obj: Any) -> None:
         """Hand an object to the `listener` of the launch while the run goes on; without a listener nothing happens."""
-        self._endpoint.tell(obj)
+        self._owner.endpoint.tell(obj)
 
     # Below the surface
 
-    def _enter(self, operation: str) -> None:
-        self._recorder.enter(operation)
+    def _collective(self, work: Callable[[Channel], Any], fingerprint: Fingerprint, async_op: bool = False) -> Any:
+        """Do a collective's work under its number and name: here, or beside the program."""
+        owner, operation = self._owner, fingerprint.operation
+        owner.enter(operation)
+        call, self._calls = self._calls, self._calls + 1
+        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint)
+        tag = self._whole_tag(call, is_collective=True)
+        if not async_op:
+            result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
+            owner.leave()
+            return result
+        lane, number = owner.lane_of(self._group), owner.recorder.call
+        recorder = owner.recorder.lane(lane)
 
-    def _leave(self) -> None:
-        self._recorder.leave()
+        def beside() -> Any:
+            recorder.begin(operation, number)
+            result = work(Channel(owner, recorder, self._ranks, self.rank, tag))
+            recorder.leave()
+            return result
 
-    def _post_send(self, x: Any, dst: int, tag: int) -> Pending:
-        pending = self._endpoint.post_send(x, dst, tag)
-        self._recorder.sent(pending.nbytes, dst)
-        return pending
+        pending = owner.endpoint.start(beside, lane)
+        owner.leave()
+        return Work(owner, operation, pending, self._finish_beside)
 
-    def _finish_send(self, pending: Pending, dst: int) -> None:
-        if not pending.done:
-            self._endpoint.wait(pending)
-            self._recorder.delivered(dst, pending.peer_posted)
+    def _finish_beside(self, pending: Pending) -> None:
+        self._owner.endpoint.wait(pending)
+        self._owner.recorder.waited()
 
-    def _finish_receive(self, pending: Pending) -> Any:
-        self._endpoint.wait(pending)
-        self.last_source = pending.source
-        self._recorder.received(pending.nbytes, pending.source, pending.peer_posted)
-        return pending.payload
+    def _best_all_reduce(self, x: npt.NDArray[Any], op: str, channel: Channel) -> str | None:
+        """The name of the algorithm that "auto" means here; None when the engine has done it in its own way."""
+        endpoint = self._owner.endpoint
+        if endpoint.native_all_reduce(x, op, self._ranks, channel.tag):
+            return None
+        return cost.best_all_reduce(self.size, x.nbytes, endpoint.network, itemsize=x.itemsize)
 
-    def _rank(self, name: str, rank: int) -> int:
-        number = operator.index(rank)
-        if not 0 <= number < self.size:
-            raise ValueError(f"{name} must be a rank from 0 to {self.size - 1}, got {rank}")
-        return number
-
-    def _source(self, src: int) -> int | None:
-        return None if src == ANY else self._rank("src", src)
-
-    def _tag(self, tag: int) -> int:
-        number = operator.index(tag)
-        if not 0 <= number < MAX_TAG:
-            raise ValueError(f"tag must be at least 0 and below 2**32, got {tag}")
-        return self._context * MAX_TAG + number
-
-
-def _number(x: Any, op: str) -> Any:
-    """A single x as a number that can hold the result."""
-    if op == "mean" and isinstance(x, (int, np.integer, np.bool_)):
-        return np.float64(x)
-    return int(x) if op == "sum" and isinstance(x, (bool, np.bool_)) else x
+    def _check_items(self, operation: str, items: Any) -> None:
+        if not hasattr(items, "__len__") or len(items) != self.size:
+            got = f"{len(items)} items" if hasattr(items, "__len__") else type(items).__name__
+            raise ValueError(f"{operation} takes a list of {self.size} items, one for each rank, got {got}")
 
 
-class _InsideCollective(Communicator):
-    """The communicator as a collective sees it: its own context, and its messages are recorded under the collective."""
-
-    def __init__(self, outside: Communicator) -> None:
-        self.rank = outside.rank
-        self.size = outside.size
-        self._endpoint = outside._endpoint
-        self._recorder = outside._recorder
-        self._context = COLLECTIVE
-
-    def _enter(self, operation: str) -> None:
-        """The collective has entered already."""
-
-    def _leave(self) -> None:
-        """The collective leaves by itself."""
-
-
-class Work:
-    """A send or receive that was started by `isend` or `irecv`."""
-
-    def __init__(self, comm: Communicator, operation: str, pending: Pending, dst: int | None) -> None:
-        self._comm = comm
-        self._operation = operation
-        self._pending = pending
-        self._dst = dst
-        self._waited = False
-
-    def wait(self) -> Any:
-        """Return when it is done: the message that was received, or None after a send."""
-        if not self._waited:
-            self._waited = True
-            self._comm._enter(self._operation)
-            if self._dst is not None:
-                self._comm._finish_send(self._pending, self._dst)
-            else:
-                self._comm._finish_receive(self._pending)
-            self._comm._leave()
-        return self._pending.payload
+def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults | None) -> Communicator:
+    """The communicator of all ranks, which an engine hands to the program."""
+    rng = random.manual_seed((seed, endpoint.rank))
+    return Communicator(Rank(endpoint, recorder, faults), tuple(range(endpoint.size)), 0, rng)

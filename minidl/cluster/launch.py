@@ -6,8 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from minidl.cluster.engines.processes import Processes
-from minidl.cluster.engines.protocol import Engine, Listener, Program
+from minidl.cluster.engines.protocol import Engine, Listener, Program, Terms
+from minidl.cluster.faults import FaultPlan
+from minidl.cluster.network import Network
 from minidl.cluster.run import Run
 
 
@@ -16,23 +17,33 @@ def launch(
     args: Sequence[Any] = (),
     nodes: int = 4,
     on: str | Engine = "processes",
+    network: str | Network | None = None,
     timeout: float = 60.0,
     deadline: float | None = None,
+    on_failure: str = "raise",
+    faults: FaultPlan | None = None,
     seed: int = 0,
     listener: Listener | None = None,
 ) -> Run:
     """Run `program(comm, *args)` once on every one of `nodes` ranks and return the Run: results, seconds and trace.
 
-    on: "processes", or an engine such as `cluster.Processes(start_method="spawn")`. timeout: seconds that a rank may be
-    blocked in one operation. deadline: seconds for the whole run, starting included; None for no bound.
-    seed: of each rank's generator `comm.rng` (with the rank number). listener: called here as `listener(rank, obj)`
-    for each `comm.tell(obj)`. What ranks print appears here when the run ends, in the order of the ranks.
+    on: where the ranks live. "processes": each is a process on this machine; "simulation": all are in this process, on a
+    virtual clock; "mpi": under mpiexec; or an engine with settings of its own, such as
+    `cluster.Simulation(node=cluster.Node(flops_per_s=1e10))`. network: what a message costs, a `cluster.Network` or the
+    name of a preset ("10gbe"); in a simulation free without one, on processes real messages are slowed down to it.
+
+    timeout: seconds (of the engine's clock) that a rank may be blocked in one operation. deadline: real seconds for the
+    whole run, starting included; None for no bound. on_failure: "raise" ends the run when a rank fails; with "continue"
+    only operations that need the failed rank raise, and `run.failures` says what happened. faults: a `cluster.FaultPlan`
+    of what shall go wrong. seed: of each rank's generator `comm.rng` (with the rank number), and of jitter.
+    listener: called here as `listener(rank, obj)` for each `comm.tell(obj)`. What ranks print appears here when the run
+    ends, in the order of the ranks.
 
     The program may be any function, defined in a script (no `__main__` guard is needed), a module or a notebook cell;
     it runs on copies of `args`.
 
-    Errors: RankFailed, CommTimeout or Deadlock (all are ClusterError) when a rank fails; ValueError and TypeError for
-    bad arguments, or a program that cannot be pickled. Whatever happens, no process outlives the call.
+    Errors: RankFailed, CommTimeout, Deadlock or CollectiveMismatch (all are ClusterError) when a rank fails; ValueError
+    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no process outlives the call.
 
     >>> from minidl import cluster
     >>> run = cluster.launch(lambda comm, x: comm.all_reduce(comm.rank * x), args=(10,), nodes=3)
@@ -43,20 +54,44 @@ def launch(
         raise TypeError(f"the program must be a function program(comm, *args), got {type(program).__name__}")
     if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
         raise TypeError(f"args must be a tuple of the program's arguments, got {type(args).__name__}: write args=(x,)")
-    count, seed = _whole_number("nodes", nodes, 1), _whole_number("seed", seed, 0)
     for name, seconds in (("timeout", timeout), ("deadline", deadline)):
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{name} must be more than 0 seconds, got {seconds}")
-    engine: Engine
-    if isinstance(on, str):
-        if on != "processes":
-            raise ValueError(
-                f"unknown engine {on!r}: choose 'processes', or pass an engine such as cluster.Processes()"
-            )
-        engine = Processes()
-    else:
-        engine = on
-    return engine.run(program, tuple(args), count, timeout=timeout, deadline=deadline, seed=seed, listener=listener)
+    if on_failure not in ("raise", "continue"):
+        raise ValueError(f"unknown on_failure {on_failure!r}: choose 'raise' or 'continue'")
+    terms = Terms(
+        nodes=_whole_number("nodes", nodes, 1),
+        timeout=timeout,
+        deadline=deadline,
+        on_failure=on_failure,
+        network=Network.of(network),
+        faults=faults,
+        seed=_whole_number("seed", seed, 0),
+        listener=listener,
+    )
+    if faults is not None:
+        faults.check(terms.nodes)
+    engine = _engine(on) if isinstance(on, str) else on
+    return engine.run(program, tuple(args), terms)
+
+
+def _engine(name: str) -> Engine:
+    """The engine of that name; each is imported when it is first asked for."""
+    if name == "processes":
+        from minidl.cluster.engines.processes import Processes
+
+        return Processes()
+    if name == "simulation":
+        from minidl.cluster.engines.simulation import Simulation
+
+        return Simulation()
+    if name == "mpi":
+        from minidl.cluster.engines.mpi import MPI
+
+        return MPI()
+    raise ValueError(
+        f"unknown engine {name!r}: choose 'processes', 'simulation' or 'mpi', or pass one such as cluster.Simulation()"
+    )
 
 
 def _whole_number(name: str, value: Any, minimum: int) -> int:

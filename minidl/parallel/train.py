@@ -10,6 +10,8 @@ import numpy as np
 
 from minidl import cluster
 from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.protocol import Engine
+from minidl.cluster.network import Network
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import NonFiniteLoss
 from minidl.parallel.job import Job
@@ -34,7 +36,8 @@ def train(
     job: Job,
     strategy: Strategy | None = None,
     nodes: int = 1,
-    on: Any = "processes",
+    on: str | Engine = "processes",
+    network: str | Network | None = None,
     folder: str | Path | None = None,
     resume: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
@@ -43,8 +46,8 @@ def train(
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
-    strategy: `Serial()` by default. on: the engine, as in `cluster.launch`. timeout: seconds a node may wait in one
-    operation.
+    strategy: `Serial()` by default. on, network: the engine and what its messages cost, as in `cluster.launch`.
+    timeout: seconds a node may wait in one operation.
     folder: where a checkpoint is written at the start and after every epoch; none by default.
     resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
     progress: called here, in the caller's process, about ten times a second and after every epoch.
@@ -84,6 +87,7 @@ def train(
             args=(job, strategy, folder, checkpoint, config or {}),
             nodes=nodes,
             on=on,
+            network=network,
             timeout=timeout,
             seed=job.seed,
             listener=None if progress is None else lambda rank, message: progress(message),

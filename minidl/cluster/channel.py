@@ -1,0 +1,122 @@
+"""A channel: messages among the ranks of a group under one tag, counted and recorded. Collectives are made of these.
+
+`Rank` holds what all communicators of one rank share; a `Channel` is the way in which one group of ranks talks over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minidl.cluster.engines.protocol import Endpoint, Peer, Pending
+from minidl.cluster.faults import RankFaults
+from minidl.cluster.recorder import Recorder
+
+Array = npt.NDArray[Any]
+
+REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+
+
+class Rank:
+    """What all communicators of one rank share: its end of the network, its recorder, the faults planned for it."""
+
+    def __init__(self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None) -> None:
+        self.endpoint = endpoint
+        self.recorder = recorder
+        self.faults = faults
+        self.next_group = 1  # no group that this rank belongs to has a number from here on; 0 is all ranks
+        self._lane_of: dict[int, int] = {}
+
+    def enter(self, operation: str) -> None:
+        """A communicator call begins."""
+        self.recorder.enter(operation)
+        if self.faults is not None:
+            self.faults.before(operation, self.recorder.call)
+
+    def leave(self) -> None:
+        """The communicator call has ended."""
+        self.recorder.leave()
+
+    def lane_of(self, group: int) -> int:
+        """The lane of what a group does beside the program: 1 for the first group that does, and so on."""
+        return self._lane_of.setdefault(group, len(self._lane_of) + 1)
+
+
+class Channel:
+    """Messages among the ranks `ranks` of the run, which are 0 ... size - 1 here; this one is number `rank`.
+
+    Sends are synchronous in the model: one returns when the receiver has the message.
+    """
+
+    __slots__ = ("_endpoint", "_faults", "_ranks", "_recorder", "rank", "size", "tag")
+
+    def __init__(self, owner: Rank, recorder: Recorder, ranks: tuple[int, ...], rank: int, tag: int) -> None:
+        self._endpoint = owner.endpoint
+        self._faults = owner.faults
+        self._recorder = recorder
+        self._ranks = ranks
+        self.tag = tag
+        self.rank = rank
+        self.size = len(ranks)
+
+    def send(self, x: Any, dst: int) -> None:
+        """Send x to rank `dst`."""
+        self.finish_send(self.post_send(x, self._ranks[dst], self.tag, True))
+
+    def recv(self, src: int, *, out: Array | None = None) -> Any:
+        """The next message from rank `src`, in `out` if it is given."""
+        return self.finish_receive(self.post_receive(self._ranks[src], self.tag, out))
+
+    def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any:
+        """Send x to `dst` while receiving from `src`."""
+        receive = self.post_receive(self._ranks[src], self.tag, out)
+        send = self.post_send(x, self._ranks[dst], self.tag, True)
+        payload = self.finish_receive(receive)
+        self.finish_send(send)
+        return payload
+
+    def reduce_into(self, a: Array, b: Array, op: str) -> None:
+        """a becomes `a op b`, element by element."""
+        REDUCE[op](a, b, out=a)
+        self._endpoint.charge_reduction(a.nbytes)
+        self._recorder.reduced(a.nbytes)
+
+    def among(self, ranks: Sequence[int]) -> Channel:
+        """The same channel among these ranks only, numbered in this order; the caller is one of them."""
+        few = Channel.__new__(Channel)
+        few._endpoint, few._faults, few._recorder, few.tag = self._endpoint, self._faults, self._recorder, self.tag
+        few._ranks = tuple(self._ranks[rank] for rank in ranks)
+        few.rank, few.size = list(ranks).index(self.rank), len(ranks)
+        return few
+
+    # The halves of a message, by ranks of the whole run
+
+    def post_send(self, x: Any, dst: int, tag: int, synchronous: bool) -> Pending:
+        """Start to send."""
+        endpoint = self._endpoint
+        if self._faults is not None:
+            x, is_dropped = self._faults.message(x, dst)
+            if is_dropped:  # as far as this side can tell, it has gone out
+                return Pending("send", dst, tag, endpoint.now(), done=True)
+        pending = endpoint.post_send(x, dst, tag, synchronous)
+        self._recorder.sent(pending.nbytes, dst)
+        return pending
+
+    def post_receive(self, src: Peer, tag: int, out: Array | None) -> Pending:
+        """Start to receive."""
+        return self._endpoint.post_receive(src, tag, out)
+
+    def finish_send(self, pending: Pending) -> None:
+        """Return when the send is done."""
+        if not pending.done:
+            self._endpoint.wait(pending)
+            self._recorder.delivered(pending.peer, pending.peer_posted)  # type: ignore[arg-type]
+
+    def finish_receive(self, pending: Pending) -> Any:
+        """What was received."""
+        self._endpoint.wait(pending)
+        self._recorder.received(pending.nbytes, pending.source, pending.peer_posted)
+        return pending.payload

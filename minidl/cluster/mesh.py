@@ -1,0 +1,53 @@
+"""A mesh: the ranks of a communicator as the points of a grid, with a communicator along each axis."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from minidl.cluster.comm import Communicator
+
+
+class Mesh(Mapping[str, "Communicator"]):
+    """`mesh["tp"]` is the communicator of those ranks that differ from this one in the coordinate "tp" only.
+
+    shape: how many ranks along each axis; names: one for each. Ranks are laid out row by row, so that neighbours in
+    number are neighbours along the last axis. `coordinates` says where this rank is.
+
+    Errors: ValueError unless the shape's product is the number of ranks and every axis has a name of its own.
+    """
+
+    def __init__(self, comm: Communicator, shape: Sequence[int], names: Sequence[str]) -> None:
+        self.shape = tuple(operator.index(extent) for extent in shape)
+        self.names = tuple(names)
+        if len(self.shape) != len(self.names) or len(set(self.names)) != len(self.names):
+            raise ValueError(f"a mesh of shape {self.shape} needs {len(self.shape)} different names, got {self.names}")
+        if any(extent < 1 for extent in self.shape) or math.prod(self.shape) != comm.size:
+            raise ValueError(f"a mesh of shape {self.shape} does not have the {comm.size} ranks of this communicator")
+        strides = [math.prod(self.shape[axis + 1 :]) for axis in range(len(self.shape))]
+        where = [comm.rank // stride % extent for stride, extent in zip(strides, self.shape, strict=True)]
+        self.coordinates = dict(zip(self.names, where, strict=True))
+        self._along = {
+            name: comm.split(comm.rank - coordinate * stride)  # the same for all that differ along this axis only
+            for name, coordinate, stride in zip(self.names, where, strides, strict=True)
+        }
+
+    def __getitem__(self, name: str) -> Communicator:
+        if name not in self._along:
+            raise KeyError(f"this mesh has no axis {name!r}: choose one of {', '.join(self.names)}")
+        return self._along[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        place = ", ".join(
+            f"{name} {self.coordinates[name]} of {extent}" for name, extent in zip(self.names, self.shape)
+        )
+        return f"<Mesh: {place}>"

@@ -1,0 +1,130 @@
+"""Messages from one rank to another: what a program can send and receive itself."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy.typing as npt
+
+from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.engines.protocol import Pending
+
+ANY = -1  # receive from any rank
+
+MAX_TAG = 1 << 32
+MAX_GROUP = 1 << 31
+
+
+class Messages:
+    """Point-to-point messages among the ranks of a group; the part of the communicator without collectives."""
+
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
+        self._number_of = {world: number for number, world in enumerate(ranks)}
+        self.rank = self._number_of[owner.endpoint.rank]
+        self.size = len(ranks)
+        self.last_source = ANY
+        self._owner = owner
+        self._ranks = ranks
+        self._group = group
+        self._anyone = frozenset(ranks)
+        self._channel = Channel(owner, owner.recorder, ranks, self.rank, self._whole_tag(0))
+
+    def send(self, x: Any, dst: int, tag: int = 0) -> None:
+        """Send x to rank `dst`; messages of one tag arrive in the order in which they were sent."""
+        dst, tag = self._rank("dst", dst), self._tag(tag)
+        self._owner.enter("send")
+        self._channel.finish_send(self._channel.post_send(x, self._ranks[dst], tag, False))
+        self._owner.leave()
+
+    def recv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
+        """Receive the next message of this tag from rank `src`, or from any rank with `src=cluster.ANY`.
+
+        Returns the array or object; `comm.last_source` then says who sent it. With `out`, a contiguous array of the
+        message's dtype and size, it is written there and `out` is returned.
+        """
+        source, tag = self._source(src), self._tag(tag)
+        self._owner.enter("recv")
+        payload = self._finish_receive(self._channel.post_receive(source, tag, out))
+        self._owner.leave()
+        return payload
+
+    def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
+        """Send x to `dst` and receive from `src` at once: a ring of these cannot deadlock, whatever the size."""
+        dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
+        self._owner.enter("sendrecv")
+        receive = self._channel.post_receive(source, tag, out)
+        send = self._channel.post_send(x, self._ranks[dst], tag, False)
+        payload = self._finish_receive(receive)
+        self._channel.finish_send(send)
+        self._owner.leave()
+        return payload
+
+    def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
+        """Start to send, and `wait()` on the Work that is returned; x has been copied and may be changed."""
+        dst, tag = self._rank("dst", dst), self._tag(tag)
+        self._owner.enter("isend")
+        pending = self._channel.post_send(x, self._ranks[dst], tag, False)
+        self._owner.leave()
+        return Work(self._owner, "isend", pending, self._channel.finish_send)
+
+    def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
+        """Start to receive; the message is what `wait()` on the Work returns."""
+        source, tag = self._source(src), self._tag(tag)
+        self._owner.enter("irecv")
+        pending = self._channel.post_receive(source, tag, out)
+        self._owner.leave()
+        return Work(self._owner, "irecv", pending, self._finish_receive)
+
+    def world_rank(self, rank: int) -> int:
+        """The number in the whole run of this communicator's rank `rank`."""
+        return self._ranks[self._rank("rank", rank)]
+
+    def _finish_receive(self, pending: Pending) -> Any:
+        payload = self._channel.finish_receive(pending)
+        self.last_source = self._number_of[pending.source]
+        return payload
+
+    def _rank(self, name: str, rank: int) -> int:
+        number = operator.index(rank)
+        if not 0 <= number < self.size:
+            raise ValueError(f"{name} must be a rank from 0 to {self.size - 1}, got {rank}")
+        return number
+
+    def _source(self, src: int) -> int | frozenset[int]:
+        return self._anyone if src == ANY else self._ranks[self._rank("src", src)]
+
+    def _tag(self, tag: int) -> int:
+        number = operator.index(tag)
+        if not 0 <= number < MAX_TAG:
+            raise ValueError(f"tag must be at least 0 and below 2**32, got {tag}")
+        return self._whole_tag(number)
+
+    def _whole_tag(self, number: int, is_collective: bool = False) -> int:
+        """64 bits that no other group's messages have: a collective's call number never meets a program's tag."""
+        return (is_collective * MAX_GROUP + self._group) * MAX_TAG + number
+
+
+class Work:
+    """Something that was begun and goes on: `isend`, `irecv`, or a collective with `async_op=True`."""
+
+    def __init__(self, owner: Rank, operation: str, pending: Pending, finish: Callable[[Pending], Any]) -> None:
+        self._owner = owner
+        self._operation = operation
+        self._pending = pending
+        self._finish = finish
+        self._waited = False
+
+    def is_completed(self) -> bool:
+        """Whether `wait()` would return at once."""
+        return self._pending.done
+
+    def wait(self) -> Any:
+        """Return when it is done: what was received, what the collective returns, or None after a send."""
+        if not self._waited:
+            self._waited = True
+            self._owner.enter(self._operation)
+            self._finish(self._pending)
+            self._owner.leave()
+        return self._pending.payload
