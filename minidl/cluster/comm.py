@@ -112,10 +112,10 @@ class Communicator(Messages):
         """Combine x over all ranks; every rank gets the same bits. Arrays in place; of a scalar, the new value.
 
         algorithm: "ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server", "pipelined_chain" (option
-        `segments`), "hierarchical" (option `per_group`), "ordered", which reduces in rank order like a loop on one node,
-        or "auto": the engine's own way if it has one, else the cheapest by the cost model. x: numbers of the same shape
-        and dtype on all ranks; the mean of whole numbers is a float, the sum of True and False is a count (in an array,
-        which stays boolean, it is `or`).
+        `segments`), "hierarchical" (option `per_group`), "ordered", which reduces in rank order like a loop on one
+        node, or "auto": the engine's own way if it has one, else the cheapest by the cost model. x: numbers of the same
+        shape and dtype on all ranks; the mean of whole numbers is a float, the sum of True and False is a count (in an
+        array, which stays boolean, it is `or`).
 
         Errors: ValueError for an unknown op or algorithm, TypeError for what is no number and for the mean of integers.
         """
@@ -137,7 +137,7 @@ class Communicator(Messages):
         )
 
     def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
-        """Combine the array x over all ranks, and give each its chunk: `np.array_split(result, size)[rank]`, a new array."""
+        """Combine the array x over all ranks, and give each a chunk: `np.array_split(result, size)[rank]`, a new array."""
         operand = Operand(x, op, "reduce_scatter")
         if operand.is_scalar:
             raise TypeError(f"reduce_scatter takes an array, not {type(x).__name__}: there is nothing to split")

@@ -27,23 +27,24 @@ def launch(
 ) -> Run:
     """Run `program(comm, *args)` once on every one of `nodes` ranks and return the Run: results, seconds and trace.
 
-    on: where the ranks live. "processes": each is a process on this machine; "simulation": all are in this process, on a
-    virtual clock; "mpi": under mpiexec; or an engine with settings of its own, such as
+    on: where the ranks live. "processes": each is a process on this machine; "simulation": all are in this process, on
+    a virtual clock; "mpi": under mpiexec; or an engine with settings of its own, such as
     `cluster.Simulation(node=cluster.Node(flops_per_s=1e10))`. network: what a message costs, a `cluster.Network` or the
     name of a preset ("10gbe"); in a simulation free without one, on processes real messages are slowed down to it.
 
     timeout: seconds (of the engine's clock) that a rank may be blocked in one operation. deadline: real seconds for the
     whole run, starting included; None for no bound. on_failure: "raise" ends the run when a rank fails; with "continue"
-    only operations that need the failed rank raise, and `run.failures` says what happened. faults: a `cluster.FaultPlan`
-    of what shall go wrong. seed: of each rank's generator `comm.rng` (with the rank number), and of jitter.
-    listener: called here as `listener(rank, obj)` for each `comm.tell(obj)`. What ranks print appears here when the run
-    ends, in the order of the ranks.
+    only operations that need the failed rank raise, and `run.failures` says what happened. faults: a
+    `cluster.FaultPlan` of what shall go wrong. seed: of each rank's generator `comm.rng` (with the rank number), and of
+    jitter. listener: called here as `listener(rank, obj)` for each `comm.tell(obj)`. What ranks print appears here when
+    the run ends, in the order of the ranks.
 
     The program may be any function, defined in a script (no `__main__` guard is needed), a module or a notebook cell;
     it runs on copies of `args`.
 
     Errors: RankFailed, CommTimeout, Deadlock or CollectiveMismatch (all are ClusterError) when a rank fails; ValueError
-    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no process outlives the call.
+    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no process outlives the
+    call.
 
     >>> from minidl import cluster
     >>> run = cluster.launch(lambda comm, x: comm.all_reduce(comm.rank * x), args=(10,), nodes=3)

@@ -47,7 +47,5 @@ class Mesh(Mapping[str, "Communicator"]):
         return len(self.names)
 
     def __repr__(self) -> str:
-        place = ", ".join(
-            f"{name} {self.coordinates[name]} of {extent}" for name, extent in zip(self.names, self.shape)
-        )
-        return f"<Mesh: {place}>"
+        shape = zip(self.names, self.shape, strict=True)
+        return f"<Mesh: {', '.join(f'{name} {self.coordinates[name]} of {extent}' for name, extent in shape)}>"
