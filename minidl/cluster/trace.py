@@ -31,6 +31,7 @@ class Event(NamedTuple):
     label: str
     operation: str
     call: int
+    lane: int = 0
 
 
 class Trace:
@@ -73,9 +74,9 @@ class Trace:
 
     def _events(self, start: float, end: float) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
-            for kind, begin, finish, nbytes, peer, label, operation, call in recording.rows if recording else ():
+            for kind, begin, finish, nbytes, peer, label, operation, call, lane in recording.rows if recording else ():
                 if finish >= start and begin <= end:
-                    yield Event(rank, KINDS[kind], begin, finish, nbytes, peer, label, operation, call)
+                    yield Event(rank, KINDS[kind], begin, finish, nbytes, peer, label, operation, call, lane)
 
     def ledger(self) -> list[dict[str, Traffic]]:
         """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
