@@ -63,3 +63,7 @@ class CommTimeout(ClusterError):  # noqa: N818  (the name says what happened)
 
 class Deadlock(ClusterError):  # noqa: N818  (the name says what happened)
     """A rank waits for a message that can never come, because its peer has already returned from the program."""
+
+
+class CollectiveMismatch(ClusterError):  # noqa: N818  (the name says what happened)
+    """Ranks of a group did not make the same collective call; the text shows what each of them called, and where."""

@@ -1,0 +1,198 @@
+"""Faults on purpose: a plan of which rank dies, stops, slows down, or loses and spoils messages, and at which call.
+
+The same plan gives the same faults in every engine, and again tomorrow. What fired is in the trace.
+
+How the communicator uses it: the engine makes `plan.of(endpoint, recorder.fault, sleeps=...)` and hands it on. At every
+communicator call of the program, in this order: `faults.computed()`, `recorder.enter(operation)`,
+`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. Every message goes
+through `payload = faults.message(payload, dst, recorder.call)`; one that comes back as DROPPED is not posted, and its
+send counts as done.
+"""
+
+from __future__ import annotations
+
+import operator
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from minidl.cluster.engines.protocol import Endpoint
+
+At = int | str | tuple[str, int]
+
+DROPPED = object()  # what becomes of a message that is lost
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`kind` ("kill", "stop", "drop" or "corrupt") happens on `rank` in its call `at`, to its messages to `dst`."""
+
+    kind: str
+    rank: int
+    at: At
+    dst: int | None = None
+
+    def __str__(self) -> str:
+        to = "" if self.dst is None else f" to rank {self.dst}"
+        return f"{self.kind}{to}"
+
+
+@dataclass(frozen=True)
+class FaultPlan:
+    """What shall go wrong in a run: `launch(..., faults=FaultPlan(seed=1).kill(2, at="all_reduce"))`.
+
+    Each method returns a longer plan. `at` says in which communicator call of the rank: the name of an operation (its
+    first), a name and a number (`("all_reduce", 3)`: its third), or a number (its n-th call of all, from 1).
+
+    >>> plan = FaultPlan(seed=1).kill(2, at=("all_reduce", 3)).slow(0, 2.5)
+    >>> plan.slowdown(0), plan.slowdown(1)
+    (2.5, 1.0)
+    """
+
+    seed: int = 0
+    faults: tuple[Fault, ...] = ()
+    slowdowns: tuple[tuple[int, float], ...] = ()
+
+    def kill(self, rank: int, at: At) -> FaultPlan:
+        """The rank dies as in a crash when it makes that call."""
+        return self._and(Fault("kill", _rank(rank), _at(at)))
+
+    def stop(self, rank: int, at: At) -> FaultPlan:
+        """The rank stops for good in that call, without ending: others find out by their timeout."""
+        return self._and(Fault("stop", _rank(rank), _at(at)))
+
+    def slow(self, rank: int, factor: float) -> FaultPlan:
+        """All that the rank computes takes `factor` times as long."""
+        if not factor >= 1:
+            raise ValueError(f"factor must be at least 1, got {factor}: a rank can be slowed down, not sped up")
+        return replace(self, slowdowns=(*self.slowdowns, (_rank(rank), float(factor))))
+
+    def drop(self, rank: int, at: At, dst: int | None = None) -> FaultPlan:
+        """The messages that the rank sends in that call (to `dst`, if it is given) are lost."""
+        return self._and(Fault("drop", _rank(rank), _at(at), None if dst is None else _rank(dst)))
+
+    def corrupt(self, rank: int, at: At, dst: int | None = None) -> FaultPlan:
+        """Of each message that the rank sends in that call (to `dst`, if it is given) one bit is flipped."""
+        return self._and(Fault("corrupt", _rank(rank), _at(at), None if dst is None else _rank(dst)))
+
+    def slowdown(self, rank: int) -> float:
+        """How many times as long the rank computes."""
+        return float(np.prod([factor for slow, factor in self.slowdowns if slow == rank]))
+
+    def check(self, nodes: int) -> None:
+        """Raise ValueError if the plan names a rank that a run on so many nodes does not have."""
+        named = [f.rank for f in self.faults] + [f.dst for f in self.faults if f.dst is not None]
+        for rank in [*named, *(rank for rank, _ in self.slowdowns)]:
+            if rank >= nodes:
+                raise ValueError(f"the fault plan names rank {rank}, but the run has ranks 0 to {nodes - 1}")
+
+    def of(self, endpoint: Endpoint, record: Callable[[str], None], *, sleeps: bool) -> RankFaults | None:
+        """What of the plan concerns the rank of this endpoint; None if nothing does.
+
+        `record` is told what fires. `sleeps`: a slow rank sleeps (where time is real); otherwise the engine itself
+        makes its computation longer, by `slowdown(rank)`.
+        """
+        mine = [fault for fault in self.faults if fault.rank == endpoint.rank]
+        slowdown = self.slowdown(endpoint.rank)
+        if not mine and slowdown == 1:
+            return None
+        return RankFaults(mine, slowdown if sleeps else 1.0, self.seed, endpoint, record)
+
+    def _and(self, fault: Fault) -> FaultPlan:
+        return replace(self, faults=(*self.faults, fault))
+
+
+class RankFaults:
+    """The faults of one rank; the communicator calls its methods, see the head of this file."""
+
+    def __init__(
+        self, faults: list[Fault], slowdown: float, seed: int, endpoint: Endpoint, record: Callable[[str], None]
+    ) -> None:
+        self._faults = faults
+        self._slowdown = slowdown
+        self._seed = seed
+        self._endpoint = endpoint
+        self._record = record
+        self._calls: dict[str, int] = {}  # of each operation, up to now
+        self._spoiled: dict[int, list[Fault]] = {}  # drops and corruptions, by the call in which they strike
+        self._messages = 0
+        self._computing_since = endpoint.now()
+
+    def computed(self) -> None:
+        """The program has computed since its last call: a slow rank takes its time."""
+        if self._slowdown > 1:
+            seconds = self._endpoint.now() - self._computing_since
+            self._endpoint.charge(seconds=(self._slowdown - 1) * seconds)
+
+    def begin(self, operation: str, call: int) -> None:
+        """The rank's `call`-th communicator call begins; does not return from a kill or a stop."""
+        count = self._calls[operation] = self._calls.get(operation, 0) + 1
+        for fault in self._faults:
+            if fault.at not in (call, (operation, count)):
+                continue
+            if fault.kind in ("kill", "stop"):
+                self._record(f"{fault} in {operation} (call {call})")
+                if fault.kind == "kill":
+                    self._endpoint.die()
+                self._endpoint.freeze()
+            self._spoiled.setdefault(call, []).append(fault)
+
+    def message(self, payload: Any, dst: int, call: int) -> Any:
+        """What becomes of a message of that call to world rank `dst`: itself, a spoiled copy, or DROPPED."""
+        for fault in self._spoiled.get(call, ()):
+            if fault.dst not in (None, dst):
+                continue
+            self._record(f"{fault.kind} a message to rank {dst} (call {call})")
+            if fault.kind == "drop":
+                return DROPPED
+            self._messages += 1
+            payload = _with_a_bit_flipped(
+                payload, np.random.default_rng((self._seed, fault.rank, call, self._messages))
+            )
+        return payload
+
+    def end(self) -> None:
+        """The call has ended; from here on the rank computes."""
+        self._computing_since = self._endpoint.now()
+
+
+def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
+    """A copy of the payload in which one bit of an array is the other way round; of a number, one bit of its value."""
+    if isinstance(payload, (bool, int, float, complex)):
+        number = np.array(payload)
+        return _with_a_bit_flipped(number, rng).item() if number.dtype != object else payload ^ 1
+    buffers: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(payload, 5, buffer_callback=buffers.append)
+    copies = [bytearray(buffer.raw()) for buffer in buffers]
+    sizes = np.cumsum([len(copy) for copy in copies])
+    if not copies or not sizes[-1]:
+        return payload  # it holds no data that could be spoiled
+    place = int(rng.integers(sizes[-1]))
+    index = int(np.searchsorted(sizes, place, side="right"))
+    copies[index][place - int(sizes[index])] ^= 1 << int(rng.integers(8))
+    return pickle.loads(pickled, buffers=copies)
+
+
+def _rank(rank: int) -> int:
+    number = operator.index(rank)
+    if number < 0:
+        raise ValueError(f"a rank must be at least 0, got {rank}")
+    return number
+
+
+def _at(at: At) -> At:
+    if isinstance(at, tuple) and len(at) == 2 and isinstance(at[0], str):
+        name, number = at
+    else:
+        name, number = (at, 1) if isinstance(at, str) else ("", at)
+    try:
+        is_possible = operator.index(number) >= 1
+    except TypeError:
+        is_possible = False
+    if not is_possible:
+        raise ValueError(f"at must be an operation, an operation and a number from 1, or a call from 1, got {at!r}")
+    return (name, operator.index(number)) if name else operator.index(number)
