@@ -14,7 +14,7 @@ _MASK = (1 << 64) - 1
 
 
 class Site(NamedTuple):
-    """`key` stands for the whole stack of user calls, in 64 bits; `place` is the file and line of its innermost frame."""
+    """`key` stands for the whole stack of user calls (64 bits); `place` is the file and line of its innermost frame."""
 
     key: int
     place: str

@@ -161,19 +161,25 @@ class RankFaults:
 
 
 def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
-    """A copy of the payload in which one bit of an array is the other way round; of a number, one bit of its value."""
-    if isinstance(payload, (bool, int, float, complex)):
+    """A copy of the payload in which one bit of its arrays, or of the number that it is, is the other way round."""
+    if isinstance(payload, (bool, np.bool_)):
+        return not payload
+    if isinstance(payload, (int, float, complex, np.generic)):
         number = np.array(payload)
-        return _with_a_bit_flipped(number, rng).item() if number.dtype != object else payload ^ 1
+        if number.dtype.hasobject:
+            return payload ^ 1  # an integer of more than 64 bits
+        flipped = _with_a_bit_flipped(number, rng)
+        return flipped[()] if isinstance(payload, np.generic) else flipped.item()
     buffers: list[pickle.PickleBuffer] = []
-    pickled = pickle.dumps(payload, 5, buffer_callback=buffers.append)
+    contiguous = np.ascontiguousarray(payload) if isinstance(payload, np.ndarray) else payload
+    pickled = pickle.dumps(contiguous, 5, buffer_callback=buffers.append)
     copies = [bytearray(buffer.raw()) for buffer in buffers]
-    sizes = np.cumsum([len(copy) for copy in copies])
-    if not copies or not sizes[-1]:
-        return payload  # it holds no data that could be spoiled
-    place = int(rng.integers(sizes[-1]))
-    index = int(np.searchsorted(sizes, place, side="right"))
-    copies[index][place - int(sizes[index])] ^= 1 << int(rng.integers(8))
+    ends = np.cumsum([len(copy) for copy in copies])
+    if not copies or not ends[-1]:
+        return payload
+    place = int(rng.integers(ends[-1]))
+    index = int(np.searchsorted(ends, place, side="right"))
+    copies[index][place - int(ends[index])] ^= 1 << int(rng.integers(8))
     return pickle.loads(pickled, buffers=copies)
 
 
