@@ -171,7 +171,7 @@ def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
         flipped = _with_a_bit_flipped(number, rng)
         return flipped[()] if isinstance(payload, np.generic) else flipped.item()
     buffers: list[pickle.PickleBuffer] = []
-    contiguous = np.ascontiguousarray(payload) if isinstance(payload, np.ndarray) else payload
+    contiguous = payload.copy(order="C") if isinstance(payload, np.ndarray) else payload
     pickled = pickle.dumps(contiguous, 5, buffer_callback=buffers.append)
     copies = [bytearray(buffer.raw()) for buffer in buffers]
     ends = np.cumsum([len(copy) for copy in copies])
