@@ -102,7 +102,7 @@ class Channel:
             if is_dropped:  # as far as this side can tell, it has gone out
                 return Pending("send", dst, tag, endpoint.now(), done=True)
         pending = endpoint.post_send(x, dst, tag, synchronous)
-        self._recorder.sent(pending.nbytes, dst)
+        self._recorder.sent(pending.nbytes, dst, pending.posted)
         return pending
 
     def post_receive(self, src: Peer, tag: int, out: Array | None) -> Pending:
@@ -113,10 +113,10 @@ class Channel:
         """Return when the send is done."""
         if not pending.done:
             self._endpoint.wait(pending)
-            self._recorder.delivered(pending.peer, pending.peer_posted)  # type: ignore[arg-type]
+            self._recorder.delivered(pending.peer, pending.posted, pending.peer_posted)  # type: ignore[arg-type]
 
     def finish_receive(self, pending: Pending) -> Any:
         """What was received."""
         self._endpoint.wait(pending)
-        self._recorder.received(pending.nbytes, pending.source, pending.peer_posted)
+        self._recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
         return pending.payload

@@ -37,8 +37,9 @@ class Shares(NamedTuple):
         )
 
 
-# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane
-Row = tuple[int, float, float, int, int, str, str, int, int]
+# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane, and of
+# a message when this side posted its half and when the other side did (None: unknown)
+Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
 
 
 @dataclass(frozen=True)
@@ -135,23 +136,23 @@ class Recorder:
         """The communicator call has ended."""
         self.operation = None
 
-    def sent(self, nbytes: int, peer: int) -> None:
+    def sent(self, nbytes: int, peer: int, posted: float) -> None:
         """A message has been handed over (an eager one) or posted (a synchronous one)."""
         count = self._count
         count[0] += 1
         count[1] += nbytes
-        self._add(SEND, self._now(), nbytes, peer, self.operation or "")
+        self._add(SEND, self._now(), nbytes, peer, self.operation or "", posted)
 
-    def delivered(self, peer: int, peer_posted: float | None) -> None:
+    def delivered(self, peer: int, posted: float, peer_posted: float | None) -> None:
         """The receiver has a synchronous message, for which it posted its receive at `peer_posted`."""
-        self._transfer(SEND, 0, peer, peer_posted)
+        self._transfer(SEND, 0, peer, posted, peer_posted)
 
-    def received(self, nbytes: int, peer: int, peer_posted: float | None) -> None:
+    def received(self, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
         """A message is here, which its sender posted at `peer_posted`."""
         count = self._count
         count[2] += 1
         count[3] += nbytes
-        self._transfer(RECEIVE, nbytes, peer, peer_posted)
+        self._transfer(RECEIVE, nbytes, peer, posted, peer_posted)
 
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
@@ -165,20 +166,31 @@ class Recorder:
         """A fault on purpose has taken effect."""
         now = self._now()
         if len(self._rows) < self._max_events:
-            self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane))
+            self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None))
 
-    def _transfer(self, kind: int, nbytes: int, peer: int, peer_posted: float | None) -> None:
+    def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
         now = self._now()
         if peer_posted is not None and peer_posted > self._last:
-            self._add(WAIT, min(peer_posted, now), 0, peer, self.operation or "")
-        self._add(kind, now, nbytes, peer, self.operation or "")
+            self._add(WAIT, min(peer_posted, now), 0, peer, self.operation or "", posted, peer_posted)
+        self._add(kind, now, nbytes, peer, self.operation or "", posted, peer_posted)
 
-    def _add(self, kind: int, end: float, nbytes: int, peer: int, operation: str) -> None:
+    def _add(
+        self,
+        kind: int,
+        end: float,
+        nbytes: int,
+        peer: int,
+        operation: str,
+        posted: float | None = None,
+        peer_posted: float | None = None,
+    ) -> None:
         start = self._last
         self._last = end
         self._seconds[kind] += end - start
         if len(self._rows) < self._max_events:
-            self._rows.append((kind, start, end, nbytes, peer, self._label, operation, self.call, self._lane))
+            self._rows.append(
+                (kind, start, end, nbytes, peer, self._label, operation, self.call, self._lane, posted, peer_posted)
+            )
         else:
             self._dropped += 1
 

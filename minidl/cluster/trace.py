@@ -32,6 +32,8 @@ class Event(NamedTuple):
     operation: str
     call: int
     lane: int = 0
+    posted: float | None = None
+    peer_posted: float | None = None
 
 
 class Trace:
@@ -74,9 +76,9 @@ class Trace:
 
     def _events(self, start: float, end: float) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
-            for kind, begin, finish, nbytes, peer, label, operation, call, lane in recording.rows if recording else ():
-                if finish >= start and begin <= end:
-                    yield Event(rank, KINDS[kind], begin, finish, nbytes, peer, label, operation, call, lane)
+            for kind, *rest in recording.rows if recording else ():
+                if rest[1] >= start and rest[0] <= end:
+                    yield Event(rank, KINDS[kind], *rest)
 
     def ledger(self) -> list[dict[str, Traffic]]:
         """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
