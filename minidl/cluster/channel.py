@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl.cluster.engines.protocol import Endpoint, Peer, Pending
-from minidl.cluster.faults import RankFaults
+from minidl.cluster.faults import DROPPED, RankFaults
 from minidl.cluster.recorder import Recorder
 
 Array = npt.NDArray[Any]
@@ -32,13 +32,18 @@ class Rank:
 
     def enter(self, operation: str) -> None:
         """A communicator call begins."""
-        self.recorder.enter(operation)
-        if self.faults is not None:
-            self.faults.before(operation, self.recorder.call)
+        if self.faults is None:
+            self.recorder.enter(operation)
+        else:
+            self.faults.computed()
+            self.recorder.enter(operation)
+            self.faults.begin(operation, self.recorder.call)
 
     def leave(self) -> None:
         """The communicator call has ended."""
         self.recorder.leave()
+        if self.faults is not None:
+            self.faults.end()
 
     def lane_of(self, group: int) -> int:
         """The lane of what a group does beside the program: 1 for the first group that does, and so on."""
@@ -98,8 +103,8 @@ class Channel:
         """Start to send."""
         endpoint = self._endpoint
         if self._faults is not None:
-            x, is_dropped = self._faults.message(x, dst)
-            if is_dropped:  # as far as this side can tell, it has gone out
+            x = self._faults.message(x, dst, self._recorder.call)
+            if x is DROPPED:  # as far as this side can tell, it has gone out
                 return Pending("send", dst, tag, endpoint.now(), done=True)
         pending = endpoint.post_send(x, dst, tag, synchronous)
         self._recorder.sent(pending.nbytes, dst, pending.posted)

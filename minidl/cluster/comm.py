@@ -11,6 +11,7 @@ import numpy.typing as npt
 from minidl import random
 from minidl.cluster import collectives, cost
 from minidl.cluster.board import Fingerprint
+from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
@@ -137,7 +138,7 @@ class Communicator(Messages):
         )
 
     def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
-        """Combine the array x over all ranks, and give each a chunk: `np.array_split(result, size)[rank]`, a new array."""
+        """Combine the array x over all ranks; each gets its chunk, `np.array_split(result, size)[rank]`, anew."""
         operand = Operand(x, op, "reduce_scatter")
         if operand.is_scalar:
             raise TypeError(f"reduce_scatter takes an array, not {type(x).__name__}: there is nothing to split")
@@ -242,7 +243,7 @@ class Communicator(Messages):
         owner, operation = self._owner, fingerprint.operation
         owner.enter(operation)
         call, self._calls = self._calls, self._calls + 1
-        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint)
+        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=call_site()))
         tag = self._whole_tag(call, is_collective=True)
         if not async_op:
             result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
