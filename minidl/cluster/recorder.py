@@ -37,8 +37,8 @@ class Shares(NamedTuple):
         )
 
 
-# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane, and of
-# a message when this side posted its half and when the other side did (None: unknown)
+# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; and
+# of a message when this side posted its half, and when the other side did (None: unknown)
 Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
 
 
