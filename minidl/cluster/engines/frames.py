@@ -22,7 +22,7 @@ from minidl.cluster.engines.payload import Bytes
 MESSAGE, ACKNOWLEDGEMENT, GOODBYE = 0, 1, 2
 
 # kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting
-HEADER = struct.Struct("<BBBxIIxxxxQqd")
+HEADER = struct.Struct("<BBBxIIxxxxQQd")
 BUFFER_BYTES = 1 << 18
 ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * 8)
 

@@ -19,9 +19,10 @@ import numpy as np
 
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.frames import ACKNOWLEDGEMENT, GOODBYE, MESSAGE, Frame, FrameSocket
-from minidl.cluster.engines.protocol import EAGER_BYTES, Pending
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.network import Network
 
 LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
 
@@ -46,6 +47,7 @@ class Mailbox:
     ) -> None:
         self.rank = rank
         self.size = len(links) + 1
+        self.network: Network | None = None
         self.timeout = timeout
         self.blocked: tuple[Pending, float] | None = None  # what this rank is blocked in, and since when
         self._origin = origin
@@ -80,10 +82,10 @@ class Mailbox:
 
     # Posting
 
-    def post_send(self, obj: Any, dst: int, tag: int) -> Pending:
+    def post_send(self, obj: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
         self._raise_failure()
         form, description, buffers, nbytes = payload.encode(obj)
-        operation = Pending(True, dst, tag, self.now(), nbytes)
+        operation = Pending("send", dst, tag, self.now(), nbytes)
         operation.done = nbytes <= EAGER_BYTES
         if dst == self.rank:
             body = np.frombuffer(b"".join(buffers), np.uint8)
@@ -115,10 +117,10 @@ class Mailbox:
             )
         return operation
 
-    def post_receive(self, src: int | None, tag: int, out: Any = None) -> Pending:
+    def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
         self._raise_failure()
-        operation = Pending(False, src, tag, self.now(), out=out)
-        sources = self._links.keys() | {self.rank} if src is None else {src}
+        operation = Pending("receive", src, tag, self.now(), out=out)
+        sources = (src,) if isinstance(src, int) else src
         waiting = [(self._arrived[source, tag][0][0], source) for source in sources if self._arrived.get((source, tag))]
         if waiting:
             _, source = min(waiting)  # the one that arrived first
@@ -199,7 +201,7 @@ class Mailbox:
 
     def _arrive(self, peer: int, frame: Frame) -> None:
         for operation in self._receives:
-            if operation.tag == frame.tag and operation.peer in (peer, None):
+            if operation.tag == frame.tag and is_among(peer, operation.peer):
                 self._receives.remove(operation)
                 self._complete(operation, peer, frame)
                 return
@@ -235,12 +237,16 @@ class Mailbox:
             raise self._failure
 
     def _raise_if_hopeless(self, operation: Pending) -> None:
-        peers = set(self._links) if operation.peer is None else {operation.peer}
+        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self.rank}
         if peers and peers <= self._ended:
-            who = "every other rank has" if operation.peer is None else f"rank {operation.peer} has"
+            who = f"rank {operation.peer} has" if isinstance(operation.peer, int) else "every other rank has"
             raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
         if peers <= {self.rank}:
             raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
         lost = [peer for peer in peers if self.now() - self._lost.get(peer, self.now()) > LOST_PEER_SECONDS]
         if lost and peers <= self._ended | set(self._lost):
             raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
+
+
+def is_among(rank: int, peer: Peer) -> bool:
+    return rank == peer if isinstance(peer, int) else rank in peer
