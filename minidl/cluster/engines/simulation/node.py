@@ -1,0 +1,79 @@
+"""How fast a simulated node computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node that does so many floating-point operations, and moves so many bytes of memory, in a second.
+
+    Work takes max(flops / flops_per_s, bytes / bytes_per_s) seconds, the roofline model. It is divided by the rank's
+    speed: `speeds` is a list with a speed for each rank, or a dictionary in which ranks that are not named have speed
+    1. Each piece of work is multiplied by a random factor of mean 1, log-normal with standard deviation `jitter` of its
+    logarithm, which the seed of the launch decides. Seconds that a program states itself (`comm.compute(seconds=...)`)
+    are those of a node of speed 1: speeds and jitter hold for them too.
+
+    >>> Node(flops_per_s=1e9, bytes_per_s=1e10).seconds(flops=2e9, nbytes=1e9)
+    2.0
+
+    Source: Williams, Waterman, Patterson (2009), Roofline, CACM 52(4).
+    """
+
+    flops_per_s: float
+    bytes_per_s: float
+    jitter: float = 0.0
+    speeds: Sequence[float] | Mapping[int, float] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("flops_per_s", "bytes_per_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}: use math.inf for no limit")
+        if not 0 <= self.jitter < math.inf:
+            raise ValueError(f"jitter must be at least 0 and finite, got {self.jitter}")
+        speeds = self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds or ()
+        for speed in speeds:
+            if not 0 < speed < math.inf:
+                raise ValueError(f"a speed must be more than 0 and finite, got {speed}")
+
+    def check(self, nodes: int) -> None:
+        """Raise ValueError unless the speeds fit a run on so many nodes."""
+        if isinstance(self.speeds, Mapping):
+            strange = [rank for rank in self.speeds if rank not in range(nodes)]
+            if strange:
+                raise ValueError(f"the node has a speed for rank {strange[0]}, but the run has ranks 0 to {nodes - 1}")
+        elif self.speeds is not None and len(self.speeds) != nodes:
+            raise ValueError(f"the node has {len(self.speeds)} speeds, but the run has {nodes} ranks")
+
+    def seconds(self, flops: float, nbytes: float) -> float:
+        """How long so much work takes on a node of speed 1."""
+        return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
+
+    def speed(self, rank: int) -> float:
+        """How many times as fast as the node that is described this rank is."""
+        if self.speeds is None:
+            return 1.0
+        return self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank]
+
+
+class Core:
+    """What one rank computes with: it turns work into seconds."""
+
+    def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:
+        self._node = node
+        self._factor = slowdown / (node.speed(rank) if node else 1.0)
+        self._jitter = node.jitter if node else 0.0
+        self._rng = np.random.default_rng((seed, rank, 0x6A69))  # a stream of its own: the program's is untouched
+
+    def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
+        """How long the stated seconds and the work take together; without a node, counted work takes no time."""
+        if self._node is not None:
+            seconds += self._node.seconds(flops, nbytes)
+        if self._jitter and seconds:
+            seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1
+        return seconds * self._factor
