@@ -79,6 +79,11 @@ class FaultPlan:
         """Of each message that the rank sends in that call (to `dst`, if it is given) one bit is flipped."""
         return self._and(Fault("corrupt", _rank(rank), _at(at), None if dst is None else _rank(dst)))
 
+    @property
+    def spoils_messages(self) -> bool:
+        """Whether messages are lost or corrupted: then collectives must be made of messages on all ranks."""
+        return any(fault.kind in ("drop", "corrupt") for fault in self.faults)
+
     def slowdown(self, rank: int) -> float:
         """How many times as long the rank computes."""
         return float(np.prod([factor for slow, factor in self.slowdowns if slow == rank]))
@@ -164,10 +169,10 @@ def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
     """A copy of the payload in which one bit of its arrays, or of the number that it is, is the other way round."""
     if isinstance(payload, (bool, np.bool_)):
         return not payload
+    if isinstance(payload, int) and abs(payload) >= 1 << 63:
+        return payload ^ 1
     if isinstance(payload, (int, float, complex, np.generic)):
         number = np.array(payload)
-        if number.dtype.hasobject:
-            return payload ^ 1  # an integer of more than 64 bits
         flipped = _with_a_bit_flipped(number, rng)
         return flipped[()] if isinstance(payload, np.generic) else flipped.item()
     buffers: list[pickle.PickleBuffer] = []
