@@ -4,36 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
+from minidl.cluster import chrome_trace
+from minidl.cluster.critical_path import CriticalPath, find_critical_path
+from minidl.cluster.event import Event
 from minidl.cluster.recorder import KINDS, Recording, Shares, Traffic
+from minidl.plots import timeline
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class Event(NamedTuple):
-    """Something that a rank did from `start` to `end` (seconds since the program began on all ranks).
-
-    kind: "compute", "send", "receive", "reduce" (the arithmetic of a reduction) or "wait" (until the other side was
-    there). label: the last `comm.mark`. operation: the communicator call it was part of ("" for compute), and `call`
-    the number of that call. peer: the other rank, or -1.
-    """
-
-    rank: int
-    kind: str
-    start: float
-    end: float
-    nbytes: int
-    peer: int
-    label: str
-    operation: str
-    call: int
-    lane: int = 0
-    posted: float | None = None
-    peer_posted: float | None = None
+__all__ = ["Event", "Trace", "plot_traces"]
 
 
 class Trace:
@@ -67,7 +51,7 @@ class Trace:
 
     @cached_property
     def events(self) -> list[Event]:
-        """All events, rank by rank, each rank's in order of time."""
+        """All events, rank by rank and lane by lane, each lane's in order of time."""
         return list(self._events(0.0, float("inf")))
 
     def events_between(self, start: float, end: float) -> list[Event]:
@@ -76,9 +60,9 @@ class Trace:
 
     def _events(self, start: float, end: float) -> Iterator[Event]:
         for rank, recording in enumerate(self._recordings):
-            for kind, *rest in recording.rows if recording else ():
-                if rest[1] >= start and rest[0] <= end:
-                    yield Event(rank, KINDS[kind], *rest)
+            for row in recording.rows if recording else ():
+                if row[2] >= start and row[1] <= end:
+                    yield Event(rank, KINDS[row[0]], *row[1:])
 
     def ledger(self) -> list[dict[str, Traffic]]:
         """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
@@ -90,73 +74,76 @@ class Trace:
         seconds = [recording.seconds for recording in recordings if recording]
         return Shares.of([sum(column) for column in zip(*seconds, strict=True)] or [0.0] * len(KINDS))
 
+    def critical_path(self) -> CriticalPath:
+        """The chain of work and messages that made the run last as long as it did; `.summary()` says it in words.
+
+        >>> from minidl import cluster
+        >>> run = cluster.launch(lambda comm: comm.compute(seconds=comm.rank), nodes=2, on="simulation")
+        >>> print(run.trace.critical_path().summary())
+        critical path: 1 s, 100% computing
+          rank 1: 100% of it, 100% computing
+        """
+        path = find_critical_path(self.events, self.source == "simulated")
+        if self.dropped:
+            path.note = "; ".join(note for note in (path.note, self.note) if note)
+        return path
+
     def plot(
-        self, path: str | os.PathLike[str] | None = None, start: float = 0.0, end: float | None = None, title: str = ""
+        self,
+        path: str | os.PathLike[str] | None = None,
+        start: float = 0.0,
+        end: float | None = None,
+        title: str = "",
+        critical_path: bool = False,
     ) -> Figure:
         """Draw the Gantt picture, a row a rank, from `start` to `end` (seconds); saved to `path` if given.
 
-        Returns the matplotlib figure, which a notebook shows.
+        What ran beside a rank's program is on thin tracks under its bar; planned faults are marked; with
+        `critical_path`, that is outlined. Returns the matplotlib figure, which a notebook shows.
         """
-        from minidl.plots import timeline
+        return plot_traces([self], path, start, end, [title] if title else None, critical_path)
 
-        rows = self.events_between(start, float("inf") if end is None else end)
-        figure = timeline.draw(
-            [(event.rank, event.kind, event.start, event.end, event.label) for event in rows],
+    def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool) -> timeline.Panel:
+        """What the picture of this trace shows, as plain data."""
+        events = self.events_between(start, float("inf") if end is None else end)
+        outline = self.critical_path() if with_critical_path else ()
+        return timeline.Panel(
+            [(event.rank, event.kind, event.start, event.end, event.label, event.lane) for event in events],
             ranks=self.size,
             source=self.source,
-            start=start,
-            end=end,
             title=title,
             note=self.note,
+            outline=[(event.rank, event.lane, event.start, event.end) for event in outline],
         )
-        if path is not None:
-            figure.savefig(path)
-        return figure
 
     def to_chrome(self, path: str | os.PathLike[str]) -> None:
         """Write the events as Chrome trace-event JSON (times in microseconds, a track a rank), which Perfetto opens.
 
-        Each communicator call is a slice that holds the slices of its messages. Source of the format:
-        https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU (Trace Event Format).
+        Each communicator call is a slice that holds the slices of its messages; arrows lead from a message's sender to
+        its receiver; what ran beside the program has tracks of its own. See `chrome_trace.py` for the format.
         """
-        slices: list[dict[str, Any]] = [
-            {"ph": "M", "pid": 0, "name": "process_name", "args": {"name": f"minidl ({self.source})"}}
-        ]
-        for rank in range(self.size):
-            slices.append({"ph": "M", "pid": 0, "tid": rank, "name": "thread_name", "args": {"name": f"rank {rank}"}})
-            slices.append({"ph": "M", "pid": 0, "tid": rank, "name": "thread_sort_index", "args": {"sort_index": rank}})
-        slices += self._call_slices()
-        for event in self.events:
-            name = event.kind if event.operation or not event.label else event.label
-            details = {"bytes": event.nbytes, "peer": event.peer, "label": event.label, "operation": event.operation}
-            slices.append(_slice(name, event.kind, event.rank, event.start, event.end, details))
-        document = {
-            "traceEvents": slices,
-            "displayTimeUnit": "ms",
-            "otherData": {"source": self.source, "note": self.note},
-        }
+        document = chrome_trace.document(self.events, self.size, self.source, self.note)
         with open(path, "w", encoding="utf-8") as file:
             json.dump(document, file, separators=(",", ":"))
 
-    def _call_slices(self) -> Iterator[dict[str, Any]]:
-        """One slice for each communicator call, from its first message to its last."""
-        first: Event | None = None
-        last: Event | None = None
-        for event in [*self.events, None]:
-            if (
-                first
-                and last
-                and (not event or (event.rank, event.call) != (first.rank, first.call) or not event.operation)
-            ):
-                details = {"label": first.label, "call": first.call}
-                yield _slice(first.operation, "call", first.rank, first.start, last.end, details)
-                first = None
-            if event and event.operation:
-                first, last = first or event, event
 
+def plot_traces(
+    traces: Sequence[Trace],
+    path: str | os.PathLike[str] | None = None,
+    start: float = 0.0,
+    end: float | None = None,
+    titles: Sequence[str] | None = None,
+    critical_path: bool = False,
+) -> Figure:
+    """Draw the Gantt pictures of several runs one above the other on one scale of time: measured and simulated, say.
 
-def _slice(name: str, kind: str, rank: int, start: float, end: float, details: dict[str, Any]) -> dict[str, Any]:
-    begin = round(start * 1e6, 3)
-    duration = round(end * 1e6, 3) - begin
-    place = {"ph": "X", "pid": 0, "tid": rank, "ts": begin, "dur": round(duration, 3)}
-    return {**place, "name": name, "cat": kind, "args": details}
+    titles: one for each trace. Everything else is as in `Trace.plot`.
+    """
+    titles = [""] * len(traces) if titles is None else titles
+    if len(titles) != len(traces):
+        raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
+    panels = [trace._panel(start, end, title, critical_path) for trace, title in zip(traces, titles, strict=True)]
+    figure = timeline.compare(panels, start, end)
+    if path is not None:
+        figure.savefig(path)
+    return figure

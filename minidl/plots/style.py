@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ ACTIVITY = {
     "reduce": "#2FA982",  # green
     "wait": "#E8E8E8",  # light grey: nothing happens
 }
+FAULT = "#CC79A7"  # reddish purple: something was broken on purpose
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
@@ -49,9 +50,12 @@ def applied() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float = 8.0, height: float = 3.5, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure of that many inches with a row of axes.
+def new_figure(
+    width: float = 8.0, height: float = 3.5, columns: int = 1, heights: Sequence[float] = (1,), **axes: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure of that many inches with a row of axes, or several rows of those relative heights.
 
+    axes: what else `Figure.subplots` takes, `sharex=True` for instance.
     The figure belongs to no window and no pyplot state; a notebook shows it as a picture.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -65,15 +69,19 @@ def new_figure(width: float = 8.0, height: float = 3.5, columns: int = 1) -> tup
 
     figure = Picture(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(figure.subplots(1, columns, squeeze=False)[0])
+    grid = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights, **axes)
+    return figure, list(grid.flat)
 
 
-def label_source(figure: Figure, source: str, note: str = "") -> None:
-    """Write under the figure whether its numbers are measured, simulated or from a formula."""
-    if source not in SOURCES:
-        raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {source!r}")
+def label_source(figure: Figure, source: str | Sequence[str], note: str = "") -> None:
+    """Write under the figure whether its numbers are measured, simulated or from a formula (or several of these)."""
+    sources = [source] if isinstance(source, str) else source
+    for one in sources:
+        if one not in SOURCES:
+            raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {one!r}")
+    words = " and ".join(sources)
     figure.supxlabel(
-        f"{source}; {note}" if note else source, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
+        f"{words}; {note}" if note else words, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
     )
 
 

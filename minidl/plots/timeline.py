@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from minidl.plots import style
 
@@ -13,13 +16,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = tuple[int, str, float, float, str]  # rank, activity, start and end in seconds, label
+Row = tuple[int, str, float, float, str] | tuple[int, str, float, float, str, int]
+"""Rank, activity, start and end in seconds, label; and the lane: 0 (or none): the rank's program, 1 ...: beside it."""
 
-BAR_HEIGHT = 0.8
+Span = tuple[int, int, float, float]  # rank, lane, start and end in seconds
+
+BAR = 0.8  # the height of a rank's bar, of the distance between two ranks
+BESIDE = 0.32  # the part of it that goes to what runs beside the program, if anything does
 LABEL_WIDTH = 0.012  # of the picture, for each letter of a label
+COLUMNS = 600  # where a track has more bars than that, each column shows the shares of its time
+MANY_RANKS = 16  # above, there is no room for labels
 
 
-@style.applied()
+@dataclass(frozen=True)
+class Panel:
+    """One run: its rows, its ranks, and "measured", "simulated" or "formula"; spans in `outline` get a frame."""
+
+    rows: Sequence[Row]
+    ranks: int
+    source: str
+    title: str = ""
+    note: str = ""
+    outline: Sequence[Span] = ()
+
+    @property
+    def end(self) -> float:
+        """When the last row ends."""
+        return max((row[3] for row in self.rows), default=0.0)
+
+
 def draw(
     rows: Iterable[Row],
     *,
@@ -29,53 +54,216 @@ def draw(
     end: float | None = None,
     title: str = "",
     note: str = "",
+    outline: Sequence[Span] = (),
 ) -> Figure:
-    """Draw rows `(rank, activity, start, end, label)`, in seconds, and return the figure.
+    """Draw rows `(rank, activity, start, end, label[, lane])`, in seconds, and return the figure.
 
-    activity: one of "compute", "send", "receive", "reduce" and "wait". source: "measured", "simulated" or "formula".
-    start, end: the part of the time to show; to the end of the last row by default. Legible from 2 to 64 ranks.
+    activity: one of "compute", "send", "receive", "reduce" and "wait", or "fault", a moment. source: "measured",
+    "simulated" or "formula". start, end: the part of the time to show; to the end of the last row by default.
+    outline: spans `(rank, lane, start, end)`, the critical path, to be framed. Legible from 2 to 64 ranks.
 
     >>> figure = draw([(0, "compute", 0.0, 1.0, "forward"), (1, "wait", 0.0, 0.5, "")], ranks=2, source="measured")
     """
-    rows = list(rows)
+    return compare([Panel(list(rows), ranks, source, title, note, outline)], start, end)
+
+
+@style.applied()
+def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = None) -> Figure:
+    """Draw several runs one above the other, on one scale of time and with one legend.
+
+    start, end: the part of the time to show, in seconds; to the end of the run that lasts longest by default.
+
+    >>> rows = [(0, "compute", 0.0, 1.0, "forward")]
+    >>> figure = compare([Panel(rows, 1, "measured"), Panel(rows, 1, "simulated")])
+    """
     if end is None:
-        end = max((row[3] for row in rows), default=start + 1.0)
-    figure, (axes,) = style.new_figure(9.0, min(1.5 + 0.36 * ranks, 9.5))
+        end = max(panel.end for panel in panels)
+    if end <= start:
+        end = start + 1.0
+    heights = [0.36 * min(max(panel.ranks, 2), 24) for panel in panels]
+    figure, all_axes = style.new_figure(9.0, 1.0 + 0.45 * len(panels) + sum(heights), heights=heights, sharex=True)
     factor, unit = style.time_unit(end - start)
-    for kind, colour in style.ACTIVITY.items():
-        bars = np.array([(rank, first, last) for rank, what, first, last, _ in rows if what == kind]).reshape(-1, 3)
-        _bars(axes, bars * (1, factor, factor), kind, colour)
-    _labels(axes, rows, start, end, factor, ranks)
-    axes.set_xlim(start * factor, end * factor)
-    axes.set_ylim(ranks - 0.4, -0.6)
-    step = max(1, ranks // 16)
-    axes.set_yticks(range(0, ranks, step), [f"rank {rank}" for rank in range(0, ranks, step)])
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.set_xlabel(f"time ({unit})")
-    figure.legend(loc="outside upper right", ncols=len(style.ACTIVITY), handlelength=1.2, columnspacing=1.4, fontsize=8)
-    if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-    style.label_source(figure, source, note)
+    is_dense = False
+    for axes, panel in zip(all_axes, panels, strict=True):
+        is_dense |= _draw_panel(axes, panel, start, end, factor)
+        if len(panels) > 1:
+            axes.set_title(_heading(panel, factor, unit), fontsize=9)
+    all_axes[-1].set_xlim(start * factor, end * factor)
+    all_axes[-1].set_xlabel(f"time ({unit})")
+    _legend(figure, panels)
+    if len(panels) == 1 and panels[0].title:
+        figure.suptitle(panels[0].title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    hint = "where bars are too many to tell apart, colours are stacked by their share of the time" if is_dense else ""
+    notes = [panels[0].note, hint] if len(panels) == 1 else [hint]
+    sources = list(dict.fromkeys(panel.source for panel in panels))
+    style.label_source(figure, sources, "; ".join(note for note in notes if note))
     return figure
 
 
-def _bars(axes: Axes, bars: np.ndarray, kind: str, colour: str) -> None:
-    """Rectangles as one collection: a trace has thousands."""
+def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: float) -> bool:
+    """Draw one run; returns whether there were more bars than can be told apart."""
+    tracks: dict[tuple[int, int], list[Row]] = {}
+    for row in panel.rows:
+        if row[2] <= end and row[3] >= start:
+            tracks.setdefault((row[0], _lane(row)), []).append(row)
+    geometry = _Geometry(max((lane for _, lane in tracks), default=0))
+    polygons: dict[str, list[npt.NDArray[np.float64]]] = {kind: [] for kind in style.ACTIVITY}
+    is_dense = False
+    for (rank, lane), rows in tracks.items():
+        low, high = geometry.extent(rank, lane)
+        if len(rows) > COLUMNS:
+            is_dense = True
+            _stack(polygons, rows, start, end, low, high)
+        else:
+            for _, kind, first, last, *_ in rows:
+                if kind in polygons:
+                    polygons[kind].append(np.array([(first, low), (first, high), (last, high), (last, low)]))
+    _fill(axes, polygons, factor)
+    if panel.ranks <= MANY_RANKS:
+        _label_bars(axes, tracks, geometry, start, end, factor)
+    _outline(axes, panel.outline, geometry, factor)
+    _mark_faults(axes, panel, start, end, factor)
+    axes.set_ylim(panel.ranks - 0.4, -0.6)
+    step = max(1, panel.ranks // 16)
+    axes.set_yticks(range(0, panel.ranks, step), [f"rank {rank}" for rank in range(0, panel.ranks, step)])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    return is_dense
+
+
+@dataclass(frozen=True)
+class _Geometry:
+    """Where the bars lie: a rank's program above, the lanes beside it below, thinner."""
+
+    lanes: int
+
+    def extent(self, rank: int, lane: int) -> tuple[float, float]:
+        """The upper and the lower edge of a track (the axis points down)."""
+        top, beside = rank - BAR / 2, BESIDE if self.lanes else 0.0
+        if lane == 0:
+            return top, top + BAR - beside
+        height = beside / self.lanes
+        upper = top + BAR - beside + (lane - 1) * height
+        return upper + 0.15 * height, upper + height
+
+
+def _stack(
+    polygons: dict[str, list[npt.NDArray[np.float64]]],
+    rows: Sequence[Row],
+    start: float,
+    end: float,
+    top: float,
+    bottom: float,
+) -> None:
+    """Divide the track into columns and each column by the shares of its time, so that areas stay true."""
+    edges = np.linspace(start, end, COLUMNS + 1)
+    base = np.full(COLUMNS, bottom)
+    for kind in polygons:
+        spans = np.array([(row[2], row[3]) for row in rows if row[1] == kind], dtype=np.float64).reshape(-1, 2)
+        if not len(spans):
+            continue
+        spent = np.cumsum(spans[:, 1] - spans[:, 0])
+        before = np.stack([np.concatenate([[0.0], spent[:-1]]), spent], 1).reshape(-1)  # at each start and end
+        shares = np.diff(np.interp(edges, spans.reshape(-1), before)) / (edges[1] - edges[0])
+        roof = base - shares * (bottom - top)
+        there = np.stack([np.repeat(edges, 2)[1:-1], np.repeat(roof, 2)], 1)
+        back = np.stack([np.repeat(edges, 2)[1:-1], np.repeat(base, 2)], 1)[::-1]
+        polygons[kind].append(np.concatenate([there, back]))
+        base = roof
+
+
+def _fill(axes: Axes, polygons: dict[str, list[npt.NDArray[np.float64]]], factor: float) -> None:
+    """Polygons of one colour as one collection: a trace has thousands."""
     from matplotlib.collections import PolyCollection
 
-    rank, first, last = bars.T
-    low, high = rank - BAR_HEIGHT / 2, rank + BAR_HEIGHT / 2
-    corners = np.stack([np.stack(pair, 1) for pair in ((first, low), (first, high), (last, high), (last, low))], 1)
-    axes.add_collection(PolyCollection(list(corners), facecolor=colour, label=kind, linewidth=0))
+    for kind, shapes in polygons.items():
+        axes.add_collection(
+            PolyCollection([shape * (factor, 1) for shape in shapes], facecolor=style.ACTIVITY[kind], linewidth=0)
+        )
 
 
-def _labels(axes: Axes, rows: list[Row], start: float, end: float, factor: float, ranks: int) -> None:
+def _label_bars(
+    axes: Axes,
+    tracks: dict[tuple[int, int], list[Row]],
+    geometry: _Geometry,
+    start: float,
+    end: float,
+    factor: float,
+) -> None:
     """Write the label into those compute bars that have room for it."""
-    if ranks > 16:
-        return
-    for rank, kind, first, last, label in rows:
-        first, last = max(first, start), min(last, end)
-        if kind == "compute" and label and (last - first) > LABEL_WIDTH * len(label) * (end - start):
-            middle = (first + last) / 2 * factor
-            axes.text(middle, rank, label, ha="center", va="center", color="white", fontsize=7, clip_on=True)
+    for (rank, lane), rows in tracks.items():
+        if lane:
+            continue
+        for _, kind, first, last, label, *_ in rows:
+            first, last = max(first, start), min(last, end)
+            if kind == "compute" and label and (last - first) > LABEL_WIDTH * len(label) * (end - start):
+                middle = (first + last) / 2 * factor
+                height = sum(geometry.extent(rank, 0)) / 2
+                axes.text(middle, height, label, ha="center", va="center", color="white", fontsize=7, clip_on=True)
+
+
+def _outline(axes: Axes, spans: Sequence[Span], geometry: _Geometry, factor: float) -> None:
+    """Frame the spans, and join those that follow each other on different tracks."""
+    from matplotlib.collections import LineCollection
+
+    merged: list[Span] = []
+    for rank, lane, first, last in spans:
+        if merged and merged[-1][:2] == (rank, lane) and merged[-1][3] == first:
+            merged[-1] = (rank, lane, merged[-1][2], last)
+        else:
+            merged.append((rank, lane, first, last))
+    lines = []
+    for rank, lane, first, last in merged:
+        low, high = geometry.extent(rank, lane)
+        lines.append([(first, low), (last, low), (last, high), (first, high), (first, low)])
+    for (rank, lane, _, last), (next_rank, next_lane, *_) in pairwise(merged):
+        edges = geometry.extent(rank, lane) + geometry.extent(next_rank, next_lane)
+        lines.append([(last, sorted(edges)[1]), (last, sorted(edges)[2])])
+    paths = [np.array(line) * (factor, 1) for line in lines]
+    axes.add_collection(LineCollection(paths, colors="white", linewidths=3.0, zorder=3, capstyle="projecting"))
+    axes.add_collection(LineCollection(paths, colors="black", linewidths=1.2, zorder=4, capstyle="projecting"))
+
+
+def _mark_faults(axes: Axes, panel: Panel, start: float, end: float, factor: float) -> None:
+    for rank, kind, first, _, label, *_ in panel.rows:
+        if kind == "fault" and start <= first <= end:
+            axes.plot(
+                [first * factor], [rank], marker="X", markersize=9, color=style.FAULT, markeredgecolor="black", zorder=5
+            )
+            if panel.ranks <= MANY_RANKS:
+                axes.annotate(
+                    label,
+                    (first * factor, rank),
+                    (7, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=7,
+                    zorder=6,
+                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+                )
+
+
+def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
+    """The activities, and marks for what else there is."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    entries: list[Patch | Line2D] = [Patch(color=colour, label=kind) for kind, colour in style.ACTIVITY.items()]
+    if any(panel.outline for panel in panels):
+        entries.append(Patch(facecolor="white", edgecolor="black", linewidth=1.2, label="critical path"))
+    if any(row[1] == "fault" for panel in panels for row in panel.rows):
+        mark = {"marker": "X", "color": style.FAULT, "markeredgecolor": "black", "linestyle": ""}
+        entries.append(Line2D([], [], label="fault", **mark))  # type: ignore[arg-type]
+    figure.legend(
+        handles=entries, loc="outside upper right", ncols=len(entries), handlelength=1.2, columnspacing=1.4, fontsize=8
+    )
+
+
+def _heading(panel: Panel, factor: float, unit: str) -> str:
+    """What stands above one of several runs."""
+    parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source, f"{panel.end * factor:.3g} {unit}"]
+    return ", ".join([*parts, panel.note] if panel.note else parts)
+
+
+def _lane(row: Row) -> int:
+    return row[5] if len(row) == 6 else 0
