@@ -12,16 +12,26 @@ from minidl.cluster.trace import Trace
 
 @dataclass(frozen=True)
 class Wait:
-    """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank)."""
+    """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank).
+
+    `call`: the number of the operation among the rank's communicator calls (0 if unknown). `tag`: of the message, if
+    the program itself sends or receives it. `call_site`: file and line.
+    """
 
     rank: int
     operation: str
     peer: int | None
     seconds: float
+    call: int = 0
+    tag: int | None = None
+    call_site: str | None = None
 
     def __str__(self) -> str:
         peer = "any rank" if self.peer is None else f"rank {self.peer}"
-        return f"rank {self.rank} waited {self.seconds:.1f} s for {peer} in {self.operation}"
+        call = f" (call {self.call})" if self.call else ""
+        tag = "" if self.tag is None else f", tag {self.tag}"
+        place = f", at {self.call_site}" if self.call_site else ""
+        return f"rank {self.rank} waited {self.seconds:.1f} s for {peer} in {self.operation}{call}{tag}{place}"
 
 
 class ClusterError(RuntimeError):
@@ -62,7 +72,7 @@ class CommTimeout(ClusterError):  # noqa: N818  (the name says what happened)
 
 
 class Deadlock(ClusterError):  # noqa: N818  (the name says what happened)
-    """A rank waits for a message that can never come, because its peer has already returned from the program."""
+    """Ranks wait for messages that can never come: from each other in a circle, or from one that has returned."""
 
 
 class CollectiveMismatch(ClusterError):  # noqa: N818  (the name says what happened)

@@ -128,3 +128,8 @@ class Work:
             self._finish(self._pending)
             self._owner.leave()
         return self._pending.payload
+
+
+def program_tag(tag: int) -> int | None:
+    """The tag as the program gave it, of the 64 bits that an engine sees; None inside a collective."""
+    return None if tag >= MAX_GROUP * MAX_TAG else tag % MAX_TAG

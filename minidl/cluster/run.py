@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from minidl.cluster.errors import ClusterError
 from minidl.cluster.trace import Trace
 
 
@@ -13,9 +14,11 @@ class Run:
     """The outcome of a program on several nodes.
 
     `results`: what the program returned, one item a rank. `seconds`: from the moment the program began on all ranks to
-    the moment the last of them returned. `trace`: who computed, sent, received and waited, and when.
+    the moment the last of them returned. `trace`: who computed, sent, received and waited, and when. `failures`: with
+    `on_failure="continue"`, what happened to each rank that failed; its result is None.
     """
 
     results: list[Any]
     seconds: float
     trace: Trace = field(repr=False)
+    failures: dict[int, ClusterError] = field(default_factory=dict)

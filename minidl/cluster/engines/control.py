@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.errors import Wait
 from minidl.cluster.recorder import Recording
 
@@ -23,13 +24,11 @@ class Start:
     """Who a rank is. The descriptors of standard output, standard error, the payload and its peers come along."""
 
     rank: int
-    nodes: int
+    terms: Terms  # without the listener, which stays where it is
+    has_listener: bool
     kernels: str
     threads: int
-    timeout: float
-    seed: int
     trace_events: int
-    has_listener: bool
     payload_bytes: int
 
 

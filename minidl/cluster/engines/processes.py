@@ -15,7 +15,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cloudpickle
@@ -27,7 +27,7 @@ import multiprocess.spawn
 from minidl import kernels
 from minidl.cluster.engines import control, worker
 from minidl.cluster.engines.interrupts import interrupts_held
-from minidl.cluster.engines.protocol import Listener, Program
+from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
@@ -61,17 +61,8 @@ class Processes:
         if self.trace_events < 0:
             raise ValueError(f"trace_events must be at least 0, got {self.trace_events}")
 
-    def run(
-        self,
-        program: Program,
-        args: tuple[Any, ...],
-        nodes: int,
-        *,
-        timeout: float,
-        deadline: float | None,
-        seed: int,
-        listener: Listener | None,
-    ) -> Run:
+    def run(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
+        nodes = terms.nodes
         if not hasattr(socket, "SCM_RIGHTS"):
             raise OSError("ranks as processes need a POSIX system (Linux, macOS, or WSL on Windows)")
         if multiprocess.current_process().daemon:
@@ -80,7 +71,7 @@ class Processes:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
         threads = self.threads or threads_of_a_rank(nodes)
         task = _task(program, args)
-        supervisor = Supervisor(nodes, listener=listener, deadline=deadline)
+        supervisor = Supervisor(terms)
         try:
             with contextlib.ExitStack() as stack:
                 task_file = stack.enter_context(_file_of(task))
@@ -88,13 +79,11 @@ class Processes:
                 for rank, peers in enumerate(_mesh(nodes, stack)):
                     start = control.Start(
                         rank=rank,
-                        nodes=nodes,
+                        terms=replace(terms, listener=None),
+                        has_listener=terms.listener is not None,
                         kernels=kernels.active(),
                         threads=threads,
-                        timeout=timeout,
-                        seed=seed,
                         trace_events=self.trace_events,
-                        has_listener=listener is not None,
                         payload_bytes=len(task),
                     )
                     process = supervisor.ranks[rank]

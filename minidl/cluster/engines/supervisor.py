@@ -17,7 +17,7 @@ import cloudpickle
 
 from minidl.cluster.engines import control
 from minidl.cluster.engines.interrupts import interrupts_held
-from minidl.cluster.engines.protocol import Listener
+from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.run import Run
@@ -83,12 +83,12 @@ class RankProcess:
 class Supervisor:
     """Watches the processes in `ranks` until all have returned or the run has failed."""
 
-    def __init__(self, nodes: int, listener: Listener | None, deadline: float | None) -> None:
-        self.nodes = nodes
+    def __init__(self, terms: Terms) -> None:
+        self.nodes = terms.nodes
         self.ranks: list[RankProcess] = []
-        self._listener = listener
-        self._deadline = deadline
-        self._ends_at = float("inf") if deadline is None else time.monotonic() + deadline
+        self._listener = terms.listener
+        self._deadline = terms.deadline
+        self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         self._selector = selectors.DefaultSelector()
         self._culprit: RankProcess | None = None
         self._is_ending = False

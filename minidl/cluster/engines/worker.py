@@ -17,15 +17,17 @@ from typing import Any, NoReturn
 import cloudpickle
 
 from minidl import kernels
-from minidl.cluster.comm import Communicator
+from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines import control
-from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.process_endpoint import ProcessEndpoint
 from minidl.cluster.engines.threads import limit_threads
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, Wait
+from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, Wait
+from minidl.cluster.messages import program_tag
 from minidl.cluster.recorder import Recorder
 
 LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
+KINDS = (CommTimeout, Deadlock, CollectiveMismatch)  # what an error may be other than RankFailed
 MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 
 
@@ -57,7 +59,7 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
     links = {
         peer: socket.socket(fileno=descriptor)
-        for peer, descriptor in zip((r for r in range(start.nodes) if r != start.rank), peers, strict=True)
+        for peer, descriptor in zip((r for r in range(start.terms.nodes) if r != start.rank), peers, strict=True)
     }
     rank = _Rank(launcher, start, links)
     try:
@@ -74,8 +76,8 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
         program, args = cloudpickle.loads(program_bytes)
         rank.begin()
         value = program(rank.communicator, *args)
-        seconds = rank.mailbox.now()
-        rank.mailbox.flush()
+        seconds = rank.endpoint.now()
+        rank.endpoint.flush()
         result = control.Result(_pickle_result(value, start.rank), seconds, rank.recorder.close())
         report = control.RESULT, pickle.dumps(result, 5)
     except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
@@ -88,7 +90,7 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
 class _Rank:
     """What a rank has at hand; before `begin`, only what is needed to report a failure."""
 
-    mailbox: Mailbox
+    endpoint: ProcessEndpoint
     recorder: Recorder
     communicator: Communicator
 
@@ -104,17 +106,19 @@ class _Rank:
         kind, body, _ = self._launcher.receive()
         if kind == control.ABORT:
             raise pickle.loads(body)
-        self.mailbox = Mailbox(
+        terms = self._start.terms
+        self.endpoint = ProcessEndpoint(
             self._start.rank,
             self._links,
             control=self._launcher.socket.fileno(),
             read_control=self._read_abort,
-            timeout=self._start.timeout,
+            timeout=terms.timeout,
             origin=pickle.loads(body),
             tell=self._tell if self._start.has_listener else None,
         )
-        self.recorder = Recorder(self.mailbox.now, self._start.trace_events)
-        self.communicator = Communicator(self.mailbox, self.recorder, seed=self._start.seed)
+        self.recorder = Recorder(self.endpoint.now, self._start.trace_events)
+        faults = terms.faults.of(self.endpoint, self.recorder.fault, sleeps=True) if terms.faults else None
+        self.communicator = world(self.endpoint, self.recorder, terms.seed, faults)
         self._has_begun = True
 
     def _read_abort(self) -> ClusterError:
@@ -128,12 +132,7 @@ class _Rank:
     def failure(self, error: BaseException) -> control.Failure:
         """What there is to say about `error`, on which the program of this rank has ended."""
         operation = self.recorder.operation if self._has_begun else None
-        wait = None
-        if self._has_begun and self.mailbox.blocked is not None:
-            blocked, since = self.mailbox.blocked
-            wait = Wait(
-                self._start.rank, operation or "the end of the program", blocked.peer, self.mailbox.now() - since
-            )
+        wait = self._wait(operation, error) if self._has_begun else None
         try:
             exception = cloudpickle.dumps(error, 5)
         except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
@@ -142,7 +141,10 @@ class _Rank:
             summary=str(error)
             if isinstance(error, ClusterError)
             else "".join(traceback.format_exception_only(error)).strip(),
-            kind=next((kind.__name__ for kind in (CommTimeout, Deadlock) if isinstance(error, kind)), "RankFailed"),
+            kind=next(
+                (kind.__name__ for kind in (CommTimeout, Deadlock, CollectiveMismatch) if isinstance(error, kind)),
+                "RankFailed",
+            ),
             operation=operation,
             call=self.recorder.call if self._has_begun else 0,
             call_site=_call_site(error),
@@ -150,6 +152,20 @@ class _Rank:
             exception=exception,
             wait=wait,
             recording=self.recorder.close() if self._has_begun else None,
+        )
+
+    def _wait(self, operation: str | None, error: BaseException) -> Wait | None:
+        if self.endpoint.blocked is None:
+            return None
+        pending, since = self.endpoint.blocked
+        return Wait(
+            self._start.rank,
+            operation or "the end of the program",
+            pending.peer if isinstance(pending.peer, int) else None,
+            self.endpoint.now() - since,
+            self.recorder.call,
+            program_tag(pending.tag),
+            _call_site(error),
         )
 
 
