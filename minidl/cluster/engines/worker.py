@@ -12,7 +12,8 @@ import sys
 import sysconfig
 import threading
 import traceback
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
 
 import cloudpickle
 
@@ -20,6 +21,7 @@ from minidl import kernels
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines import control
 from minidl.cluster.engines.process_endpoint import ProcessEndpoint
+from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, Wait
 from minidl.cluster.messages import program_tag
@@ -31,6 +33,19 @@ KINDS = (CommTimeout, Deadlock, CollectiveMismatch)  # what an error may be othe
 MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 
 
+class RankEndpoint(Endpoint, Protocol):
+    """An endpoint whose rank is a process."""
+
+    blocked: tuple[Pending, float] | None  # what the program is blocked in, and since when
+
+    def flush(self) -> None:
+        """The program has returned: see to it that the others get what was sent to them."""
+        ...
+
+
+EndpointOf = Callable[["Rank", float], RankEndpoint]  # given the clock's zero, by `time.perf_counter()`
+
+
 def entry(link: socket.socket) -> NoReturn:
     """Where a fresh process begins; it never returns, because there is nothing in it to go back to."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
@@ -38,7 +53,7 @@ def entry(link: socket.socket) -> NoReturn:
     try:
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=_end_with_launcher, args=(link.fileno(),), daemon=True).start()
-        _run_rank(launcher, pickle.loads(body), descriptors)
+        run_rank(launcher, pickle.loads(body), descriptors, _process_endpoint)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(1)  # the launcher has ended, and nobody is left to be told
     os._exit(0)  # at once: finalising an interpreter that holds numba takes tenths of a second
@@ -52,16 +67,15 @@ def _end_with_launcher(descriptor: int) -> None:
     os._exit(1)
 
 
-def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors: list[int]) -> None:
+def run_rank(
+    launcher: control.ControlSocket, start: control.Start, descriptors: list[int], endpoint_of: EndpointOf
+) -> None:
+    """Become a rank, whose endpoint `endpoint_of` makes when all are ready, run the program and report."""
     output, errors, task, *peers = descriptors
     os.dup2(output, 1)
     os.dup2(errors, 2)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
-    links = {
-        peer: socket.socket(fileno=descriptor)
-        for peer, descriptor in zip((r for r in range(start.terms.nodes) if r != start.rank), peers, strict=True)
-    }
-    rank = _Rank(launcher, start, links)
+    rank = Rank(launcher, start, peers, endpoint_of)
     try:
         environment, sources, program_bytes = pickle.loads(os.pread(task, start.payload_bytes, 0))
         for descriptor in {output, errors, task} - {1, 2}:
@@ -87,47 +101,45 @@ def _run_rank(launcher: control.ControlSocket, start: control.Start, descriptors
     launcher.send(*report)
 
 
-class _Rank:
+class Rank:
     """What a rank has at hand; before `begin`, only what is needed to report a failure."""
 
-    endpoint: ProcessEndpoint
+    endpoint: RankEndpoint
     recorder: Recorder
     communicator: Communicator
 
-    def __init__(self, launcher: control.ControlSocket, start: control.Start, links: dict[int, socket.socket]) -> None:
-        self._launcher = launcher
-        self._start = start
-        self._links = links
+    def __init__(
+        self, launcher: control.ControlSocket, start: control.Start, peers: list[int], endpoint_of: EndpointOf
+    ) -> None:
+        self.launcher = launcher
+        self.start = start
+        self.peers = peers  # descriptors of the sockets to the other ranks, in their order
+        self._endpoint_of = endpoint_of
         self._has_begun = False
 
     def begin(self) -> None:
         """Report ready, and return when all ranks are: the time of that moment is zero of the clock."""
-        self._launcher.send(control.READY)
-        kind, body, _ = self._launcher.receive()
+        self.launcher.send(control.READY)
+        kind, body, _ = self.launcher.receive()
         if kind == control.ABORT:
             raise pickle.loads(body)
-        terms = self._start.terms
-        self.endpoint = ProcessEndpoint(
-            self._start.rank,
-            self._links,
-            control=self._launcher.socket.fileno(),
-            read_control=self._read_abort,
-            timeout=terms.timeout,
-            origin=pickle.loads(body),
-            tell=self._tell if self._start.has_listener else None,
-        )
-        self.recorder = Recorder(self.endpoint.now, self._start.trace_events)
+        terms = self.start.terms
+        self.endpoint = self._endpoint_of(self, pickle.loads(body))
+        self.recorder = Recorder(self.endpoint.now, self.start.trace_events)
         faults = terms.faults.of(self.endpoint, self.recorder.fault, sleeps=True) if terms.faults else None
         self.communicator = world(self.endpoint, self.recorder, terms.seed, faults)
         self._has_begun = True
 
-    def _read_abort(self) -> ClusterError:
-        _, body, _ = self._launcher.receive()
+    def read_abort(self) -> ClusterError:
+        """The error that the launcher sends when the run is over; the control socket is readable then."""
+        _, body, _ = self.launcher.receive()
         error: ClusterError = pickle.loads(body)
         return error
 
-    def _tell(self, obj: Any) -> None:
-        self._launcher.send(control.TOLD, cloudpickle.dumps(obj, 5))
+    def tell(self, obj: Any) -> None:
+        """Hand an object to the listener, if there is one."""
+        if self.start.has_listener:
+            self.launcher.send(control.TOLD, cloudpickle.dumps(obj, 5))
 
     def failure(self, error: BaseException) -> control.Failure:
         """What there is to say about `error`, on which the program of this rank has ended."""
@@ -159,7 +171,7 @@ class _Rank:
             return None
         pending, since = self.endpoint.blocked
         return Wait(
-            self._start.rank,
+            self.start.rank,
             operation or "the end of the program",
             pending.peer if isinstance(pending.peer, int) else None,
             self.endpoint.now() - since,
@@ -167,6 +179,19 @@ class _Rank:
             program_tag(pending.tag),
             _call_site(error),
         )
+
+
+def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
+    others = [peer for peer in range(rank.start.terms.nodes) if peer != rank.start.rank]
+    return ProcessEndpoint(
+        rank.start.rank,
+        {peer: socket.socket(fileno=descriptor) for peer, descriptor in zip(others, rank.peers, strict=True)},
+        control=rank.launcher.socket.fileno(),
+        read_control=rank.read_abort,
+        timeout=rank.start.terms.timeout,
+        origin=origin,
+        tell=rank.tell if rank.start.has_listener else None,
+    )
 
 
 def _pickle_result(value: Any, rank: int) -> bytes:
