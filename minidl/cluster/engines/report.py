@@ -1,0 +1,178 @@
+"""What a rank reports when its program has ended, and the error that the launcher makes of all reports.
+
+The same for every engine that gathers its ranks' reports in one place.
+"""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from minidl.cluster.engines.control import Failure
+from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
+from minidl.cluster.messages import program_tag
+from minidl.cluster.recorder import Recorder, Recording
+from minidl.cluster.trace import Trace
+
+LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
+ENGINES = os.path.join(PACKAGE, "engines") + os.sep
+
+KINDS: dict[str, type[ClusterError]] = {kind.__name__: kind for kind in (CommTimeout, Deadlock, CollectiveMismatch)}
+
+
+# On the rank
+
+
+def failure(
+    error: BaseException, rank: int, recorder: Recorder | None, blocked: tuple[Pending, float] | None, now: float
+) -> Failure:
+    """What there is to say about `error`, on which the program of this rank has ended.
+
+    `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun.
+    """
+    operation = recorder.operation if recorder else None
+    try:
+        exception = cloudpickle.dumps(error, 5)
+    except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
+        exception = None
+    return Failure(
+        summary=summary(error),
+        kind=next((name for name, kind in KINDS.items() if isinstance(error, kind)), "RankFailed"),
+        operation=operation,
+        call=recorder.call if recorder else 0,
+        call_site=call_site(error),
+        traceback=_traceback_text(error),
+        exception=exception,
+        wait=waiting(error, rank, recorder, *blocked, now) if blocked and recorder else None,
+        recording=recorder.close() if recorder else None,
+    )
+
+
+def waiting(error: BaseException, rank: int, recorder: Recorder, pending: Pending, since: float, now: float) -> Wait:
+    """What the rank waited for when the error was raised in it."""
+    return Wait(
+        rank,
+        recorder.operation or "the end of the program",
+        pending.peer if isinstance(pending.peer, int) else None,
+        now - since,
+        recorder.call,
+        program_tag(pending.tag),
+        call_site(error),
+    )
+
+
+def summary(error: BaseException) -> str:
+    """The error in a line, or in a few."""
+    return str(error) if isinstance(error, ClusterError) else "".join(traceback.format_exception_only(error)).strip()
+
+
+def pickled_result(value: Any, rank: int) -> bytes:
+    """What the program returned, as it travels to the caller."""
+    try:
+        return cloudpickle.dumps(value, 5)
+    except Exception as error:
+        raise TypeError(
+            f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}; "
+            "return arrays, numbers, or what can be pickled"
+        ) from error
+
+
+def call_site(error: BaseException) -> str | None:
+    """Where the caller's own code was: the innermost frame that is neither of this package nor of a library."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE)]
+    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)] or frames
+    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+
+
+def _traceback_text(error: BaseException) -> str:
+    """The traceback from the program's first line on: how the rank came to call it is of no interest."""
+    entry_point = error.__traceback__
+    while entry_point is not None and entry_point.tb_frame.f_code.co_filename.startswith(ENGINES):
+        entry_point = entry_point.tb_next
+    return "".join(traceback.format_exception(type(error), error, entry_point)).rstrip()
+
+
+# At the launcher
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the launcher knows of the ranks of a run that failed.
+
+    `recordings`: of each rank, None if nothing came from it. `returned`: the ranks whose programs had ended well.
+    """
+
+    failures: Mapping[int, Failure]
+    returned: frozenset[int]
+    recordings: list[Recording | None]
+    source: str
+
+    def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
+        """The error of a run that failed because of rank `culprit`, which died if it did not report."""
+        known = self.failures.get(culprit)
+        place = [f"rank {culprit} of {len(self.recordings)}"]
+        if known is not None:
+            place.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
+            if known.call_site:
+                place.append(f"at {known.call_site}")
+        lines = [known.summary if known else cause_of_death, ", ".join(place), *self._situation(culprit)]
+        if known is not None:
+            lines += ["", f"Traceback of rank {culprit}:", known.traceback]
+        return KINDS.get(known.kind if known else "", RankFailed)(
+            "\n".join(lines),
+            rank=culprit,
+            cause=_exception(known),
+            operation=known.operation if known else None,
+            **self._evidence(),
+        )
+
+    def deadline_error(self, deadline: float) -> CommTimeout:
+        """The error of a run that did not finish in time."""
+        text = f"the run did not finish within its deadline of {deadline:g} s"
+        return CommTimeout("\n".join([text, *self._situation(None)]), **self._evidence())
+
+    def _situation(self, culprit: int | None) -> list[str]:
+        """A line for each rank that was blocked, had returned, or could not say what it was doing."""
+        lines = []
+        for rank in range(len(self.recordings)):
+            known = self.failures.get(rank)
+            if known and known.wait:
+                lines.append(str(known.wait))
+            elif rank in self.returned:
+                lines.append(f"rank {rank} had returned")
+            elif not known and rank != culprit:
+                lines.append(f"rank {rank} did not answer: it was starting, computing, or stopped")
+        return lines
+
+    def _evidence(self) -> dict[str, Any]:
+        return {
+            "tracebacks": {rank: known.traceback for rank, known in self.failures.items()},
+            "waits": tuple(known.wait for known in self.failures.values() if known.wait),
+            "trace": Trace(self.recordings, self.source),
+        }
+
+
+def loaded_result(rank: int, value: bytes) -> Any:
+    """What the program of a rank returned, here."""
+    try:
+        return cloudpickle.loads(value)
+    except Exception as error:
+        raise RankFailed(f"the result of rank {rank} cannot be read here: {error}", rank=rank, cause=error) from error
+
+
+def _exception(known: Failure | None) -> BaseException | None:
+    if known is None or known.exception is None:
+        return None
+    try:
+        exception: BaseException = cloudpickle.loads(known.exception)
+    except Exception:  # an exception class may pickle and yet not unpickle; its text and traceback are in the message
+        return None
+    return exception
