@@ -17,7 +17,7 @@ from operator import attrgetter
 from typing import ParamSpec, TypeVar
 
 from minidl import kernels
-from minidl.kernels import Array
+from minidl.kernels import Array, counting
 
 Vjp = Callable[[Array, Sequence[bool]], Sequence[Array]]
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
@@ -89,6 +89,7 @@ def walk(
         if needed is None or leaf in wanted:
             finish(leaf, gradient)
 
+    counter = counting.active.get()
     while nodes:
         node = nodes.pop()
         g = grads.pop(node)
@@ -100,7 +101,7 @@ def walk(
             _check_not_overwritten(node if index == OUTPUT else parents[index], node)
         needs = [p.requires_grad for p in parents] if needed is None else [p in needed for p in parents]
         if True in needs:
-            parent_grads = vjp(g, needs)
+            parent_grads = vjp(g, needs) if counter is None else counter.vjp(vjp, g, needs)
         else:
             continue
         if not retain_graph:
@@ -110,6 +111,8 @@ def walk(
                 continue
             if parent in grads:
                 gradient = grads[parent] + gradient
+                if counter is not None:
+                    counter.elementwise((gradient, gradient), gradient)
             elif parent._vjp is None and (gradient is g or gradient.base is not None):
                 gradient = gradient.copy()  # a leaf's gradient belongs to the leaf alone
             grads[parent] = gradient

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minidl import kernels
-from minidl.kernels import Array
+from minidl.kernels import Array, counting
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 
 
@@ -249,6 +249,9 @@ def record(
     else:
         out._base = _root(view_of)
     out._sequence = clock()
+    counter = counting.active.get()
+    if counter is not None and parents:
+        counter.operation(out._data, [parent._data for parent in parents], view_of is not None)
     for parent in parents:
         if parent.requires_grad:
             if not grad_enabled.get():
@@ -309,6 +312,9 @@ def _accumulate(tensor: Node, gradient: Array) -> None:
         tensor.grad = gradient
     else:
         tensor.grad += gradient
+        counter = counting.active.get()
+        if counter is not None:
+            counter.elementwise((gradient, gradient), gradient)
     if tensor._hooks:
         for hook in list(tensor._hooks.values()):
             hook(tensor)

@@ -39,18 +39,16 @@ def sqrt(a: Any) -> Tensor:
 def tanh(a: Any) -> Tensor:
     """The hyperbolic tangent; its derivative is 1 - tanh(a)**2."""
     a = operand(a)
-    kernel = kernels.current()
-    out = kernel.tanh(a.data)
-    return record(out, (a,), lambda g, needs: (kernel.tanh_backward(g, out),), saved=(OUTPUT,))
+    out = kernels.current().tanh(a.data)
+    return record(out, (a,), lambda g, needs: (kernels.current().tanh_backward(g, out),), saved=(OUTPUT,))
 
 
 @tensor_method("sigmoid")
 def sigmoid(a: Any) -> Tensor:
     """1 / (1 + exp(-a)); its derivative is sigmoid(a) (1 - sigmoid(a))."""
     a = operand(a)
-    kernel = kernels.current()
-    out = kernel.sigmoid(a.data)
-    return record(out, (a,), lambda g, needs: (kernel.sigmoid_backward(g, out),), saved=(OUTPUT,))
+    out = kernels.current().sigmoid(a.data)
+    return record(out, (a,), lambda g, needs: (kernels.current().sigmoid_backward(g, out),), saved=(OUTPUT,))
 
 
 @tensor_method("relu")
@@ -61,9 +59,8 @@ def relu(a: Any) -> Tensor:
     Tensor([0., 2.], float32)
     """
     a = operand(a)
-    kernel = kernels.current()
-    out = kernel.relu(a.data)
-    return record(out, (a,), lambda g, needs: (kernel.relu_backward(g, out),), saved=(OUTPUT,))
+    out = kernels.current().relu(a.data)
+    return record(out, (a,), lambda g, needs: (kernels.current().relu_backward(g, out),), saved=(OUTPUT,))
 
 
 @tensor_method("gelu")
@@ -74,5 +71,5 @@ def gelu(a: Any) -> Tensor:
     """
     a = operand(a)
     x = a.data
-    kernel = kernels.current()
-    return record(kernel.gelu(x), (a,), lambda g, needs: (kernel.gelu_backward(g, x),), saved=(0,))
+    out = kernels.current().gelu(x)
+    return record(out, (a,), lambda g, needs: (kernels.current().gelu_backward(g, x),), saved=(0,))

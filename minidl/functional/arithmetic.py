@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
@@ -116,16 +117,17 @@ def matmul(a: Any, b: Any) -> Tensor:
     """
     a, b = operand(a), operand(b)
     x, y = a.data, b.data
-    product = x @ y
+    product = kernels.current().matmul(x, y)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        matmul = kernels.current().matmul
         if x.ndim == y.ndim == 2:  # nearly always; the general case below takes twice as long on small matrices
-            return needs[0] and unbroadcast(g @ y.T, x), needs[1] and unbroadcast(x.T @ g, y)
+            return needs[0] and unbroadcast(matmul(g, y.T), x), needs[1] and unbroadcast(matmul(x.T, g), y)
         rows, columns = (x[None, :] if x.ndim == 1 else x), (y[:, None] if y.ndim == 1 else y)
         g = g.reshape((*g.shape[: product.ndim - (x.ndim > 1) - (y.ndim > 1)], rows.shape[-2], columns.shape[-1]))
         return (
-            needs[0] and unbroadcast(g @ columns.swapaxes(-1, -2), rows).reshape(x.shape),
-            needs[1] and unbroadcast(rows.swapaxes(-1, -2) @ g, columns).reshape(y.shape),
+            needs[0] and unbroadcast(matmul(g, columns.swapaxes(-1, -2)), rows).reshape(x.shape),
+            needs[1] and unbroadcast(matmul(rows.swapaxes(-1, -2), g), columns).reshape(y.shape),
         )
 
     return record(product, (a, b), vjp, saved=(FIRST, SECOND))

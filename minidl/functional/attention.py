@@ -35,10 +35,16 @@ def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False
     queries, keys, values = q.data, k.data, v.data
     kernel = kernels.current()
     scale = queries.dtype.type(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1
-    probabilities = kernel.attention_softmax(queries @ keys.swapaxes(-1, -2), scale, is_causal)
+    probabilities = kernel.attention_softmax(kernel.matmul(queries, keys.swapaxes(-1, -2)), scale, is_causal)
+    out = kernel.matmul(probabilities, values)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array, Array]:
-        scores = kernel.attention_softmax_backward(g @ values.swapaxes(-1, -2), probabilities, scale)
-        return scores @ keys, scores.swapaxes(-1, -2) @ queries, probabilities.swapaxes(-1, -2) @ g
+        kernel = kernels.current()
+        scores = kernel.attention_softmax_backward(kernel.matmul(g, values.swapaxes(-1, -2)), probabilities, scale)
+        return (
+            kernel.matmul(scores, keys),
+            kernel.matmul(scores.swapaxes(-1, -2), queries),
+            kernel.matmul(probabilities.swapaxes(-1, -2), g),
+        )
 
-    return record(probabilities @ values, (q, k, v), vjp, saved=(0, 1, 2))
+    return record(out, (q, k, v), vjp, saved=(0, 1, 2))

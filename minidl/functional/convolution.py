@@ -38,15 +38,15 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
     if bias is not None and bias.shape != w.shape[:1]:
         raise ValueError(f"conv2d: bias ({w.shape[0]},) expected, one number a filter, got {bias.shape}")
     check_window("conv2d", image.shape, w.shape[2:], stride, padding)
-    kernel = kernels.current()
-    out = kernel.conv2d(image, w, None if bias is None else bias.data, stride, padding)
+    out = kernels.current().conv2d(image, w, None if bias is None else bias.data, stride, padding)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+        kernel = kernels.current()
         gradients = (
             needs[0] and kernel.conv2d_backward_input(g, w, image.shape, stride, padding),
             needs[1] and kernel.conv2d_backward_weight(g, image, w.shape, stride, padding),
         )
-        return gradients if bias is None else (*gradients, needs[2] and g.sum(axis=(0, 2, 3)))
+        return gradients if bias is None else (*gradients, needs[2] and kernel.sum_channels(g))
 
     return record(out, (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
 

@@ -29,10 +29,9 @@ def embedding(indices: Any, weight: Any) -> Tensor:
         raise IndexError(
             f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
         )
-    kernel = kernels.current()
     return record(
-        w[rows],
+        kernels.current().embedding(w, rows),
         (weight, indices),
-        lambda g, needs: (kernel.embedding_backward(g, rows, len(w)), None),
+        lambda g, needs: (kernels.current().embedding_backward(g, rows, len(w)), None),
         saved=(1,),
     )

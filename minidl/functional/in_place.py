@@ -21,6 +21,7 @@ from typing import Any
 from minidl.functional.arithmetic import add, div, mul, sub
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import plain_index
+from minidl.kernels import counting
 from minidl.tape import grad_enabled
 from minidl.tensor import Tensor
 
@@ -37,6 +38,9 @@ def _update(operation: Callable[[Any, Any], Tensor], write: Callable[[Any, Any],
             return operation(a, b)
         write(a.data, b.data)
         a.increment_version()
+        counter = counting.active.get()
+        if counter is not None:
+            counter.elementwise((a.data, b.data), a.data)
         return a
 
     return update

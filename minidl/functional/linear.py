@@ -29,17 +29,18 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     w, whole = weight.data, x.data
     if whole.shape[-1:] != w.shape[1:]:
         raise ValueError(f"linear: x has shape {x.shape}, its last axis should have the weight's {w.shape[-1]} inputs")
+    if bias is not None and bias.shape != w.shape[:1]:
+        raise ValueError(f"linear: bias ({w.shape[0]},) expected, one number an output, got {bias.shape}")
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
-    out = rows @ w.T
-    if bias is not None:
-        if bias.shape != w.shape[:1]:
-            raise ValueError(f"linear: bias ({w.shape[0]},) expected, one number an output, got {bias.shape}")
-        out += bias.data
-    kernel = kernels.current()
+    out = kernels.current().linear(rows, w, None if bias is None else bias.data)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+        kernel = kernels.current()
         g = g.reshape(len(rows), w.shape[0])
-        gradients = (needs[0] and (g @ w).reshape(whole.shape), needs[1] and g.T @ rows)
+        gradients = (
+            needs[0] and kernel.matmul(g, w).reshape(whole.shape),
+            needs[1] and kernel.matmul(g.T, rows),
+        )
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_rows(g))
 
     parents = (x, weight) if bias is None else (x, weight, bias)

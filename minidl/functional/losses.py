@@ -33,15 +33,14 @@ def cross_entropy(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
             f"cross_entropy: labels must lie in 0 <= label < {z.shape[1]} (the classes), found {int(targets.min())} to "
             f"{int(targets.max())}"
         )
-    kernel = kernels.current()
-    losses, probabilities = kernel.cross_entropy(z, targets)
+    losses, probabilities = kernels.current().cross_entropy(z, targets)
     scale = {"mean": 1 / max(len(z), 1), "sum": 1.0, "none": 1.0}.get(reduction)
     if scale is None:
         raise ValueError(f"cross_entropy: reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
     out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        return kernel.cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
+        return kernels.current().cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
 
     return record(out, (logits, labels), vjp, saved=(1,))
 

@@ -65,7 +65,7 @@ def batch_norm(
     return record(
         out,
         (x, scale, shift),
-        lambda g, needs: kernel.batch_norm_backward(g, normalized, inverse_std, w, training),
+        lambda g, needs: kernels.current().batch_norm_backward(g, normalized, inverse_std, w, training),
         saved=(1,),
     )
 
@@ -88,14 +88,14 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
         raise ValueError(f"layer_norm: x has shape {x.shape}, which does not end with the weight's {weight.shape}")
     if bias is not None and bias.shape != w.shape:
         raise ValueError(f"layer_norm: the bias has shape {bias.shape}, it should have the weight's {weight.shape}")
-    kernel = kernels.current()
     rows, flat_weight = whole.reshape(-1, w.size) if w.size else whole.reshape(0, 0), w.reshape(-1)
-    out, normalized, inverse_std = kernel.layer_norm(
+    out, normalized, inverse_std = kernels.current().layer_norm(
         rows, flat_weight, None if bias is None else bias.data.reshape(-1), eps
     )
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-        gx, gw, gb = kernel.layer_norm_backward(g.reshape(rows.shape), normalized, inverse_std, flat_weight)
+        g = g.reshape(rows.shape)
+        gx, gw, gb = kernels.current().layer_norm_backward(g, normalized, inverse_std, flat_weight)
         gradients = (gx.reshape(whole.shape), gw.reshape(w.shape))
         return gradients if bias is None else (*gradients, gb.reshape(w.shape))
 

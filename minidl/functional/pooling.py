@@ -21,10 +21,12 @@ def max_pool2d(x: Any, kernel_size: Pair, stride: Pair | None = None, padding: P
     """
     x = operand(x)
     image, window, stride, padding = _windows("max_pool2d", x, kernel_size, stride, padding)
-    kernel = kernels.current()
-    out, position = kernel.max_pool2d(image, window, stride, padding)
+    out, position = kernels.current().max_pool2d(image, window, stride, padding)
+    shape = image.shape
     return record(
-        out, (x,), lambda g, needs: (kernel.max_pool2d_backward(g, position, image.shape, window, stride, padding),)
+        out,
+        (x,),
+        lambda g, needs: (kernels.current().max_pool2d_backward(g, position, shape, window, stride, padding),),
     )
 
 
@@ -39,9 +41,11 @@ def avg_pool2d(x: Any, kernel_size: Pair, stride: Pair | None = None, padding: P
     """
     x = operand(x)
     image, window, stride, padding = _windows("avg_pool2d", x, kernel_size, stride, padding)
-    kernel = kernels.current()
-    out = kernel.avg_pool2d(image, window, stride, padding)
-    return record(out, (x,), lambda g, needs: (kernel.avg_pool2d_backward(g, image.shape, window, stride, padding),))
+    out = kernels.current().avg_pool2d(image, window, stride, padding)
+    shape = image.shape
+    return record(
+        out, (x,), lambda g, needs: (kernels.current().avg_pool2d_backward(g, shape, window, stride, padding),)
+    )
 
 
 def _windows(name: str, x: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> Any:

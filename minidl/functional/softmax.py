@@ -17,9 +17,8 @@ def softmax(x: Any, axis: int = -1) -> Tensor:
     Tensor([0., 0., 1.], float32)
     """
     x = operand(x)
-    kernel = kernels.current()
-    out = kernel.softmax(x.data, axis)
-    return record(out, (x,), lambda g, needs: (kernel.softmax_backward(g, out, axis),), saved=(OUTPUT,))
+    out = kernels.current().softmax(x.data, axis)
+    return record(out, (x,), lambda g, needs: (kernels.current().softmax_backward(g, out, axis),), saved=(OUTPUT,))
 
 
 def log_softmax(x: Any, axis: int = -1) -> Tensor:
@@ -29,6 +28,5 @@ def log_softmax(x: Any, axis: int = -1) -> Tensor:
     Tensor([-1000.,     0.], float32)
     """
     x = operand(x)
-    kernel = kernels.current()
-    out = kernel.log_softmax(x.data, axis)
-    return record(out, (x,), lambda g, needs: (kernel.log_softmax_backward(g, out, axis),), saved=(OUTPUT,))
+    out = kernels.current().log_softmax(x.data, axis)
+    return record(out, (x,), lambda g, needs: (kernels.current().log_softmax_backward(g, out, axis),), saved=(OUTPUT,))

@@ -7,6 +7,8 @@ it runs unchanged on CuPy arrays.
     kernels.use("numpy")             # from here on, in this thread
     with kernels.use("numba"): ...   # for a while
     kernels.current().relu(x)        # the kernel that is in use
+    with kernels.counted() as work:  # what is computed here: work.flops, work.nbytes
+        loss.backward()
 
 The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and
 is imported when the first kernel is called. From that call on the choice stands until `use` changes it.
@@ -23,12 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from minidl.kernels import counting
+from minidl.kernels.counting import counted as counted
+
 NAMES = ("numpy", "numba", "cupy")
 
 Array = Any  # numpy.ndarray or cupy.ndarray: the two share their methods, not a base class
 
 _name: ContextVar[str | None] = ContextVar("minidl_kernels", default=None)
-_module: ContextVar[ModuleType | None] = ContextVar("minidl_kernels_module", default=None)
 
 
 class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernels.use("numpy"):`)
@@ -43,8 +47,9 @@ class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernel
             raise ValueError(f"unknown kernels {name!r}: choose one of {', '.join(NAMES)}")
         if name == "cupy":
             _import_cupy()
-        module = importlib.import_module("minidl.kernels.jit" if name == "numba" else "minidl.kernels.reference")
-        self._tokens: tuple[Token[str | None], Token[ModuleType | None]] = (_name.set(name), _module.set(module))
+        _module(name)  # here, so that numba's absence is noticed where it is chosen
+        self._token: Token[str | None] = _name.set(name)
+        counting.in_use.set(None)
 
     def __enter__(self) -> use:
         return self
@@ -52,18 +57,27 @@ class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernel
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        _name.reset(self._tokens[0])
-        _module.reset(self._tokens[1])
+        _name.reset(self._token)
+        counting.in_use.set(None)
 
 
 def current() -> ModuleType:
-    """The module whose kernels are in use: `minidl.kernels.jit` or `minidl.kernels.reference`."""
-    module = _module.get()
+    """The module whose kernels are in use: `minidl.kernels.jit` or `minidl.kernels.reference`.
+
+    While counting is on (`counted`), a module with the same kernels, which count what they do.
+    """
+    module = counting.in_use.get()
     if module is None:
-        use(active())
-        module = _module.get()
-        assert module is not None
+        name = active()
+        if _name.get() is None:
+            use(name)
+        module = _module(name) if counting.active.get() is None else counting.stand_in(_module(name))
+        counting.in_use.set(module)
     return module
+
+
+def _module(name: str) -> ModuleType:
+    return importlib.import_module("minidl.kernels.jit" if name == "numba" else "minidl.kernels.reference")
 
 
 def active() -> str:

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from minidl.kernels import Array, array_module
 
-__all__ = ["embedding_backward", "sum_rows"]
+__all__ = ["embedding", "embedding_backward", "sum_channels", "sum_rows"]
 
 
 def sum_rows(rows: Array) -> Array:
     """(n, d) -> (d,): the gradient of a bias."""
     return rows.sum(axis=0)
+
+
+def sum_channels(x: Array) -> Array:
+    """x (n, c, h, w) -> (c,): the gradient of a convolution's bias."""
+    return x.sum(axis=(0, 2, 3))
+
+
+def embedding(weight: Array, indices: Array) -> Array:
+    """The rows of weight (n, d) with the given indices: (*indices.shape, d)."""
+    return weight[indices]
 
 
 def embedding_backward(g: Array, indices: Array, n: int) -> Array:

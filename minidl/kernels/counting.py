@@ -1,0 +1,213 @@
+"""Counting the arithmetic and the memory traffic of a program: flops, and bytes that its operations read and wrote.
+
+    with kernels.counted() as work:
+        loss.backward()
+    work.flops, work.nbytes
+
+A simulation charges its virtual clock with what each rank's kernels did: `start()` in the rank's context, and `take()`
+whenever it wants to know. The count belongs to the context (contextvars), so ranks do not mix; a new thread starts
+without one.
+
+Counted are, by the formulas of `flops.py`, all kernels; and of the differentiable operations that call no kernel (the
+arithmetic of `functional`, or a user's own) one flop for every number of the largest array they read or write. Bytes
+are those of the arrays that are read and of the arrays that are written. Not seen is what a program does itself on
+plain arrays: `w.data -= lr * w.grad`; a simulated program states it, `comm.compute(flops=...)`.
+
+Off, which is the default, counting costs a look at one variable an operation: the stand-ins for the kernels are what
+`kernels.current()` returns while it is on.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar, Token
+from functools import cache
+from types import ModuleType, TracebackType
+from typing import Any, NamedTuple
+
+from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
+
+
+class Work(NamedTuple):
+    """Floating-point operations, and bytes that were read or written."""
+
+    flops: int
+    nbytes: int
+
+
+class Counter:
+    """What has been counted in one context."""
+
+    __slots__ = ("flops", "nbytes", "taken", "within_kernels")
+
+    def __init__(self) -> None:
+        self.flops = self.nbytes = 0
+        self.taken = Work(0, 0)  # of that, what `take` has told
+        self.within_kernels = False  # the operation that is under way has called a kernel, which has counted itself
+
+    def add(self, flops: int, nbytes: int) -> None:
+        self.flops += flops
+        self.nbytes += nbytes
+
+    def elementwise(self, read: Sequence[Any], written: Any) -> None:
+        """An operation of numpy on whole arrays: one flop for every number of the largest of them."""
+        self.add(max(array.size for array in (*read, written)), sum(array.nbytes for array in (*read, written)))
+
+    def operation(self, out: Any, inputs: Sequence[Any], moves: bool) -> None:
+        """A differentiable operation has been computed; what its kernels did is counted already.
+
+        moves: it moved numbers without computing any, as a view, or as a copy where a view was not possible.
+        """
+        if self.within_kernels:
+            self.within_kernels = False
+        elif not moves:
+            self.elementwise(inputs, out)
+        elif _owner(out) is not _owner(inputs[0]):
+            self.add(0, 2 * out.nbytes)
+
+    def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
+        """Call the vector-Jacobian product; where it calls no kernel, every new gradient is elementwise arithmetic."""
+        self.within_kernels = False
+        gradients = vjp(g, needs)
+        if not self.within_kernels:
+            for gradient, need in zip(gradients, needs, strict=True):
+                if need and _owner(gradient) is not _owner(g):
+                    self.elementwise((g,), gradient)
+        self.within_kernels = False
+        return gradients
+
+
+def _owner(array: Any) -> Any:
+    """The array whose memory this one is, or is a view of."""
+    while getattr(array, "base", None) is not None:
+        array = array.base
+    return array
+
+
+active: ContextVar[Counter | None] = ContextVar("minidl_counter", default=None)
+in_use: ContextVar[ModuleType | None] = ContextVar("minidl_kernels_module", default=None)
+"""The kernels in use, or the stand-ins that count for them; None until they are next asked for."""
+
+
+def start() -> None:
+    """Count from here on in this context, from zero."""
+    active.set(Counter())
+    in_use.set(None)
+
+
+def take() -> Work:
+    """What has been counted in this context since `start`, or since `take` was last called.
+
+    Errors: RuntimeError where nothing is being counted.
+
+    >>> import contextvars
+    >>> from minidl import Tensor
+    >>> def program():
+    ...     start()
+    ...     Tensor([[1.0, 2.0]]) @ Tensor([[3.0], [4.0]])
+    ...     return take(), take()
+    >>> contextvars.Context().run(program)
+    (Work(flops=4, nbytes=20), Work(flops=0, nbytes=0))
+    """
+    counter = active.get()
+    if counter is None:
+        raise RuntimeError("nothing is being counted in this context: call counting.start() first")
+    work = Work(counter.flops - counter.taken.flops, counter.nbytes - counter.taken.nbytes)
+    counter.taken = Work(counter.flops, counter.nbytes)
+    return work
+
+
+class counted:  # noqa: N801  (reads as a phrase: `with kernels.counted() as work:`)
+    """What is computed within `with kernels.counted() as work:`; `work.flops` and `work.nbytes` grow as it goes on.
+
+    Within another count both count. Conventions: see `flops.py`; a multiply-add is two flops.
+
+    >>> from minidl import functional as F
+    >>> with counted() as work:
+    ...     y = F.linear([[1.0, 2.0]], [[3.0, 4.0]], [5.0])  # two products, two sums; 6 numbers of 4 bytes
+    >>> work.flops, work.nbytes
+    (5, 24)
+    """
+
+    _counter: Counter
+    _began: Work
+    _ended: Work | None
+    _token: Token[Counter | None] | None
+
+    def __enter__(self) -> counted:
+        counter, self._token, self._ended = active.get(), None, None
+        if counter is None:
+            counter = Counter()
+            self._token = active.set(counter)
+            in_use.set(None)
+        self._counter, self._began = counter, Work(counter.flops, counter.nbytes)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended = Work(self._counter.flops, self._counter.nbytes)
+        if self._token is not None:
+            active.reset(self._token)
+            in_use.set(None)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations so far."""
+        return (self._ended or self._counter).flops - self._began.flops
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes read and written so far."""
+        return (self._ended or self._counter).nbytes - self._began.nbytes
+
+    def __repr__(self) -> str:
+        return f"counted(flops={self.flops}, nbytes={self.nbytes})"
+
+
+# ---- the stand-ins ----
+
+
+class CountedKernel:
+    """Calls the kernel and counts what it did, if counting is (still) on where it is called."""
+
+    def __init__(self, name: str, kernel: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__, self.__wrapped__ = name, kernel.__doc__, kernel
+        self._signature = inspect.signature(kernel)
+        self._written = [list(self._signature.parameters).index(argument) for argument in WRITTEN.get(name, ())]
+        self._formula = OPERATIONS.get(name) or UPDATES[name]
+        self._of_operation = name in OPERATIONS
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        result = self.__wrapped__(*args, **kwargs)
+        counter = active.get()
+        if counter is not None:
+            if kwargs:
+                args = self._signature.bind(*args, **kwargs).args
+            written = [args[position] for position in self._written]
+            results = result if isinstance(result, tuple) else (result,)
+            counter.add(self._formula(result, *args), _nbytes((*args, *written, *results)))
+            counter.within_kernels |= self._of_operation
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self.__wrapped__,)  # on another node nothing is being counted
+
+
+def _itself(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    return kernel
+
+
+def _nbytes(values: Iterable[Any]) -> int:
+    return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
+
+
+@cache
+def stand_in(kernels: ModuleType) -> ModuleType:
+    """A module like `kernels` whose kernels count."""
+    module = ModuleType(kernels.__name__, kernels.__doc__)
+    module.__dict__.update(vars(kernels))
+    for name in (*OPERATIONS, *UPDATES):
+        setattr(module, name, CountedKernel(name, getattr(kernels, name)))
+    return module

@@ -1,0 +1,188 @@
+"""How many floating-point operations each kernel does: one table, name -> formula.
+
+The conventions:
+
+* An addition, multiplication, division, maximum, square root or elementary function (exp, tanh, ...) is one flop, so a
+  multiply-add is two, as for LINPACK and in PyTorch's FlopCounterMode. Others count a multiply-add as one: the 3.8
+  billion of ResNet-50 in He et al. (arXiv:1512.03385, table 1) are 7.6 billion here.
+* A function of one number (relu, tanh, gelu and their derivatives) is one flop, whatever is inside.
+* Copies, comparisons and work on indices are none. What is done once a row or a channel (the logarithm of a sum) is
+  not counted beside what is done for every number in it; a sum of n numbers is n.
+* The formulas follow the textbook, not the implementation: both kernels count the same, and what is computed in vain
+  (masked attention, products with the zeros of padding) counts as in the textbook's loops.
+
+A formula is called with the kernel's result and the kernel's own arguments, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minidl.kernels import Array
+
+Formula = Callable[..., int]
+Pair = tuple[int, int]
+
+
+def matmul(out: Array, a: Array, b: Array) -> int:
+    """Every number of the result is a sum of so many products as the rows of `a` have numbers."""
+    return 2 * out.size * a.shape[-1]
+
+
+def linear(out: Array, x: Array, weight: Array, bias: Array | None) -> int:
+    return 2 * out.size * weight.shape[1] + (out.size if bias is not None else 0)
+
+
+def conv2d(out: Array, x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair) -> int:
+    """Every number of the result is a sum over a window: 2 c kh kw flops, and one for the bias."""
+    return 2 * out.size * prod(weight.shape[1:]) + (out.size if bias is not None else 0)
+
+
+def conv2d_backward_input(
+    out: Array, g: Array, weight: Array, shape: tuple[int, ...], stride: Pair, padding: Pair
+) -> int:
+    return 2 * g.size * prod(weight.shape[1:])
+
+
+def conv2d_backward_weight(out: Array, g: Array, x: Array, shape: tuple[int, ...], stride: Pair, padding: Pair) -> int:
+    return 2 * g.size * prod(shape[1:])
+
+
+def max_pool2d(out: tuple[Array, Array], x: Array, window: Pair, stride: Pair, padding: Pair) -> int:
+    return (prod(window) - 1) * out[0].size
+
+
+def avg_pool2d(out: Array, x: Array, window: Pair, stride: Pair, padding: Pair) -> int:
+    return prod(window) * out.size
+
+
+def avg_pool2d_backward(out: Array, g: Array, shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> int:
+    """A division for every number of g, and an addition for every number of its window."""
+    return (1 + prod(window)) * g.size
+
+
+def layer_norm(out: tuple[Array, ...], x: Array, weight: Array, bias: Array | None, eps: float) -> int:
+    """Mean 1, minus 1, variance 2, times 1 / std 1, times weight 1, plus bias 1."""
+    return (6 if bias is None else 7) * x.size
+
+
+def batch_norm_backward(
+    out: tuple[Array, ...], g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
+) -> int:
+    """The gradients of weight and bias 3; that of x 4, or 1 where mean and std are constants."""
+    return (7 if training else 4) * g.size
+
+
+def each(count: int) -> Formula:
+    """So many flops for every number of the kernel's first argument."""
+    return lambda out, first, *args: count * first.size
+
+
+def none(out: Array, *args: Any) -> int:
+    return 0
+
+
+OPERATIONS: dict[str, Formula] = {
+    "matmul": matmul,
+    "linear": linear,
+    "conv2d": conv2d,
+    "conv2d_backward_input": conv2d_backward_input,
+    "conv2d_backward_weight": conv2d_backward_weight,
+    "max_pool2d": max_pool2d,
+    "max_pool2d_backward": each(1),  # every number of g is added to its place
+    "avg_pool2d": avg_pool2d,
+    "avg_pool2d_backward": avg_pool2d_backward,
+    "channel_statistics": each(4),  # mean 1, minus 1, squares 1, their mean 1
+    "batch_norm": each(4),  # minus mean, times 1 / std, times weight, plus bias
+    "batch_norm_backward": batch_norm_backward,
+    "layer_norm": layer_norm,
+    "layer_norm_backward": each(11),  # weight and bias 3; g weight 1; two means 3; their parts subtracted 3; 1 / std 1
+    "softmax": each(5),  # maximum, minus, exp, sum, division
+    "softmax_backward": each(4),  # out (g - sum(g out))
+    "log_softmax": each(5),  # maximum, minus, exp, sum, minus
+    "log_softmax_backward": each(4),  # g - exp(out) sum(g)
+    "cross_entropy": each(5),  # the softmax
+    "cross_entropy_backward": lambda out, g, probabilities, labels: probabilities.size,
+    "attention_softmax": each(6),  # the softmax, and the scale
+    "attention_softmax_backward": each(5),
+    "sum_rows": each(1),
+    "sum_channels": each(1),
+    "embedding": none,
+    "embedding_backward": each(1),
+    **{name: each(1) for name in ("relu", "relu_backward", "tanh", "tanh_backward")},
+    **{name: each(1) for name in ("sigmoid", "sigmoid_backward", "gelu", "gelu_backward")},
+}
+"""The kernels that differentiable operations are made of."""
+
+
+# ---- optimizers: p is the parameter; weight decay adds a product and a sum, unless it is 0 ----
+
+
+def sgd(
+    out: None, p: Array, g: Array, buffer: Array | None,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> int:  # fmt: skip
+    """p - lr g is 2; the buffer mu b + (1 - dampening) g 3; g + mu b of Nesterov's 2."""
+    return (2 + (0 if buffer is None else 3) + (2 if nesterov else 0) + _decay(weight_decay)) * p.size
+
+
+def adagrad(out: None, p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> int:
+    """The sum of squares 2, its root plus eps 2, the step 3."""
+    return (7 + _decay(weight_decay)) * p.size
+
+
+def rmsprop(
+    out: None, p: Array, g: Array, square_avg: Array, grad_avg: Array | None, buffer: Array | None,
+    lr: float, alpha: float, eps: float, weight_decay: float, momentum: float,
+) -> int:  # fmt: skip
+    """The mean square 4, its root plus eps 2, the step 3; the mean and the variance from it 6; the buffer 2."""
+    return (9 + (0 if grad_avg is None else 6) + (0 if buffer is None else 2) + _decay(weight_decay)) * p.size
+
+
+def adam(
+    out: None, p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array, step: int,
+    lr: float, beta1: float, beta2: float, eps: float, weight_decay: float, decoupled: bool,
+) -> int:  # fmt: skip
+    """The moments 3 + 4, the corrected root plus eps 3, the step 3; decoupled decay is one product."""
+    return (13 + (_decay(weight_decay) // 2 if decoupled else _decay(weight_decay))) * p.size
+
+
+def lars(out: None, p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, weight_decay: float) -> int:
+    return (4 + _decay(weight_decay)) * p.size
+
+
+def lamb_direction(
+    out: Array, p: Array, g: Array, exp_avg: Array, exp_avg_sq: Array, step: int,
+    beta1: float, beta2: float, eps: float, weight_decay: float,
+) -> int:  # fmt: skip
+    """The moments 3 + 4, the corrected root plus eps 3, the quotient 2."""
+    return (12 + _decay(weight_decay)) * p.size
+
+
+def _decay(weight_decay: float) -> int:
+    return 2 if weight_decay else 0
+
+
+UPDATES: dict[str, Formula] = {
+    "sgd": sgd,
+    "adagrad": adagrad,
+    "rmsprop": rmsprop,
+    "adam": adam,
+    "lars": lars,
+    "lamb_direction": lamb_direction,
+    "l2_norm": each(2),
+}
+"""The kernels of optimizers, which are part of no operation."""
+
+WRITTEN: dict[str, tuple[str, ...]] = {
+    "sgd": ("p", "buffer"),
+    "adagrad": ("p", "square_sum"),
+    "rmsprop": ("p", "square_avg", "grad_avg", "buffer"),
+    "adam": ("p", "exp_avg", "exp_avg_sq"),
+    "lars": ("p", "velocity"),
+    "lamb_direction": ("exp_avg", "exp_avg_sq"),
+}
+"""The arguments that a kernel writes in place, beside reading them."""
