@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import linecache
 import os
 import pickle
 import signal
@@ -18,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import cloudpickle
 import multiprocess
 import multiprocess.forkserver
 import multiprocess.resource_tracker
@@ -28,8 +26,8 @@ from minidl import kernels
 from minidl.cluster.engines import control, worker
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Program, Terms
-from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
+from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 
@@ -70,11 +68,11 @@ class Processes:
         if nodes > MAX_NODES:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
         threads = self.threads or threads_of_a_rank(nodes)
-        task = _task(program, args)
+        task = packed(program, args)
         supervisor = Supervisor(terms)
         try:
             with contextlib.ExitStack() as stack:
-                task_file = stack.enter_context(_file_of(task))
+                task_file = stack.enter_context(file_of(task))
                 self._start_processes(supervisor.ranks, nodes, threads)
                 for rank, peers in enumerate(_mesh(nodes, stack)):
                     start = control.Start(
@@ -90,7 +88,7 @@ class Processes:
                     process.send(
                         control.START,
                         pickle.dumps(start),
-                        (process.output, _standard_error(process), task_file, *peers),
+                        (process.output, standard_error(process), task_file, *peers),
                     )
             return supervisor.supervise()
         except OSError as error:
@@ -140,20 +138,6 @@ def _end_server() -> None:
                 os.waitid(os.P_PID, server, os.WEXITED | os.WNOWAIT)
 
 
-def _task(program: Program, args: tuple[Any, ...]) -> bytes:
-    """What a rank runs, as bytes, with the caller's environment and the source lines of notebook cells."""
-    try:
-        pickled = cloudpickle.dumps((program, args), 5)
-    except Exception as error:
-        name = getattr(program, "__qualname__", repr(program))
-        raise TypeError(
-            f"the program {name} and its arguments must travel to other processes, but cannot be pickled: {error}; "
-            "make open files, locks, connections and the like inside the program"
-        ) from error
-    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
-    return pickle.dumps((dict(os.environ), cells, pickled), 5)
-
-
 def _mesh(nodes: int, stack: contextlib.ExitStack) -> Iterator[list[int]]:
     """For each rank in turn, the descriptors of its sockets to all other ranks; closed here once they are passed on."""
     ends: dict[tuple[int, int], socket.socket] = {}
@@ -172,19 +156,7 @@ def _close_all(ends: dict[tuple[int, int], socket.socket]) -> None:
         end.close()
 
 
-@contextlib.contextmanager
-def _file_of(data: bytes) -> Iterator[int]:
-    descriptor = anonymous_file("minidl task")
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _standard_error(rank: RankProcess) -> int:
+def standard_error(rank: RankProcess) -> int:
     """Where a rank writes its errors: where this process does, or, if that is closed, to its own output."""
     try:
         os.fstat(2)

@@ -1,0 +1,42 @@
+"""What a rank runs, as bytes in a file without a name, for ranks that are processes of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+
+from minidl.cluster.engines.protocol import Program
+from minidl.cluster.engines.segments import anonymous_file
+
+
+def packed(program: Program, args: tuple[Any, ...]) -> bytes:
+    """What a rank runs, as bytes, with the caller's environment and the source lines of notebook cells."""
+    try:
+        pickled = cloudpickle.dumps((program, args), 5)
+    except Exception as error:
+        name = getattr(program, "__qualname__", repr(program))
+        raise TypeError(
+            f"the program {name} and its arguments must travel to other processes, but cannot be pickled: {error}; "
+            "make open files, locks, connections and the like inside the program"
+        ) from error
+    cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
+    return pickle.dumps((dict(os.environ), cells, pickled), 5)
+
+
+@contextlib.contextmanager
+def file_of(data: bytes) -> Iterator[int]:
+    """A descriptor of a file that holds the data, for as long as it is needed here."""
+    descriptor = anonymous_file("minidl task")
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        yield descriptor
+    finally:
+        os.close(descriptor)
