@@ -19,10 +19,11 @@ import numpy as np
 
 from minidl.cluster.engines.payload import Bytes
 
-MESSAGE, ACKNOWLEDGEMENT, GOODBYE = 0, 1, 2
+MESSAGE, ACKNOWLEDGEMENT, GOODBYE, WAKE = range(4)
 
-# kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting
-HEADER = struct.Struct("<BBBxIIxxxxQQd")
+# kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting,
+# and when it starts on an emulated network
+HEADER = struct.Struct("<BBBxIIxxxxQQdd")
 BUFFER_BYTES = 1 << 18
 ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * 8)
 
@@ -38,6 +39,7 @@ class Frame:
     description: bytes
     body: Bytes | None  # lies in the socket's buffer until the next frame is asked for; None if it is in a segment
     descriptor: int | None
+    start: float = 0.0
 
 
 class FrameSocket:
@@ -72,8 +74,9 @@ class FrameSocket:
         description: bytes = b"",
         body: Sequence[Any] = (),
         descriptor: int | None = None,
+        start: float = 0.0,
     ) -> None:
-        head = HEADER.pack(kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted)
+        head = HEADER.pack(kind, form, descriptor is not None, segment, len(description), nbytes, tag, posted, start)
         if self._outgoing:
             self._keep(b"".join((head, description, *body)), descriptor)
             return
@@ -143,9 +146,8 @@ class FrameSocket:
 
     def _parse(self) -> Iterator[Frame]:
         while self._end - self._start >= HEADER.size:
-            kind, form, has_descriptor, segment, described, nbytes, tag, posted = HEADER.unpack_from(
-                self._buffer, self._start
-            )
+            header = HEADER.unpack_from(self._buffer, self._start)
+            kind, form, has_descriptor, segment, described, nbytes, tag, posted, start = header
             description_start = self._start + HEADER.size
             body_start = description_start + described
             body_end = body_start + (0 if segment else nbytes)
@@ -157,7 +159,7 @@ class FrameSocket:
             self._start = body_end
             if self._start == self._end:
                 self._start = self._end = 0
-            yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor)
+            yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor, start)
 
     def close(self) -> None:
         self.socket.close()

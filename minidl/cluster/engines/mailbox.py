@@ -2,14 +2,16 @@
 
 Each pair of ranks has a stream socket. Nothing happens behind the program's back: messages move while a rank is in a
 communicator call. A blocked rank sleeps in `poll` on all its sockets at once, the launcher's included, so that an abort
-wakes it.
+wakes it. Where helpers run beside the program, one of the blocked threads polls and the others wait to be told.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import select
 import socket
+import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -18,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.frames import ACKNOWLEDGEMENT, GOODBYE, MESSAGE, Frame, FrameSocket
+from minidl.cluster.engines.emulated_network import Ports
+from minidl.cluster.engines.frames import ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
@@ -28,10 +31,11 @@ LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how lon
 
 
 class Mailbox:
-    """The endpoint of `rank` among `size` ranks; `links` holds the socket to every other rank.
+    """Messages of `rank`, one of `size` ranks; `links` holds the socket to every other rank.
 
     `control` is the descriptor that becomes readable when the launcher has something to say; `read_control` then
-    returns the error to raise.
+    returns the error to raise. With a `network`, messages are held back as it says. Methods without an underscore may
+    be called by any thread of the rank; the others are called under the lock.
     """
 
     def __init__(
@@ -43,15 +47,16 @@ class Mailbox:
         read_control: Callable[[], ClusterError | None],
         timeout: float,
         origin: float,
-        tell: Callable[[Any], None] | None,
+        network: Network | None = None,
     ) -> None:
         self.rank = rank
         self.size = len(links) + 1
-        self.network: Network | None = None
+        self.network = network
         self.timeout = timeout
-        self.blocked: tuple[Pending, float] | None = None  # what this rank is blocked in, and since when
+        self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._origin = origin
-        self._tell = tell
         self._failure: ClusterError | None = None
         self._links = {peer: FrameSocket(link) for peer, link in links.items()}
         self._peer_of = {link.fileno(): peer for peer, link in links.items()}
@@ -61,13 +66,16 @@ class Mailbox:
         self._poll.register(control, select.POLLIN)
         for descriptor in self._peer_of:
             self._poll.register(descriptor, select.POLLIN)
+        self._is_polling = False
+        self._bell: tuple[socket.socket, socket.socket] | None = None  # it ends another thread's poll
         self._receives: list[Pending] = []  # posted and not yet matched, in the order of posting
-        self._sends: dict[
-            int, tuple[Pending, Segment]
-        ] = {}  # large ones, by segment, until the receiver has acknowledged
+        self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
         self._arrived: dict[tuple[int, int], deque[tuple[int, Frame]]] = {}  # unmatched, by (source, tag)
         self._arrivals = 0
+        self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
+        self._ports = Ports(network) if network is not None else None
+        self._due: list[tuple[float, int, Pending, int, Frame]] = []  # a heap: matched, and held back until then
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
         self._ended: set[int] = set()  # peers that have returned from the program
@@ -76,139 +84,222 @@ class Mailbox:
     def now(self) -> float:
         return time.perf_counter() - self._origin
 
-    def tell(self, obj: Any) -> None:
-        if self._tell is not None:
-            self._tell(obj)
-
     # Posting
 
     def post_send(self, obj: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
-        self._raise_failure()
         form, description, buffers, nbytes = payload.encode(obj)
         operation = Pending("send", dst, tag, self.now(), nbytes)
         operation.done = nbytes <= EAGER_BYTES
-        if dst == self.rank:
-            body = np.frombuffer(b"".join(buffers), np.uint8)
-            self._sends_to_self[id(body)] = operation
-            self._arrive(dst, Frame(MESSAGE, form, 0, tag, operation.posted, nbytes, description, body, None))
-        elif operation.done:
-            self._send(
-                dst, MESSAGE, operation.posted, form=form, tag=tag, nbytes=nbytes, description=description, body=buffers
-            )
-        else:
+        head = {"form": form, "tag": tag, "nbytes": nbytes, "description": description}
+        if operation.done or dst == self.rank:
+            with self._lock:
+                self._raise_failure()
+                if dst == self.rank:
+                    body = np.frombuffer(b"".join(buffers), np.uint8)
+                    self._sends_to_self[id(body)] = operation
+                    self._arrive(dst, Frame(MESSAGE, form, 0, tag, operation.posted, nbytes, description, body, None))
+                else:
+                    self._send(dst, MESSAGE, operation.posted, body=buffers, **head)
+            return operation
+        with self._lock:
+            self._raise_failure()
             segment = self._pool.take(nbytes)
-            offset = 0
-            for buffer in buffers:
-                segment.bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
-                offset += len(buffer)
-            is_new = dst not in segment.peers
+        segment.fill(buffers)  # without the lock: other threads need not wait for this
+        with self._lock:
+            descriptor = None if dst in segment.peers else segment.descriptor
             segment.peers.add(dst)
             self._sends[segment.number] = operation, segment
-            self._send(
-                dst,
-                MESSAGE,
-                operation.posted,
-                form=form,
-                tag=tag,
-                segment=segment.number,
-                nbytes=nbytes,
-                description=description,
-                descriptor=segment.descriptor if is_new else None,
-            )
+            self._send(dst, MESSAGE, operation.posted, segment=segment.number, descriptor=descriptor, **head)
         return operation
 
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
-        self._raise_failure()
         operation = Pending("receive", src, tag, self.now(), out=out)
         sources = (src,) if isinstance(src, int) else src
-        waiting = [(self._arrived[source, tag][0][0], source) for source in sources if self._arrived.get((source, tag))]
-        if waiting:
-            _, source = min(waiting)  # the one that arrived first
-            _, frame = self._arrived[source, tag].popleft()
-            self._complete(operation, source, frame)
-        else:
-            self._receives.append(operation)
+        with self._lock:
+            self._raise_failure()
+            waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
+            if waiting:
+                _, source = min(waiting)  # the one that arrived first
+                queue = self._arrived[source, tag]
+                _, frame = queue.popleft()
+                if not queue:
+                    del self._arrived[source, tag]
+                self._match(operation, source, frame)
+            else:
+                self._receives.append(operation)
         return operation
 
-    # Progress
+    # Waiting
 
     def wait(self, operation: Pending) -> None:
         if not operation.done:
-            self._block_on(operation)
+            with self._lock:
+                self._block_on(operation)
 
     def _block_on(self, operation: Pending) -> None:
         since = self.now()
-        self.blocked = operation, since
+        thread = threading.get_ident()
+        self.waits[thread] = operation, since
         while not operation.done:
+            self._raise_failure()
             self._raise_if_hopeless(operation)
             remaining = since + self.timeout - self.now()
+            if operation.kind == "helper":
+                self._changed.wait()  # what the helper waits for has a timeout
+                continue
             if remaining <= 0:
                 raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
-            self._progress(min(remaining, LOST_PEER_SECONDS if self._lost else remaining))
-        self.blocked = None
+            seconds = min(remaining, LOST_PEER_SECONDS) if self._lost else remaining
+            if self._is_polling:
+                self._changed.wait(seconds)
+            else:
+                self._progress(seconds)
+        del self.waits[thread]
+        if self.waits:
+            self._changed.notify_all()  # another thread has to poll now
 
     def flush(self) -> None:
         """Say goodbye, and return when the kernel has taken everything that this rank has sent."""
-        for peer in self._links:
-            self._send(peer, GOODBYE, self.now())
-        since = self.now()
-        while unsent := [peer for peer, link in self._links.items() if link.has_outgoing and not link.closed]:
-            if self.now() - since > self.timeout:
-                raise CommTimeout(f"messages to rank {unsent[0]} were not received within {self.timeout:g} s")
-            self._progress(self.timeout)
+        with self._lock:
+            while self._due:  # their senders wait for an acknowledgement
+                self._progress(self.timeout)
+            for peer in self._links:
+                self._send(peer, GOODBYE, self.now())
+            since = self.now()
+            while unsent := [peer for peer, link in self._links.items() if link.has_outgoing and not link.closed]:
+                if self.now() - since > self.timeout:
+                    raise CommTimeout(f"messages to rank {unsent[0]} were not received within {self.timeout:g} s")
+                self._progress(self.timeout)
+
+    # Sleeping until a peer wakes this rank: for ranks that share memory, where no message says that it has changed
+
+    def sleep(self, peer: int, tag: int, is_needless: Callable[[], bool]) -> None:
+        """Return when `peer` has called `wake(this rank, tag)` from now on, or at once if the sleep proves needless."""
+        pending = Pending("receive", peer, tag, self.now())
+        with self._lock:
+            self._sleeps[peer, tag] = pending
+        if not is_needless():
+            self.wait(pending)
+        with self._lock:
+            self._sleeps.pop((peer, tag), None)
+
+    def wake(self, peer: int, tag: int) -> None:
+        """End the sleep of `peer`; nothing happens if it does not sleep."""
+        with self._lock:
+            self._send(peer, WAKE, self.now(), tag=tag)
+
+    # Progress
 
     def _send(self, peer: int, kind: int, posted: float, **frame: Any) -> None:
         link = self._links[peer]
         if link.closed:
             return
+        if self._ports is not None and kind == MESSAGE:
+            frame["start"] = self._ports.leave(posted, frame["nbytes"])
         link.send(kind, posted, **frame)
         if link.has_outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
+            self._end_poll()
 
     def _progress(self, seconds: float) -> None:
         """Sleep until something can be sent or received, or for that many seconds, and move what can be moved."""
-        for descriptor, events in self._poll.poll(max(1, int(seconds * 1000))):
-            if descriptor == self._control:
+        if self._due:
+            seconds = min(seconds, self._due[0][0] - self.now())
+        self._is_polling = True
+        self._lock.release()
+        try:
+            if seconds < 0.001:  # less than poll can wait for
+                time.sleep(max(0.0, seconds))
+            events = self._poll.poll(int(seconds * 1000) if seconds > 0 else 0)
+        finally:
+            self._lock.acquire()
+            self._is_polling = False
+        for descriptor, event in events:
+            if descriptor in self._peer_of:
+                self._move(descriptor, event)
+            elif descriptor == self._control:
                 self._failure = self._failure or self._read_control()
-                self._raise_failure()
-                continue
-            peer = self._peer_of[descriptor]
-            link = self._links[peer]
-            if events & select.POLLOUT:
-                link.flush()
-                if not link.has_outgoing:
-                    self._poll.modify(descriptor, select.POLLIN)
-            if events & ~select.POLLOUT:
-                for frame in link.receive():
-                    self._handle(peer, frame)
-                if link.closed:
-                    self._poll.unregister(descriptor)
-                    if peer not in self._ended:
-                        self._lost[peer] = self.now()
+            elif self._bell is not None:
+                self._bell[0].recv(1024)
+        while self._due and self._due[0][0] <= self.now():
+            self._complete(*heapq.heappop(self._due)[2:])
+        if len(self.waits) > 1:
+            self._changed.notify_all()
+
+    def _move(self, descriptor: int, events: int) -> None:
+        peer = self._peer_of[descriptor]
+        link = self._links[peer]
+        if events & select.POLLOUT:
+            link.flush()
+            if not link.has_outgoing:
+                self._poll.modify(descriptor, select.POLLIN)
+        if events & ~select.POLLOUT:
+            for frame in link.receive():
+                self._handle(peer, frame)
+            if link.closed:
+                self._poll.unregister(descriptor)
+                if peer not in self._ended:
+                    self._lost[peer] = self.now()
+
+    def _end_poll(self) -> None:
+        """Let the thread that polls begin anew: there is something else to wait for."""
+        if self._is_polling and self._bell is not None:
+            self._bell[1].send(b"!")
+
+    def _hang_bell(self) -> None:
+        """From now on, several threads share this mailbox."""
+        if self._bell is None:
+            self._bell = socket.socketpair()
+            self._poll.register(self._bell[0], select.POLLIN)
+
+    # Matching
 
     def _handle(self, peer: int, frame: Frame) -> None:
         if frame.kind == MESSAGE:
             if frame.descriptor is not None:
                 self._map(peer, frame)
+            if self._ports is not None and not frame.segment:
+                frame.start = self._ports.arrive(frame.start, frame.nbytes)  # a short one does not wait for the receive
             self._arrive(peer, frame)
         elif frame.kind == ACKNOWLEDGEMENT:
             operation, segment = self._sends.pop(frame.segment)
             self._pool.give_back(segment)
+            if self._ports is not None:
+                self._ports.acknowledged(self.now())
             operation.peer_posted = frame.posted
             operation.done = True
+        elif frame.kind == WAKE:
+            if (sleep := self._sleeps.get((peer, frame.tag))) is not None:
+                sleep.done = True
         else:
             self._ended.add(peer)
 
     def _arrive(self, peer: int, frame: Frame) -> None:
+        if frame.body is not None and peer != self.rank and self._ports is not None:
+            frame.body = frame.body.copy()
         for operation in self._receives:
-            if operation.tag == frame.tag and is_among(peer, operation.peer):
+            if operation.tag == frame.tag and _is_among(peer, operation.peer):
                 self._receives.remove(operation)
-                self._complete(operation, peer, frame)
+                self._match(operation, peer, frame)
                 return
         if frame.body is not None and peer != self.rank:
             frame.body = frame.body.copy()  # it lies in the socket's buffer, which the next frames overwrite
         self._arrivals += 1
         self._arrived.setdefault((peer, frame.tag), deque()).append((self._arrivals, frame))
+
+    def _match(self, operation: Pending, peer: int, frame: Frame) -> None:
+        """The receive and the message belong together: deliver it, on an emulated network when its time has come."""
+        operation.source = peer
+        if self._ports is not None and peer != self.rank:
+            due = frame.start
+            if frame.segment:
+                due = self._ports.arrive(max(frame.start, operation.posted), frame.nbytes)
+            if due > self.now():
+                self._arrivals += 1
+                heapq.heappush(self._due, (due, self._arrivals, operation, peer, frame))
+                self._end_poll()
+                return
+        self._complete(operation, peer, frame)
 
     def _complete(self, operation: Pending, peer: int, frame: Frame) -> None:
         if frame.segment:
@@ -237,16 +328,18 @@ class Mailbox:
             raise self._failure
 
     def _raise_if_hopeless(self, operation: Pending) -> None:
+        if operation.kind == "receive" and operation.source >= 0:
+            return  # the message is here and held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self.rank}
         if peers and peers <= self._ended:
             who = f"rank {operation.peer} has" if isinstance(operation.peer, int) else "every other rank has"
             raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
-        if peers <= {self.rank}:
+        if peers <= {self.rank} and operation.kind != "helper":
             raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
         lost = [peer for peer in peers if self.now() - self._lost.get(peer, self.now()) > LOST_PEER_SECONDS]
         if lost and peers <= self._ended | set(self._lost):
             raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
 
 
-def is_among(rank: int, peer: Peer) -> bool:
+def _is_among(rank: int, peer: Peer) -> bool:
     return rank == peer if isinstance(peer, int) else rank in peer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -11,35 +12,80 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.board import Fingerprint
+from minidl.cluster.engines.helpers import Helpers, Task
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.shared_arrays import SharedArrays
 
-FLOPS_PER_S = 1e10  # of one core: for programs that state their work in operations (`comm.compute(flops=...)`)
+FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10
 
 
 class ProcessEndpoint(Mailbox):
-    """The endpoint of a rank that is a process."""
+    """The endpoint of a rank that is a process; `memory` is the descriptor of the file that all ranks share."""
 
-    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        pass
+    def __init__(self, *args: Any, memory: int, tell: Callable[[Any], None], **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.tell = tell
+        self._program = threading.get_ident()
+        self._helpers = Helpers(self._helper_finished)
+        self._shared_arrays = SharedArrays(memory, self.timeout)
+
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program is blocked in, and since when."""
+        return self.waits.get(self._program)
+
+    # Beside the program
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
-        pending = Pending("helper", self.rank, lane, self.now(), payload=work(), source=self.rank, done=True)
-        return pending
+        task = Task("helper", self.rank, lane, self.now(), source=self.rank, work=work)
+        with self._lock:
+            self._raise_failure()
+            self._hang_bell()
+        self._helpers.start(task, lane)
+        return task
+
+    def wait(self, operation: Pending) -> None:
+        super().wait(operation)
+        if isinstance(operation, Task):
+            self._helpers.waited(operation)
+            if operation.error is not None:
+                raise operation.error
+
+    def _helper_finished(self, task: Task) -> None:
+        with self._lock:
+            task.done = True
+            self.waits.pop(threading.get_ident(), None)  # what it failed in
+            self._changed.notify_all()
+
+    def flush(self) -> None:
+        """Wait for what nobody has waited for; then as the mailbox does."""
+        for task in self._helpers.unwaited():
+            self.wait(task)
+        super().flush()
+
+    # Memory that all ranks see
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
         return False
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        raise NotImplementedError
+        return self._shared_arrays.get(name, shape, dtype)
+
+    # The board
+
+    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+        pass
+
+    # Work, and faults on purpose
 
     def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
-        """Sleep: what a program states as work is not done here."""
+        """Sleep: work that a program only states is not done here."""
         time.sleep(seconds + max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S))
 
     def charge_reduction(self, nbytes: int) -> None:
-        """Nothing: a reduction has taken its time."""
+        """Nothing: the reduction has taken its time."""
 
     def die(self) -> NoReturn:
         os.kill(os.getpid(), signal.SIGKILL)

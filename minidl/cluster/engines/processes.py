@@ -73,6 +73,7 @@ class Processes:
         try:
             with contextlib.ExitStack() as stack:
                 task_file = stack.enter_context(file_of(task))
+                memory = stack.enter_context(file_of(b""))  # of all ranks; it grows as they ask for shared arrays
                 self._start_processes(supervisor.ranks, nodes, threads)
                 for rank, peers in enumerate(_mesh(nodes, stack)):
                     start = control.Start(
@@ -88,7 +89,7 @@ class Processes:
                     process.send(
                         control.START,
                         pickle.dumps(start),
-                        (process.output, standard_error(process), task_file, *peers),
+                        (process.output, standard_error(process), task_file, *peers, memory),
                     )
             return supervisor.supervise()
         except OSError as error:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +42,13 @@ class Segment:
         descriptor = anonymous_file("minidl")
         os.ftruncate(descriptor, nbytes)
         return cls(descriptor, nbytes, number)
+
+    def fill(self, buffers: Sequence[Any]) -> None:
+        """Copy the buffers into it, one behind the other."""
+        offset = 0
+        for buffer in buffers:
+            self.bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
+            offset += len(buffer)
 
 
 class SegmentPool:

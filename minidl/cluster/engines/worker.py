@@ -36,7 +36,10 @@ MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 class RankEndpoint(Endpoint, Protocol):
     """An endpoint whose rank is a process."""
 
-    blocked: tuple[Pending, float] | None  # what the program is blocked in, and since when
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program is blocked in, and since when."""
+        ...
 
     def flush(self) -> None:
         """The program has returned: see to it that the others get what was sent to them."""
@@ -183,14 +186,17 @@ class Rank:
 
 def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
     others = [peer for peer in range(rank.start.terms.nodes) if peer != rank.start.rank]
+    *peers, memory = rank.peers
     return ProcessEndpoint(
         rank.start.rank,
-        {peer: socket.socket(fileno=descriptor) for peer, descriptor in zip(others, rank.peers, strict=True)},
+        {peer: socket.socket(fileno=descriptor) for peer, descriptor in zip(others, peers, strict=True)},
         control=rank.launcher.socket.fileno(),
         read_control=rank.read_abort,
         timeout=rank.start.terms.timeout,
         origin=origin,
-        tell=rank.tell if rank.start.has_listener else None,
+        network=rank.start.terms.network,
+        memory=memory,
+        tell=rank.tell,
     )
 
 

@@ -1,0 +1,62 @@
+"""Helper threads: what a rank does beside its program (`async_op=True`), one thread for each lane.
+
+A lane does its work in the order in which it was started. Whatever goes wrong in it is raised where the program waits;
+what nobody has waited for is waited for at the end of the program.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from minidl.cluster.engines.protocol import Pending
+
+
+@dataclass(slots=True, eq=False)
+class Task(Pending):
+    """Work for a helper; `error` is what it has raised."""
+
+    work: Callable[[], Any] | None = None
+    error: BaseException | None = None
+
+
+class Helpers:
+    """The helper threads of one rank; `finished(task)` is called in the helper when a task has ended."""
+
+    def __init__(self, finished: Callable[[Task], None]) -> None:
+        self._finished = finished
+        self._lanes: dict[int, queue.SimpleQueue[tuple[Task, contextvars.Context]]] = {}
+        self._unwaited: list[Task] = []
+
+    def start(self, task: Task, lane: int) -> None:
+        """Let the lane's thread do the task; the thread is made when the lane is first used."""
+        if lane not in self._lanes:
+            self._lanes[lane] = queue.SimpleQueue()
+            name = f"minidl helper {lane}"
+            threading.Thread(target=self._serve, args=(self._lanes[lane],), name=name, daemon=True).start()
+        self._unwaited.append(task)
+        self._lanes[lane].put((task, contextvars.copy_context()))
+
+    def unwaited(self) -> list[Task]:
+        """The tasks that the program has not waited for, in the order in which they were started."""
+        return list(self._unwaited)
+
+    def waited(self, task: Task) -> None:
+        """The program has waited for the task."""
+        if task in self._unwaited:
+            self._unwaited.remove(task)
+
+    def _serve(self, tasks: queue.SimpleQueue[tuple[Task, contextvars.Context]]) -> None:
+        while True:
+            task, context = tasks.get()
+            assert task.work is not None
+            try:
+                task.payload = context.run(task.work)
+            except BaseException as error:  # of whatever kind: it belongs to the thread that waits
+                task.error = error
+            task.work = None  # with all that it refers to
+            self._finished(task)
