@@ -58,6 +58,8 @@ class CriticalPath(Sequence[Event]):
 
     def summary(self, ranks: int = 4) -> str:
         """Which ranks, and what, made the run last that long: a line for each of the first `ranks` ranks."""
+        if not self._events:
+            return "critical path: there are no events"
         by_rank = self.seconds_of_ranks()
         lines = [f"critical path: {self.seconds:.3g} s, {_in_words(self.shares())}"]
         for rank, seconds in list(by_rank.items())[:ranks]:

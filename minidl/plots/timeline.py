@@ -88,7 +88,8 @@ def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = Non
         is_dense |= _draw_panel(axes, panel, start, end, factor)
         if len(panels) > 1:
             axes.set_title(_heading(panel, factor, unit), fontsize=9)
-    all_axes[-1].set_xlim(start * factor, end * factor)
+    margin = 0.003 * (end - start) if any(panel.outline for panel in panels) else 0.0  # room for the frame's lines
+    all_axes[-1].set_xlim((start - margin) * factor, (end + margin) * factor)
     all_axes[-1].set_xlabel(f"time ({unit})")
     _legend(figure, panels)
     if len(panels) == 1 and panels[0].title:
@@ -122,7 +123,7 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
     if panel.ranks <= MANY_RANKS:
         _label_bars(axes, tracks, geometry, start, end, factor)
     _outline(axes, panel.outline, geometry, factor)
-    _mark_faults(axes, panel, start, end, factor)
+    _mark_faults(axes, panel, geometry, start, end, factor)
     axes.set_ylim(panel.ranks - 0.4, -0.6)
     step = max(1, panel.ranks // 16)
     axes.set_yticks(range(0, panel.ranks, step), [f"rank {rank}" for rank in range(0, panel.ranks, step)])
@@ -224,23 +225,18 @@ def _outline(axes: Axes, spans: Sequence[Span], geometry: _Geometry, factor: flo
     axes.add_collection(LineCollection(paths, colors="black", linewidths=1.2, zorder=4, capstyle="projecting"))
 
 
-def _mark_faults(axes: Axes, panel: Panel, start: float, end: float, factor: float) -> None:
+def _mark_faults(axes: Axes, panel: Panel, geometry: _Geometry, start: float, end: float, factor: float) -> None:
+    """A cross where a planned fault took effect, and what it was."""
     for rank, kind, first, _, label, *_ in panel.rows:
         if kind == "fault" and start <= first <= end:
-            axes.plot(
-                [first * factor], [rank], marker="X", markersize=9, color=style.FAULT, markeredgecolor="black", zorder=5
-            )
+            place = first * factor, sum(geometry.extent(rank, 0)) / 2
+            axes.plot(*place, marker="X", markersize=8, color=style.FAULT, markeredgecolor="black", zorder=5)
             if panel.ranks <= MANY_RANKS:
-                axes.annotate(
-                    label,
-                    (first * factor, rank),
-                    (7, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=7,
-                    zorder=6,
-                    bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+                box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.0}
+                text = axes.annotate(
+                    label, place, (7, 0), textcoords="offset points", va="center", fontsize=7, bbox=box
                 )
+                text.set_zorder(6)
 
 
 def _legend(figure: Figure, panels: Sequence[Panel]) -> None:

@@ -1,12 +1,12 @@
 """The trace: who did what, when; its ledger, shares, picture and Chrome file."""
 
-import json
 import time
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from minidl import cluster
 from minidl.cluster.recorder import Recorder
@@ -118,25 +118,6 @@ def test_events_can_be_cut_out_by_time(run: cluster.Run) -> None:
     assert {(event.rank, event.kind) for event in events} == {(0, "wait"), (1, "compute")}
 
 
-def test_the_chrome_file_has_a_track_a_rank_and_slices_that_nest(run: cluster.Run, tmp_path: Path) -> None:
-    run.trace.to_chrome(tmp_path / "trace.json")
-    document = json.loads((tmp_path / "trace.json").read_text())
-    assert document["otherData"]["source"] == "measured"
-    names = [e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"]
-    assert names == ["rank 0", "rank 1"]
-    slices = [event for event in document["traceEvents"] if event["ph"] == "X"]
-    assert {"all_reduce", "send", "recv", "forward", "wait"} <= {event["name"] for event in slices}
-    seconds = max(event["ts"] + event["dur"] for event in slices) / 1e6
-    assert seconds == pytest.approx(run.seconds, abs=1)
-    for rank in range(2):
-        open_until: list[float] = []
-        for event in sorted((e for e in slices if e["tid"] == rank), key=lambda e: (e["ts"], -e["dur"])):
-            while open_until and open_until[-1] <= event["ts"] + 1e-3:
-                open_until.pop()
-            assert all(event["ts"] + event["dur"] <= end + 2e-3 for end in open_until)
-            open_until.append(event["ts"] + event["dur"])
-
-
 def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> None:
     figure = run.trace.plot(tmp_path / "timeline.png", start=0.0, end=0.05, title="a title")
     assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG")
@@ -149,15 +130,51 @@ def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> Non
     ]
 
 
+def test_two_runs_are_drawn_one_above_the_other(run: cluster.Run, tmp_path: Path) -> None:
+    again = cluster.launch(lambda comm: comm.barrier(), nodes=3).trace
+    figure = cluster.plot_traces([run.trace, again], tmp_path / "both.png", titles=["first", "second"], end=0.01)
+    assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+    upper, lower = figure.axes
+    assert upper.get_title(loc="left").startswith("measured: first")
+    assert lower.get_title(loc="left").startswith("measured: second")
+    assert upper.get_xlim() == lower.get_xlim()
+    assert len(figure.legends) == 1
+    with pytest.raises(ValueError, match="one for each of the 2 traces, got 1"):
+        cluster.plot_traces([run.trace, again], titles=["first"])
+
+
+def test_the_critical_path_is_outlined_on_demand(run: cluster.Run) -> None:
+    def names(figure: Figure) -> list[str]:
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    assert "critical path" not in names(run.trace.plot())
+    assert "critical path" in names(run.trace.plot(critical_path=True))
+
+
+def test_collectives_beside_the_program_are_events_in_a_lane_of_their_own() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        work = comm.all_reduce(np.ones(50_000), algorithm="ring", async_op=True)
+        comm.compute(seconds=0.01, label="beside")
+        work.wait()
+
+    trace = cluster.launch(program, nodes=2).trace
+    for rank in range(2):
+        beside = {e.kind for e in trace.events if e.rank == rank and e.lane == 1}
+        assert {"send", "receive", "reduce"} <= beside
+        assert "compute" not in beside
+        assert "beside" in {e.label for e in trace.events if e.rank == rank and e.lane == 0 and e.kind == "compute"}
+    assert trace.critical_path().note == ""
+
+
 def test_a_recorder_needs_no_engine_only_a_clock() -> None:
     times = iter([0.0, 2.0, 2.5, 6.0, 7.0])
     recorder = Recorder(lambda: next(times), max_events=10)
     recorder.mark("early")  # nothing has a label up to here
     recorder.enter("recv")  # at 2.5
-    recorder.received(8, peer=3, peer_posted=4.0)  # at 6
+    recorder.received(8, peer=3, posted=2.5, peer_posted=4.0)  # at 6
     recorder.leave()
     recording = recorder.close()
-    assert [(kind, start, end, label) for kind, start, end, _, _, label, _, _ in recording.rows] == [
+    assert [(kind, start, end, label) for kind, start, end, _, _, label, *_ in recording.rows] == [
         (0, 0.0, 2.0, ""),
         (0, 2.0, 2.5, "early"),
         (4, 2.5, 4.0, "early"),
