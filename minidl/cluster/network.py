@@ -123,9 +123,9 @@ class Network:
         return tuple((nbytes, seconds / self.time(nbytes) - 1) for nbytes, seconds in self.measured)
 
     def __repr__(self) -> str:
-        gamma = f", gamma={self.gamma:g}" if self.gamma else ""
+        gamma = f", gamma={self.gamma}" if self.gamma else ""
         if self.topology is None:
-            return f"Network(alpha={self.alpha:g}, beta={self.beta:g}{gamma})"
+            return f"Network(alpha={self.alpha}, beta={self.beta}{gamma})"
         tree = self.topology
         return f"Network.tree({tree.racks}, {tree.per_rack}, nic={tree.nic}, uplink={tree.uplink}{gamma})"
 

@@ -1,0 +1,150 @@
+import heapq
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minidl.cluster.engines.simulation import flows as flows_module
+from minidl.cluster.engines.simulation.flows import Flows, fair_rates
+from minidl.cluster.topology import Tree
+
+SIMGRID = json.loads((Path(__file__).parent / "files" / "simgrid_times.json").read_text())["cases"]
+
+
+@dataclass(eq=False)
+class Transfer:
+    src: int
+    dst: int
+    nbytes: int
+    number: int = 0
+
+
+def finish_times(tree, transfers):
+    """When each of the transfers (src, dst, bytes, start, those that must finish before) ends: the scheduler's loop."""
+    flows = Flows(tree)
+    waits_for = [len(before) for *_, before in transfers]
+    posts = [(start, k) for k, (*_, start, before) in enumerate(transfers) if not before]
+    heapq.heapify(posts)
+    finished = [None] * len(transfers)
+    while posts or flows.next_event() < math.inf:
+        now = min(flows.next_event(), posts[0][0] if posts else math.inf)
+        if now == flows.next_event():
+            for transfer in flows.advance(now):
+                assert finished[transfer.number] is None
+                finished[transfer.number] = now
+                for k, (*_, start, before) in enumerate(transfers):
+                    if transfer.number in before:
+                        waits_for[k] -= 1
+                        if not waits_for[k]:
+                            heapq.heappush(posts, (max(now, start), k))
+        while posts and posts[0][0] == now:
+            k = heapq.heappop(posts)[1]
+            flows.ready(Transfer(*transfers[k][:3], k), now)
+    return finished
+
+
+@pytest.mark.parametrize("case", SIMGRID, ids=[case["name"] for case in SIMGRID])
+def test_every_transfer_ends_when_simgrid_says(case):
+    tree = Tree(case["racks"], case["per_rack"], tuple(case["nic"]), tuple(case["uplink"]))
+    assert finish_times(tree, case["transfers"]) == pytest.approx(case["finished"], rel=1e-9, abs=0)
+
+
+paths = st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), max_size=12)
+speeds = st.lists(st.floats(1e-3, 1e12), min_size=6, max_size=6)
+
+
+@given(paths, speeds)
+def test_rates_are_max_min_fair_for_each_flow_has_a_full_link_in_which_nobody_is_faster(flows, capacities):
+    rates = fair_rates(flows, capacities)
+    load = [sum(rate for rate, links in zip(rates, flows, strict=True) if link in links) for link in range(6)]
+    assert all(load[link] <= capacities[link] * (1 + 1e-12) for link in range(6))
+    for rate, links in zip(rates, flows, strict=True):
+        if not links:
+            assert rate == math.inf
+            continue
+        fastest = {link: max(r for r, ls in zip(rates, flows, strict=True) if link in ls) for link in links}
+        assert any(
+            load[link] >= capacities[link] * (1 - 1e-12) and rate >= fastest[link] * (1 - 1e-12) for link in links
+        )
+
+
+@given(paths, speeds, st.randoms(use_true_random=False))
+def test_rates_do_not_depend_on_the_order_of_the_flows(flows, capacities, random):
+    order = list(range(len(flows)))
+    random.shuffle(order)
+    rates = fair_rates(flows, capacities)
+    assert fair_rates([flows[i] for i in order], capacities) == pytest.approx([rates[i] for i in order], rel=1e-12)
+
+
+def test_the_textbook_example_of_a_long_flow_across_short_ones():
+    # One flow over three links, each of which has another flow of its own.
+    assert fair_rates([(0, 1, 2), (0,), (1,), (2,)], [1.0, 2.0, 3.0]) == [0.5, 0.5, 1.5, 2.5]
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 7, 100])
+def test_pushes_to_a_parameter_server_overlap_their_latencies_and_share_its_card(workers):
+    tree = Tree(1, workers + 1, nic=(25e-6, 125e6), uplink=(0.0, 1.0))
+    pushes = [(worker, 0, 1_000_000, 0.0, ()) for worker in range(1, workers + 1)]
+    assert finish_times(tree, pushes) == pytest.approx([50e-6 + workers * 1_000_000 / 125e6] * workers, rel=1e-12)
+
+
+def test_what_a_short_flow_takes_a_long_one_gets_back_afterwards():
+    tree = Tree(1, 3, nic=(0.0, 100.0), uplink=(0.0, 1.0))
+    # Alone for 1 s (100 bytes), half the card for 2 s (100 bytes), alone for the last 100 bytes.
+    assert finish_times(tree, [(0, 2, 300, 0.0, ()), (1, 2, 100, 1.0, ())]) == [4.0, 3.0]
+
+
+def test_latency_alone_is_not_shared():
+    tree = Tree(1, 9, nic=(1.0, 100.0), uplink=(0.0, 1.0))
+    assert finish_times(tree, [(i, 0, 0, 0.5, ()) for i in range(1, 9)]) == [2.5] * 8
+
+
+def test_a_message_to_oneself_takes_no_time():
+    assert finish_times(Tree(1, 2, (1.0, 1.0), (1.0, 1.0)), [(1, 1, 10**9, 3.0, ())]) == [3.0]
+
+
+def test_transfers_that_end_together_are_handed_out_together():
+    flows = Flows(Tree(1, 11, nic=(1e-6, 3e8), uplink=(0.0, 1.0)))
+    transfers = [Transfer(i, 10, 10_007) for i in range(10)]
+    for transfer in transfers:
+        flows.ready(transfer, 0.1)
+    assert flows.advance(flows.next_event()) == []  # the latencies are over
+    assert flows.advance(flows.next_event()) == transfers
+    assert flows.next_event() == math.inf
+
+
+@pytest.mark.parametrize("clock", [0.0, 1.0, 1e6, 1e12])
+def test_late_on_the_clock_where_a_transfer_is_shorter_than_a_tick_everything_still_ends(clock):
+    tree = Tree(2, 4, nic=(1e-9, 1e12), uplink=(1e-9, 1.7e12))
+    transfers = [(i, (3 * i + 5) % 8, 1 + 997 * i, clock, ()) for i in range(8)] * 3
+    finished = finish_times(tree, transfers)
+    assert all(clock <= end <= clock * (1 + 1e-9) + 1e-6 for end in finished)
+
+
+def test_only_flows_that_share_links_with_a_change_get_new_rates(monkeypatch):
+    solved = []
+    monkeypatch.setattr(
+        flows_module, "fair_rates", lambda flows, capacities: solved.append(len(flows)) or fair_rates(flows, capacities)
+    )
+    tree = Tree(1, 6, nic=(0.0, 100.0), uplink=(0.0, 1.0))
+    transfers = [(0, 1, 1000, 0.0, ()), (2, 3, 100, 0.0, ()), (4, 3, 200, 0.0, ())]
+    assert finish_times(tree, transfers) == [10.0, 2.0, 3.0]
+    assert solved == [3, 1, 0, 0]  # all begin; 2 -> 3 ends and 4 -> 3 gets faster; 0 -> 1 never hears of it
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(0, 10**6), st.floats(0, 1e-2)), max_size=25)
+)
+def test_no_transfer_beats_its_path_alone_and_the_same_transfers_give_the_same_bits(messages):
+    tree = Tree(4, 2, nic=(1e-5, 1e8), uplink=(2e-5, 1.5e8))
+    transfers = [(*message, ()) for message in messages]
+    finished = finish_times(tree, transfers)
+    assert finished == finish_times(tree, transfers)
+    for (src, dst, nbytes, start, _), end in zip(transfers, finished, strict=True):
+        latency, links = tree.path(src, dst)
+        alone = latency + nbytes / min((tree.capacities[link] for link in links), default=math.inf)
+        assert end - start >= alone * (1 - 1e-9) - 1e-12
