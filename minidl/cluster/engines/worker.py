@@ -55,14 +55,14 @@ def entry(link: socket.socket) -> NoReturn:
     launcher = control.ControlSocket(link)
     try:
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
-        threading.Thread(target=_end_with_launcher, args=(link.fileno(),), daemon=True).start()
+        threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()
         run_rank(launcher, pickle.loads(body), descriptors, _process_endpoint)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         os._exit(1)  # the launcher has ended, and nobody is left to be told
     os._exit(0)  # at once: finalising an interpreter that holds numba takes tenths of a second
 
 
-def _end_with_launcher(descriptor: int) -> None:
+def end_with_launcher(descriptor: int) -> None:
     """End this process when the launcher's end of the control socket closes, however busy the program is."""
     poll = select.poll()
     poll.register(descriptor, 0)  # nothing but the hang-up
