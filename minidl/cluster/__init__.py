@@ -11,10 +11,11 @@
 an all-reduce works, `engines/` for how real processes carry the messages.
 """
 
-from minidl.cluster.comm import ANY, Communicator, Work
+from minidl.cluster.comm import Communicator
 from minidl.cluster.engines.processes import Processes
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.launch import launch
+from minidl.cluster.messages import ANY, Work
 from minidl.cluster.recorder import Shares, Traffic
 from minidl.cluster.run import Run
 from minidl.cluster.trace import Event, Trace
