@@ -1,0 +1,159 @@
+"""Outside mpiexec: start it, and be to its ranks what the launcher is to processes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from minidl import kernels
+from minidl.cluster.engines import control
+from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines.mpi.leftovers import remove_unused, segments
+from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank
+from minidl.cluster.engines.processes import standard_error
+from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.supervisor import RankProcess, Supervisor
+from minidl.cluster.engines.task import file_of, packed
+from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
+from minidl.cluster.errors import CommTimeout, RankFailed
+from minidl.cluster.run import Run
+
+LOOK_MILLISECONDS = 50
+GRACE_SECONDS = 2.0  # for mpiexec to end by itself once its ranks have ended
+
+
+def run_under_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, trace_events: int, debug: bool) -> Run:
+    """Start `terms.nodes` ranks by mpiexec on this machine, let them run the program, and leave nothing behind."""
+    if not hasattr(os, "pidfd_open"):
+        raise OSError("launch starts mpiexec on Linux only: elsewhere, start the script itself by mpiexec")
+    mpiexec = find_mpiexec()
+    task = packed(program, args)
+    threads = threads_of_a_rank(terms.nodes)
+    supervisor = Supervisor(terms)
+    with Job(mpiexec, terms, threads, debug) as job:
+        try:
+            job.connect(supervisor.ranks)
+            with file_of(task) as task_file:
+                for process in supervisor.ranks:
+                    start = control.Start(
+                        rank=process.rank,
+                        terms=replace(terms, listener=None),
+                        has_listener=terms.listener is not None,
+                        kernels=kernels.active(),
+                        threads=threads,
+                        trace_events=trace_events,
+                        payload_bytes=len(task),
+                    )
+                    descriptors = (process.output, standard_error(process), task_file)
+                    process.send(control.START, pickle.dumps(start), descriptors)
+                return supervisor.supervise()
+        finally:
+            supervisor.close()
+
+
+def find_mpiexec() -> str:
+    """The mpiexec that belongs to mpi4py's library: that of this Python's environment before any other."""
+    if find_spec("mpi4py") is None:
+        raise ModuleNotFoundError("on='mpi' needs mpi4py and an MPI library: pip install 'minidl[mpi]'")
+    places = dict.fromkeys((str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ.get("PATH")))
+    for place in places:
+        found = shutil.which("mpiexec", path=place)
+        if found is not None:
+            return found
+    raise FileNotFoundError("on='mpi' needs mpiexec, and there is none on the PATH: pip install 'minidl[mpi]'")
+
+
+class Job:
+    """The ranks that one mpiexec has started, and the socket at which they report to this process."""
+
+    def __init__(self, mpiexec: str, terms: Terms, threads: int, debug: bool) -> None:
+        self._nodes = terms.nodes
+        self._deadline = terms.deadline
+        self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
+        self._mpiexec = mpiexec
+        self._threads = threads
+        self._debug = debug
+        self._has_connected = False
+
+    def __enter__(self) -> Job:
+        self._segments = segments()
+        self._stack = contextlib.ExitStack()
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="minidl-"))
+        self._door = self._stack.enter_context(socket.socket(socket.AF_UNIX))
+        address = os.path.join(folder, "launcher")
+        self._door.bind(address)
+        self._door.listen(self._nodes)
+        self._said = self._stack.enter_context(tempfile.TemporaryFile())
+        module = ("-m", "minidl.cluster.engines.mpi.rank", address, "debug" if self._debug else "")
+        command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
+        variables = thread_variables(self._threads) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        with interrupts_held():
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+                env=os.environ | variables,
+            )
+        return self
+
+    def connect(self, ranks: list[RankProcess]) -> None:
+        """Fill the list with all ranks, in order, when they have connected."""
+        found: dict[int, RankProcess] = {}
+        door = select.poll()
+        door.register(self._door, select.POLLIN)
+        while len(found) < self._nodes:
+            if time.monotonic() > self._ends_at:
+                raise CommTimeout(
+                    f"the run did not finish within its deadline of {self._deadline:g} s: it was still starting"
+                )
+            if self._process.poll() is not None:
+                raise RankFailed(f"{self._mpiexec} ended before its ranks had started; it said:\n{self.words()}")
+            if door.poll(LOOK_MILLISECONDS):
+                link, _ = self._door.accept()
+                rank, process = HELLO.unpack(link.recv(HELLO.size, socket.MSG_WAITALL))
+                found[rank] = StartedRank(rank, StartedProcess(process), link)
+        self._has_connected = True
+        ranks += [found[rank] for rank in range(self._nodes)]
+
+    def __exit__(self, *_: object) -> None:
+        """End mpiexec, which ends what it has started."""
+        with interrupts_held():
+            if not self._has_connected:
+                self._process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_SECONDS)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            remove_unused(self._segments)
+            self._stack.close()
+
+    def words(self) -> str:
+        """What mpiexec itself has said."""
+        self._said.seek(0)
+        return self._said.read().decode(errors="replace").strip()
+
+
+def _options(mpiexec: str) -> list[str]:
+    """The ranks stay together when one dies, so that they can report; the operating system places them.
+
+    MPICH's mpiexec takes options for that, Open MPI's variables (`_environment`).
+    """
+    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=GRACE_SECONDS).stdout
+    return ["-disable-auto-cleanup", "-bind-to", "none"] if "HYDRA" in version else []

@@ -1,0 +1,72 @@
+"""A rank that mpiexec has started for a launch: `python -m minidl.cluster.engines.mpi.rank SOCKET`.
+
+It tells the launcher at that socket who it is, becomes a rank as any process does, and lives until the launcher ends
+the run: other ranks may still want messages that it has sent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import NoReturn
+
+from mpi4py import MPI
+
+from minidl.cluster.engines import control
+from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
+from minidl.cluster.engines.mpi.leftovers import forget_names
+from minidl.cluster.engines.mpi.memory import SharedFile
+from minidl.cluster.engines.mpi.started import HELLO
+from minidl.cluster.engines.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
+from minidl.cluster.errors import ClusterError
+
+
+def main(address: str, debug: bool) -> NoReturn:
+    """Serve the launcher at that address; never returns."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
+    comm = MPI.COMM_WORLD
+    forget_names(comm)
+    memory = SharedFile(comm)
+    link = socket.socket(socket.AF_UNIX)
+    try:
+        link.connect(address)
+        link.sendall(HELLO.pack(comm.rank, os.getpid()))
+        launcher = control.ControlSocket(link)
+        _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
+        threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()
+        start = pickle.loads(body)
+        news = select.poll()
+        news.register(link.fileno(), select.POLLIN)
+        endpoint: MPIEndpoint | None = None
+
+        def endpoint_of(rank: Rank, origin: float) -> RankEndpoint:
+            nonlocal endpoint
+
+            def error() -> ClusterError | None:
+                return rank.read_abort() if news.poll(0) else None
+
+            endpoint = MPIEndpoint(
+                comm, timeout=start.terms.timeout, news=error, tell=rank.tell, memory=memory, debug=debug
+            )
+            endpoint.begin(origin)
+            return endpoint
+
+        run_rank(launcher, start, descriptors, endpoint_of)
+        while endpoint is not None:
+            endpoint.progress()
+            time.sleep(0.001)
+    except ClusterError:
+        os._exit(1)  # another rank has failed since this one has reported
+    except (EOFError, BrokenPipeError, ConnectionResetError, FileNotFoundError):
+        os._exit(1)  # the launcher has ended, and nobody is left to be told
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] == "debug")

@@ -1,0 +1,46 @@
+"""A rank that mpiexec has started, as its launcher sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import struct
+
+from minidl.cluster.engines.supervisor import RankProcess
+
+HELLO = struct.Struct("<II")  # what a rank says first: its number, and its process id
+
+
+class StartedProcess:
+    """A process that another one has started, with what a supervisor asks of a process."""
+
+    exitcode: None = None  # only mpiexec, which has started it, hears of that
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.sentinel = os.pidfd_open(pid)  # readable when the process has ended
+
+    def is_alive(self) -> bool:
+        return not self._has_ended(0.0)
+
+    def join(self, timeout: float | None = None) -> None:
+        self._has_ended(timeout)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.sentinel, signal.SIGKILL)
+
+    def close(self) -> None:
+        os.close(self.sentinel)
+
+    def _has_ended(self, timeout: float | None) -> bool:
+        return bool(select.select([self.sentinel], [], [], timeout)[0])
+
+
+class StartedRank(RankProcess):
+    """A rank that mpiexec has started."""
+
+    def cause_of_death(self) -> str:
+        return "the process died: it was killed, or it ended without a result (os._exit, or a crash of the interpreter)"
