@@ -1,0 +1,121 @@
+"""Slots: where a rank puts arrays for others to read, with flags that say how far it is.
+
+A slot belongs to one collective at a time, known by its tag. Whoever looks for it finds it by that in the directory of
+its rank. It is taken again when all who were to read it have said that they have.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from minidl.cluster.engines.protocol import Array
+from minidl.cluster.engines.shared_arrays import SharedArrays
+from minidl.cluster.errors import RankFailed
+
+BLOCK_BYTES = 1 << 18  # as much as still lies in a cache when others read it
+BLOCKS = 3
+MAX_SLOTS = 256  # of a rank: one for each collective at a time, and for each that was broken off
+FLAGS = (
+    8  # words; then come, for each rank, the tag under which it was the last to have read, and whether it is slept for
+)
+
+
+class Slot:
+    """Slot number `number` of `rank`: `blocks` to put arrays in, and `flags` for whoever uses it."""
+
+    def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int) -> None:
+        header = -(-8 * (FLAGS + 2 * size) // 64) * 64
+        memory = arrays.get(f"slots/{rank}/{number}", (header + BLOCKS * BLOCK_BYTES,), np.dtype(np.uint8))
+        self._words = memoryview(memory[:header].view(np.uint64))
+        self._blocks = memory[header:].reshape(BLOCKS, BLOCK_BYTES)
+        self._typed: dict[np.dtype[Any], list[Array]] = {}
+        self._read, self._asleep = FLAGS, FLAGS + size
+        self._readers: list[int] = []
+        self._tag = 0
+        self._is_taken = False
+        self.number = number
+        self.flags = self._words[:FLAGS]
+
+    def blocks(self, dtype: np.dtype[Any]) -> list[Array]:
+        """The BLOCKS blocks as arrays of that dtype."""
+        typed = self._typed.get(dtype)
+        if typed is None:
+            whole = BLOCK_BYTES // dtype.itemsize * dtype.itemsize
+            typed = self._typed[dtype] = [block[:whole].view(dtype) for block in self._blocks]
+        return typed
+
+    def is_free(self) -> bool:
+        return not self._is_taken and all(self._words[self._read + rank] == self._tag for rank in self._readers)
+
+    def begin(self, tag: int, readers: list[int]) -> None:
+        self._is_taken = True
+        self._tag, self._readers = tag, readers
+        for flag in range(FLAGS):
+            self.flags[flag] = 0
+
+    def leave(self) -> None:
+        """The owner is done with it; others may not be."""
+        self._is_taken = False
+
+    def read_by(self, rank: int, tag: int) -> None:
+        """That rank will not read any more of what was put here under the tag."""
+        self._words[self._read + rank] = tag
+
+    def begin_sleep(self, peer: int) -> None:
+        """The owner sleeps until `peer` wakes it."""
+        self._words[self._asleep + peer] = 1
+
+    def stop_sleep(self, peer: int) -> bool:
+        """Whether the owner sleeps until `peer` wakes it, which is hereby over."""
+        if self._words[self._asleep + peer]:
+            self._words[self._asleep + peer] = 0
+            return True
+        return False
+
+
+class Slots:
+    """The slots of all ranks, as rank `rank` of `size` sees them."""
+
+    def __init__(self, arrays: SharedArrays, rank: int, size: int) -> None:
+        self._arrays = arrays
+        self._rank = rank
+        self._size = size
+        self._mutex = threading.Lock()
+        self._mine: list[Slot] = []
+        self._found: dict[tuple[int, int], Slot] = {}
+        self._directories: dict[int, memoryview] = {}
+
+    def take(self, ranks: tuple[int, ...], tag: int) -> Slot:
+        """A slot of this rank that nobody reads any more; the other ranks of the group are to read it."""
+        with self._mutex:
+            slot = next((slot for slot in self._mine if slot.is_free()), None)
+            if slot is None:
+                if len(self._mine) == MAX_SLOTS:
+                    raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} were broken off", rank=self._rank)
+                slot = Slot(self._arrays, self._rank, len(self._mine), self._size)
+                self._mine.append(slot)
+            slot.begin(tag, [rank for rank in ranks if rank != self._rank])
+            directory = self._directory(self._rank)
+            directory[1 + slot.number] = tag
+            directory[0] = len(self._mine)
+        return slot
+
+    def find(self, rank: int, tag: int) -> Slot | None:
+        """The slot that another rank has taken under that tag; None if it has not come so far."""
+        directory = self._directory(rank)
+        for number in range(directory[0]):
+            if directory[1 + number] == tag:
+                if (rank, number) not in self._found:
+                    self._found[rank, number] = Slot(self._arrays, rank, number, self._size)
+                return self._found[rank, number]
+        return None
+
+    def _directory(self, rank: int) -> memoryview:
+        """Of the slots of a rank: how many there are, and the tag under which each was last taken."""
+        if rank not in self._directories:
+            words = self._arrays.get(f"slots/{rank}", (1 + MAX_SLOTS,), np.dtype(np.uint64))
+            self._directories[rank] = memoryview(words)
+        return self._directories[rank]
