@@ -13,8 +13,8 @@ from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.errors import Wait
 from minidl.cluster.recorder import Recording
 
-START, BEGIN, ABORT = 0, 1, 2  # launcher to rank
-READY, TOLD, RESULT, ERROR = 3, 4, 5, 6  # rank to launcher
+START, BEGIN, ABORT, LOST = range(4)  # launcher to rank; LOST: another rank has failed, and the run goes on
+READY, TOLD, RESULT, ERROR, LAST_WORDS = range(4, 9)  # rank to launcher; LAST_WORDS: what it recorded until it died
 
 _HEAD = struct.Struct("<BQ")
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from minidl.cluster.engines.payload import Bytes
 
-MESSAGE, ACKNOWLEDGEMENT, GOODBYE, WAKE = range(4)
+MESSAGE, ACKNOWLEDGEMENT, GOODBYE, WAKE, ABANDON = range(5)
 
 # kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting,
 # and when it starts on an emulated network

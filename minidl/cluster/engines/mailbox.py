@@ -14,20 +14,22 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.emulated_network import Ports
-from minidl.cluster.engines.frames import ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
+from minidl.cluster.engines.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
+from minidl.cluster.engines.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.engines.shared_page import Page, Waits
+from minidl.cluster.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.network import Network
 
-LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
+COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
 class Mailbox:
@@ -47,6 +49,8 @@ class Mailbox:
         read_control: Callable[[], ClusterError | None],
         timeout: float,
         origin: float,
+        page: Page,
+        lost: Mapping[int, ClusterError],
         network: Network | None = None,
     ) -> None:
         self.rank = rank
@@ -56,6 +60,10 @@ class Mailbox:
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
+        self._page = Waits(page, rank)
+        self._at_work: dict[int, int] = {}  # by lane: what its thread has to do, unfinished
+        self._peers = Peers(rank, lost)
+        self._program = threading.get_ident()
         self._origin = origin
         self._failure: ClusterError | None = None
         self._links = {peer: FrameSocket(link) for peer, link in links.items()}
@@ -78,11 +86,19 @@ class Mailbox:
         self._due: list[tuple[float, int, Pending, int, Frame]] = []  # a heap: matched, and held back until then
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
-        self._ended: set[int] = set()  # peers that have returned from the program
-        self._lost: dict[int, float] = {}  # peers whose socket has closed without a goodbye, and when
 
     def now(self) -> float:
         return time.perf_counter() - self._origin
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the caller is the rank's program, not a helper beside it."""
+        return threading.get_ident() == self._program
+
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program is blocked in, and since when."""
+        return self.waits.get(self._program)
 
     # Posting
 
@@ -94,6 +110,8 @@ class Mailbox:
         if operation.done or dst == self.rank:
             with self._lock:
                 self._raise_failure()
+                if dst in self._peers.failed:
+                    self._raise_if_hopeless(operation)
                 if dst == self.rank:
                     body = np.frombuffer(b"".join(buffers), np.uint8)
                     self._sends_to_self[id(body)] = operation
@@ -103,6 +121,8 @@ class Mailbox:
             return operation
         with self._lock:
             self._raise_failure()
+            if dst in self._peers.failed:
+                self._raise_if_hopeless(operation)
             segment = self._pool.take(nbytes)
         segment.fill(buffers)  # without the lock: other threads need not wait for this
         with self._lock:
@@ -145,12 +165,14 @@ class Mailbox:
             self._raise_if_hopeless(operation)
             remaining = since + self.timeout - self.now()
             if operation.kind == "helper":
+                self._say_what_is_blocked()
                 self._changed.wait()  # what the helper waits for has a timeout
                 continue
             if remaining <= 0:
                 raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
-            seconds = min(remaining, LOST_PEER_SECONDS) if self._lost else remaining
+            seconds = min(remaining, LOST_PEER_SECONDS) if self._peers.vanished else remaining
             if self._is_polling:
+                self._say_what_is_blocked()
                 self._changed.wait(seconds)
             else:
                 self._progress(seconds)
@@ -194,6 +216,7 @@ class Mailbox:
         link = self._links[peer]
         if link.closed:
             return
+        self._page.sent(peer)
         if self._ports is not None and kind == MESSAGE:
             frame["start"] = self._ports.leave(posted, frame["nbytes"])
         link.send(kind, posted, **frame)
@@ -206,6 +229,7 @@ class Mailbox:
         if self._due:
             seconds = min(seconds, self._due[0][0] - self.now())
         self._is_polling = True
+        self._say_what_is_blocked()
         self._lock.release()
         try:
             if seconds < 0.001:  # less than poll can wait for
@@ -214,6 +238,7 @@ class Mailbox:
         finally:
             self._lock.acquire()
             self._is_polling = False
+            self._page.running()
         for descriptor, event in events:
             if descriptor in self._peer_of:
                 self._move(descriptor, event)
@@ -225,6 +250,15 @@ class Mailbox:
             self._complete(*heapq.heappop(self._due)[2:])
         if len(self.waits) > 1:
             self._changed.notify_all()
+
+    def _say_what_is_blocked(self) -> None:
+        """Put it on the page if all threads of this rank are blocked, and nothing that is here will wake one."""
+        threads = 1 + sum(tasks > 0 for tasks in self._at_work.values())
+        waits = [operation for operation, _ in self.waits.values()]
+        if len(waits) < threads or self._due or any(operation.done for operation in waits):
+            return
+        peers = [operation.peer for operation in waits if operation.kind != "helper"]
+        self._page.blocked(frozenset().union(*({p} if isinstance(p, int) else p for p in peers)))
 
     def _move(self, descriptor: int, events: int) -> None:
         peer = self._peer_of[descriptor]
@@ -238,8 +272,8 @@ class Mailbox:
                 self._handle(peer, frame)
             if link.closed:
                 self._poll.unregister(descriptor)
-                if peer not in self._ended:
-                    self._lost[peer] = self.now()
+                if peer not in self._peers.ended:
+                    self._peers.vanished[peer] = self.now()
 
     def _end_poll(self) -> None:
         """Let the thread that polls begin anew: there is something else to wait for."""
@@ -271,8 +305,11 @@ class Mailbox:
         elif frame.kind == WAKE:
             if (sleep := self._sleeps.get((peer, frame.tag))) is not None:
                 sleep.done = True
+        elif frame.kind == ABANDON:
+            self._peers.abandoned.add((peer, frame.tag))
         else:
-            self._ended.add(peer)
+            self._peers.ended.add(peer)
+        self._page.handled(peer)
 
     def _arrive(self, peer: int, frame: Frame) -> None:
         if frame.body is not None and peer != self.rank and self._ports is not None:
@@ -328,17 +365,13 @@ class Mailbox:
             raise self._failure
 
     def _raise_if_hopeless(self, operation: Pending) -> None:
-        if operation.kind == "receive" and operation.source >= 0:
-            return  # the message is here and held back
-        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self.rank}
-        if peers and peers <= self._ended:
-            who = f"rank {operation.peer} has" if isinstance(operation.peer, int) else "every other rank has"
-            raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
-        if peers <= {self.rank} and operation.kind != "helper":
-            raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
-        lost = [peer for peer in peers if self.now() - self._lost.get(peer, self.now()) > LOST_PEER_SECONDS]
-        if lost and peers <= self._ended | set(self._lost):
-            raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
+        try:
+            self._peers.raise_if_hopeless(operation, self.now())
+        except RankFailed:
+            if operation.tag & COLLECTIVE:  # those that count on this rank cannot complete it either
+                for peer in self._links:
+                    self._send(peer, ABANDON, self.now(), tag=operation.tag)
+            raise
 
 
 def _is_among(rank: int, peer: Peer) -> bool:

@@ -16,6 +16,10 @@ from minidl.cluster.engines.helpers import Helpers, Task
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
+from minidl.cluster.engines.shared_board import SharedBoard
+from minidl.cluster.engines.shared_page import Page
+from minidl.cluster.engines.shared_reduction import SharedReduction
+from minidl.cluster.engines.slots import Slots
 
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10
@@ -24,17 +28,22 @@ BYTES_PER_S = 1e10
 class ProcessEndpoint(Mailbox):
     """The endpoint of a rank that is a process; `memory` is the descriptor of the file that all ranks share."""
 
-    def __init__(self, *args: Any, memory: int, tell: Callable[[Any], None], **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self,
+        *args: Any,
+        memory: int,
+        page: Page,
+        tell: Callable[[Any], None],
+        last_words: Callable[[], None],
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, page=page, **options)
         self.tell = tell
-        self._program = threading.get_ident()
+        self._board = SharedBoard(page, self.rank)
+        self._last_words = last_words
         self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
-
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """What the program is blocked in, and since when."""
-        return self.waits.get(self._program)
+        self._slots = Slots(self._shared_arrays, self.rank, self.size)
 
     # Beside the program
 
@@ -43,6 +52,7 @@ class ProcessEndpoint(Mailbox):
         with self._lock:
             self._raise_failure()
             self._hang_bell()
+            self._at_work[lane] = self._at_work.get(lane, 0) + 1
         self._helpers.start(task, lane)
         return task
 
@@ -57,6 +67,8 @@ class ProcessEndpoint(Mailbox):
         with self._lock:
             task.done = True
             self.waits.pop(threading.get_ident(), None)  # what it failed in
+            self._at_work[task.tag] -= 1
+            self._say_what_is_blocked()
             self._changed.notify_all()
 
     def flush(self) -> None:
@@ -68,15 +80,19 @@ class ProcessEndpoint(Mailbox):
     # Memory that all ranks see
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
-        return False
+        """In memory that the ranks share; not on an emulated network, whose messages take their time."""
+        if self.network is not None:
+            return False
+        SharedReduction(self, self._slots, x, op, ranks, tag).run()
+        return True
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        return self._shared_arrays.get(name, shape, dtype)
+        return self._shared_arrays.get(f"program/{name}", shape, dtype)
 
     # The board
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        pass
+        self._board.post(group, ranks, call, fingerprint)
 
     # Work, and faults on purpose
 
@@ -88,9 +104,11 @@ class ProcessEndpoint(Mailbox):
         """Nothing: the reduction has taken its time."""
 
     def die(self) -> NoReturn:
+        self._last_words()
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("a killed process goes on")
 
     def freeze(self) -> NoReturn:
+        self._last_words()
         while True:
             os.kill(os.getpid(), signal.SIGSTOP)

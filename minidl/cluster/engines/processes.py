@@ -24,14 +24,15 @@ import multiprocess.spawn
 
 from minidl import kernels
 from minidl.cluster.engines import control, worker
+from minidl.cluster.engines.deadlock import DeadlockWatch
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.shared_page import MAX_NODES, Page, create_page
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 
-MAX_NODES = 64  # every pair of ranks has a socket
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.preload"
 
@@ -69,7 +70,9 @@ class Processes:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
         threads = self.threads or threads_of_a_rank(nodes)
         task = packed(program, args)
-        supervisor = Supervisor(terms)
+        page_file = create_page(nodes)
+        page = Page(page_file, nodes)
+        supervisor = Supervisor(terms, DeadlockWatch(page))
         try:
             with contextlib.ExitStack() as stack:
                 task_file = stack.enter_context(file_of(task))
@@ -89,7 +92,7 @@ class Processes:
                     process.send(
                         control.START,
                         pickle.dumps(start),
-                        (process.output, standard_error(process), task_file, *peers, memory),
+                        (process.output, standard_error(process), task_file, *peers, memory, page_file),
                     )
             return supervisor.supervise()
         except OSError as error:
@@ -99,6 +102,8 @@ class Processes:
             raise OSError(error.errno, hint) from error
         finally:
             supervisor.close()
+            page.close()
+            os.close(page_file)
 
     def _start_processes(self, ranks: list[RankProcess], nodes: int, threads: int) -> None:
         method = self.start_method or _best_start_method()

@@ -139,6 +139,10 @@ class Outcome:
         text = f"the run did not finish within its deadline of {deadline:g} s"
         return CommTimeout("\n".join([text, *self._situation(None)]), **self._evidence())
 
+    def deadlock_error(self, text: str) -> Deadlock:
+        """The error of ranks that wait for each other; their waits follow the text."""
+        return Deadlock("\n".join([text, *self._situation(None)]), **self._evidence())
+
     def _situation(self, culprit: int | None) -> list[str]:
         """A line for each rank that was blocked, had returned, or could not say what it was doing."""
         lines = []

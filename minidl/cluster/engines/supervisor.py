@@ -11,19 +11,25 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 from minidl.cluster.engines import control
+from minidl.cluster.engines.deadlock import DeadlockWatch
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Terms
+from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
 from minidl.cluster.engines.segments import anonymous_file
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.errors import ClusterError, Deadlock, RankFailed
+from minidl.cluster.recorder import Recording
 from minidl.cluster.run import Run
 from minidl.cluster.trace import Trace
 
 GRACE_SECONDS = 0.5  # between telling the ranks that the run is over and killing those that are still there
+LOOK_SECONDS = 0.1  # between two looks for deadlock, and for ranks that have stopped
+PATIENCE_SECONDS = 1.0  # beyond the timeout, with a rank that has stopped: those who wait for it shall say so first
 READ_BYTES = 1 << 20
 
 
@@ -39,11 +45,18 @@ class RankProcess:
     is_ready: bool = False
     result: control.Result | None = None
     failure: control.Failure | None = None
+    last_words: Recording | None = None  # of a rank that dies on purpose
     is_gone: bool = False
+    is_aborted: bool = False
+    stopped_since: float = float("inf")
 
     @property
     def has_reported(self) -> bool:
         return self.result is not None or self.failure is not None
+
+    @property
+    def has_ended(self) -> bool:
+        return self.has_reported or self.is_gone
 
     @property
     def was_started(self) -> bool:
@@ -58,7 +71,19 @@ class RankProcess:
         size = os.fstat(self.output).st_size
         return os.pread(self.output, size, 0).decode("utf-8", errors="replace")
 
+    def has_been_stopped(self, seconds: float) -> bool:
+        """Whether the process has been found stopped by a signal for so long (where the system tells)."""
+        now = time.monotonic()
+        try:
+            state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:  # there is no /proc here, or the process has just ended
+            state = ""
+        self.stopped_since = min(self.stopped_since, now) if state == "T" else float("inf")
+        return now - self.stopped_since > seconds
+
     def cause_of_death(self) -> str:
+        if self.stopped_since < float("inf"):
+            return "the process was stopped by a signal and did not go on"
         self.process.join(1.0)
         code = self.process.exitcode
         if code is None:
@@ -81,16 +106,17 @@ class RankProcess:
 
 
 class Supervisor:
-    """Watches the processes in `ranks` until all have returned or the run has failed."""
+    """Watches the processes in `ranks` until all have ended, or until the run has failed; `watch` finds deadlocks."""
 
-    def __init__(self, terms: Terms) -> None:
-        self.nodes = terms.nodes
+    def __init__(self, terms: Terms, watch: DeadlockWatch | None = None) -> None:
         self.ranks: list[RankProcess] = []
-        self._listener = terms.listener
-        self._deadline = terms.deadline
+        self._terms = terms
+        self._watch = watch
         self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
+        self._next_look = 0.0
         self._selector = selectors.DefaultSelector()
-        self._culprit: RankProcess | None = None
+        self._failed: list[RankProcess] = []  # in the order in which it was heard
+        self._has_begun = False
         self._is_ending = False
 
     def supervise(self) -> Run:
@@ -99,26 +125,28 @@ class Supervisor:
             rank.link.setblocking(False)
             self._selector.register(rank.link, selectors.EVENT_READ, rank)
             self._selector.register(rank.process.sentinel, selectors.EVENT_READ, rank)
+        goes_on = self._terms.on_failure == "continue"
         try:
-            while self._culprit is None and not all(rank.result for rank in self.ranks):
-                remaining = self._ends_at - time.monotonic()
-                if remaining <= 0:
-                    self._end_all(f"the run did not finish within its deadline of {self._deadline:g} s")
-                    raise self._deadline_error()
-                self._listen(None if self._deadline is None else remaining)
-            if self._culprit is not None:
-                self._end_all(f"rank {self._culprit.rank} failed: {self._summary(self._culprit)}")
-                raise self._error(self._culprit)
+            while not all(rank.has_ended for rank in self.ranks) and (goes_on or not self._failed):
+                self._check_deadline()
+                self._listen(min(LOOK_SECONDS, self._ends_at - time.monotonic()))
+                self._look()
+            if self._failed and not goes_on:
+                self._end_all(self._abort_by(self._failed[0]))
+                raise self._error(self._failed[0])
         except ClusterError:
             raise
         except BaseException as error:  # Ctrl-C, or an error of the listener
-            self._end_all(f"the run was ended in the launching process by {type(error).__name__}")
+            self._end_all(RankFailed(f"the run was ended in the launching process by {type(error).__name__}"))
             raise
         finally:
             self._replay_output()
-        results = [rank.result for rank in self.ranks if rank.result is not None]
+        results = [rank.result for rank in self.ranks]
         return Run(
-            [_load(i, result) for i, result in enumerate(results)], max(r.seconds for r in results), self._trace()
+            [result and loaded_result(rank, result.value) for rank, result in enumerate(results)],
+            max((result.seconds for result in results if result), default=0.0),
+            Trace(self._outcome().recordings, source="measured"),
+            {rank.rank: self._error(rank) for rank in self._failed},
         )
 
     def close(self) -> None:
@@ -133,8 +161,8 @@ class Supervisor:
 
     # Hearing
 
-    def _listen(self, seconds: float | None) -> None:
-        for key, _ in self._selector.select(seconds):
+    def _listen(self, seconds: float) -> None:
+        for key, _ in self._selector.select(max(0.0, seconds)):
             rank: RankProcess = key.data
             if rank.is_gone:
                 continue
@@ -151,42 +179,106 @@ class Supervisor:
                     for kind, body in rank.reader.feed(data):
                         self._handle(rank, kind, body)
             if has_ended:
-                rank.is_gone = True
-                self._selector.unregister(rank.link)
-                self._selector.unregister(rank.process.sentinel)
-                if not rank.has_reported and self._culprit is None:
-                    self._culprit = rank
+                self._gone(rank)
 
     def _handle(self, rank: RankProcess, kind: int, body: bytes) -> None:
         if kind == control.READY:
             rank.is_ready = True
-            if all(rank.is_ready for rank in self.ranks):
-                origin = pickle.dumps(time.perf_counter())
-                for rank in self.ranks:
-                    rank.send(control.BEGIN, origin)
+            self._begin()
         elif kind == control.TOLD:
-            if self._listener is not None and not self._is_ending:
-                self._listener(rank.rank, cloudpickle.loads(body))
+            if self._terms.listener is not None and not self._is_ending:
+                self._terms.listener(rank.rank, cloudpickle.loads(body))
+        elif kind == control.LAST_WORDS:
+            rank.last_words = pickle.loads(body)
         elif kind == control.RESULT:
             rank.result = pickle.loads(body)
         else:
             rank.failure = pickle.loads(body)
-            if self._culprit is None:
-                self._culprit = rank
+            self._fail(rank)
+
+    def _begin(self) -> None:
+        if self._has_begun or not all(rank.is_ready or rank.has_ended for rank in self.ranks):
+            return
+        self._has_begun = True
+        origin = pickle.dumps(time.perf_counter())
+        for rank in self.ranks:
+            rank.send(control.BEGIN, origin)
+
+    def _gone(self, rank: RankProcess) -> None:
+        rank.is_gone = True
+        self._selector.unregister(rank.link)
+        self._selector.unregister(rank.process.sentinel)
+        if not rank.has_reported:
+            self._fail(rank)
+
+    def _fail(self, rank: RankProcess) -> None:
+        self._failed.append(rank)
+        if self._terms.on_failure == "continue" and not self._is_ending:
+            told = pickle.dumps(self._abort_by(rank, RankFailed))
+            for other in self.ranks:
+                if not other.has_ended:
+                    other.send(control.LOST, told)
+            self._begin()
+
+    # Looking
+
+    def _look(self) -> None:
+        """Find ranks that will never go on: stuck in a deadlock, or stopped."""
+        if not self._has_begun or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        for rank in self.ranks:
+            if not rank.has_ended and rank.has_been_stopped(self._terms.timeout + PATIENCE_SECONDS):
+                rank.process.kill()
+                self._gone(rank)
+        if self._watch is not None and not self._failed_by_now():
+            returned = {rank.rank for rank in self.ranks if rank.result}
+            dead = {rank.rank for rank in self._failed} | {rank.rank for rank in self.ranks if rank.is_aborted}
+            if stuck := self._watch.look(returned, dead):
+                self._end_deadlock(stuck)
+
+    def _failed_by_now(self) -> bool:
+        return bool(self._failed) and self._terms.on_failure == "raise"
+
+    def _end_deadlock(self, stuck: list[int]) -> None:
+        error = Deadlock(f"deadlock: {_ranks(stuck)} for messages that can never come")
+        if self._terms.on_failure == "raise":
+            self._end_all(error)
+            raise self._outcome().deadlock_error(str(error))
+        for rank in stuck:
+            self._abort(self.ranks[rank], pickle.dumps(error))
+
+    def _check_deadline(self) -> None:
+        if time.monotonic() >= self._ends_at:
+            deadline = self._terms.deadline or 0.0
+            self._end_all(RankFailed(f"the run did not finish within its deadline of {deadline:g} s"))
+            raise self._outcome().deadline_error(deadline)
 
     # Ending
 
-    def _end_all(self, reason: str) -> None:
+    def _end_all(self, error: ClusterError) -> None:
         """Tell every rank that the run is over, and hear what they have to say for a moment."""
         self._is_ending = True
-        error = pickle.dumps(RankFailed(reason, rank=self._culprit.rank if self._culprit else None))
+        told = pickle.dumps(error)
         for rank in self.ranks:
-            if not rank.has_reported and not rank.is_gone:
-                with contextlib.suppress(BlockingIOError):
-                    rank.send(control.ABORT, error)
+            if not rank.has_ended:
+                self._abort(rank, told)
         end = time.monotonic() + GRACE_SECONDS
-        while (remaining := end - time.monotonic()) > 0 and not all(r.has_reported or r.is_gone for r in self.ranks):
+        while (remaining := end - time.monotonic()) > 0 and not all(rank.has_ended for rank in self.ranks):
             self._listen(remaining)
+
+    def _abort(self, rank: RankProcess, told: bytes) -> None:
+        rank.is_aborted = True
+        with contextlib.suppress(BlockingIOError):
+            rank.send(control.ABORT, told)
+
+    def _abort_by(self, culprit: RankProcess, kind: type[ClusterError] | None = None) -> ClusterError:
+        """What the other ranks raise: a mismatch or a deadlock is one for all of them."""
+        known = culprit.failure
+        text = f"rank {culprit.rank} failed: {known.summary if known else culprit.cause_of_death()}"
+        if kind is None:
+            kind = KINDS[known.kind] if known and known.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
+        return kind(text, rank=culprit.rank)
 
     def _replay_output(self) -> None:
         for rank in self.ranks:
@@ -195,69 +287,19 @@ class Supervisor:
 
     # Saying what happened
 
-    def _trace(self) -> Trace:
+    def _outcome(self) -> Outcome:
         reports = [rank.result or rank.failure for rank in self.ranks]
-        return Trace([report.recording if report else None for report in reports], source="measured")
-
-    def _summary(self, rank: RankProcess) -> str:
-        return rank.failure.summary if rank.failure else rank.cause_of_death()
-
-    def _error(self, culprit: RankProcess) -> ClusterError:
-        failure = culprit.failure
-        place = [f"rank {culprit.rank} of {self.nodes}"]
-        if failure is not None:
-            place.append(f"in {failure.operation} (call {failure.call})" if failure.operation else "while computing")
-            if failure.call_site:
-                place.append(f"at {failure.call_site}")
-        lines = [self._summary(culprit), ", ".join(place), *self._situation()]
-        if failure is not None:
-            lines += ["", f"Traceback of rank {culprit.rank}:", failure.traceback]
-        kinds: dict[str, type[ClusterError]] = {"CommTimeout": CommTimeout, "Deadlock": Deadlock}
-        return kinds.get(failure.kind if failure else "", RankFailed)(
-            "\n".join(lines),
-            rank=culprit.rank,
-            cause=_exception(failure),
-            operation=failure.operation if failure else None,
-            **self._evidence(),
+        return Outcome(
+            {rank.rank: rank.failure for rank in self.ranks if rank.failure},
+            frozenset(rank.rank for rank in self.ranks if rank.result),
+            [r.recording if r else rank.last_words for r, rank in zip(reports, self.ranks, strict=True)],
+            "measured",
         )
 
-    def _deadline_error(self) -> CommTimeout:
-        text = f"the run did not finish within its deadline of {self._deadline:g} s"
-        return CommTimeout("\n".join([text, *self._situation()]), **self._evidence())
-
-    def _situation(self) -> list[str]:
-        """A line for each rank that was blocked, or that could not say what it was doing."""
-        lines = []
-        for rank in self.ranks:
-            if rank.failure and rank.failure.wait:
-                lines.append(str(rank.failure.wait))
-            elif rank.result:
-                lines.append(f"rank {rank.rank} had returned")
-            elif not rank.failure and rank is not self._culprit:
-                lines.append(f"rank {rank.rank} did not answer: it was starting, computing, or stopped")
-        return lines
-
-    def _evidence(self) -> dict[str, Any]:
-        failures = {rank.rank: rank.failure for rank in self.ranks if rank.failure}
-        return {
-            "tracebacks": {rank: failure.traceback for rank, failure in failures.items()},
-            "waits": tuple(failure.wait for failure in failures.values() if failure.wait),
-            "trace": self._trace(),
-        }
+    def _error(self, rank: RankProcess) -> ClusterError:
+        return self._outcome().error(rank.rank, "" if rank.failure else rank.cause_of_death())
 
 
-def _load(rank: int, result: control.Result) -> Any:
-    try:
-        return cloudpickle.loads(result.value)
-    except Exception as error:
-        raise RankFailed(f"the result of rank {rank} cannot be read here: {error}", rank=rank, cause=error) from error
-
-
-def _exception(failure: control.Failure | None) -> BaseException | None:
-    if failure is None or failure.exception is None:
-        return None
-    try:
-        exception: BaseException = cloudpickle.loads(failure.exception)
-    except Exception:  # an exception class may pickle and yet not unpickle; its text and traceback are in the message
-        return None
-    return exception
+def _ranks(ranks: list[int]) -> str:
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last} wait" if first else f"rank {last} waits"

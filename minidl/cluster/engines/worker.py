@@ -9,9 +9,7 @@ import select
 import signal
 import socket
 import sys
-import sysconfig
 import threading
-import traceback
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
@@ -19,17 +17,14 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster.comm import Communicator, world
-from minidl.cluster.engines import control
+from minidl.cluster.engines import control, report
 from minidl.cluster.engines.process_endpoint import ProcessEndpoint
 from minidl.cluster.engines.protocol import Endpoint, Pending
+from minidl.cluster.engines.shared_page import Page
 from minidl.cluster.engines.threads import limit_threads
-from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, Wait
-from minidl.cluster.messages import program_tag
+from minidl.cluster.errors import ClusterError
 from minidl.cluster.recorder import Recorder
 
-LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
-KINDS = (CommTimeout, Deadlock, CollectiveMismatch)  # what an error may be other than RankFailed
 MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 
 
@@ -95,13 +90,13 @@ def run_rank(
         value = program(rank.communicator, *args)
         seconds = rank.endpoint.now()
         rank.endpoint.flush()
-        result = control.Result(_pickle_result(value, start.rank), seconds, rank.recorder.close())
-        report = control.RESULT, pickle.dumps(result, 5)
+        result = control.Result(report.pickled_result(value, start.rank), seconds, rank.recorder.close())
+        last = control.RESULT, pickle.dumps(result, 5)
     except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
-        report = control.ERROR, pickle.dumps(rank.failure(error), 5)
+        last = control.ERROR, pickle.dumps(rank.failure(error), 5)
     sys.stdout.flush()
     sys.stderr.flush()
-    launcher.send(*report)
+    launcher.send(*last)
 
 
 class Rank:
@@ -118,12 +113,16 @@ class Rank:
         self.start = start
         self.peers = peers  # descriptors of the sockets to the other ranks, in their order
         self._endpoint_of = endpoint_of
+        self.lost: dict[int, ClusterError] = {}  # the other ranks that have failed while the run goes on
         self._has_begun = False
 
     def begin(self) -> None:
         """Report ready, and return when all ranks are: the time of that moment is zero of the clock."""
         self.launcher.send(control.READY)
         kind, body, _ = self.launcher.receive()
+        while kind == control.LOST:
+            self._lost(pickle.loads(body))
+            kind, body, _ = self.launcher.receive()
         if kind == control.ABORT:
             raise pickle.loads(body)
         terms = self.start.terms
@@ -133,11 +132,21 @@ class Rank:
         self.communicator = world(self.endpoint, self.recorder, terms.seed, faults)
         self._has_begun = True
 
-    def read_abort(self) -> ClusterError:
-        """The error that the launcher sends when the run is over; the control socket is readable then."""
-        _, body, _ = self.launcher.receive()
+    def read_abort(self) -> ClusterError | None:
+        """What the launcher says when its socket is readable: the error that ends the run here.
+
+        None if the run goes on without another rank, which is then in `lost`.
+        """
+        kind, body, _ = self.launcher.receive()
         error: ClusterError = pickle.loads(body)
-        return error
+        if kind == control.ABORT:
+            return error
+        self._lost(error)
+        return None
+
+    def _lost(self, error: ClusterError) -> None:
+        assert error.rank is not None
+        self.lost[error.rank] = error
 
     def tell(self, obj: Any) -> None:
         """Hand an object to the listener, if there is one."""
@@ -146,47 +155,18 @@ class Rank:
 
     def failure(self, error: BaseException) -> control.Failure:
         """What there is to say about `error`, on which the program of this rank has ended."""
-        operation = self.recorder.operation if self._has_begun else None
-        wait = self._wait(operation, error) if self._has_begun else None
-        try:
-            exception = cloudpickle.dumps(error, 5)
-        except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
-            exception = None
-        return control.Failure(
-            summary=str(error)
-            if isinstance(error, ClusterError)
-            else "".join(traceback.format_exception_only(error)).strip(),
-            kind=next(
-                (kind.__name__ for kind in (CommTimeout, Deadlock, CollectiveMismatch) if isinstance(error, kind)),
-                "RankFailed",
-            ),
-            operation=operation,
-            call=self.recorder.call if self._has_begun else 0,
-            call_site=_call_site(error),
-            traceback=_traceback_text(error),
-            exception=exception,
-            wait=wait,
-            recording=self.recorder.close() if self._has_begun else None,
-        )
+        if not self._has_begun:
+            return report.failure(error, self.start.rank, None, None, 0.0)
+        return report.failure(error, self.start.rank, self.recorder, self.endpoint.blocked, self.endpoint.now())
 
-    def _wait(self, operation: str | None, error: BaseException) -> Wait | None:
-        if self.endpoint.blocked is None:
-            return None
-        pending, since = self.endpoint.blocked
-        return Wait(
-            self.start.rank,
-            operation or "the end of the program",
-            pending.peer if isinstance(pending.peer, int) else None,
-            self.endpoint.now() - since,
-            self.recorder.call,
-            program_tag(pending.tag),
-            _call_site(error),
-        )
+    def last_words(self) -> None:
+        """Report what was recorded, because this rank is about to die on purpose."""
+        self.launcher.send(control.LAST_WORDS, pickle.dumps(self.recorder.close(), 5))
 
 
 def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
     others = [peer for peer in range(rank.start.terms.nodes) if peer != rank.start.rank]
-    *peers, memory = rank.peers
+    *peers, memory, page = rank.peers
     return ProcessEndpoint(
         rank.start.rank,
         {peer: socket.socket(fileno=descriptor) for peer, descriptor in zip(others, peers, strict=True)},
@@ -196,30 +176,8 @@ def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
         origin=origin,
         network=rank.start.terms.network,
         memory=memory,
+        page=Page(page, rank.start.terms.nodes),
+        lost=rank.lost,
         tell=rank.tell,
+        last_words=rank.last_words,
     )
-
-
-def _pickle_result(value: Any, rank: int) -> bytes:
-    try:
-        return cloudpickle.dumps(value, 5)
-    except Exception as error:
-        raise TypeError(
-            f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}; "
-            "return arrays, numbers, or what can be pickled"
-        ) from error
-
-
-def _call_site(error: BaseException) -> str | None:
-    """Where the caller's own code was: the innermost frame that is neither of this package nor of a library."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE)]
-    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)] or frames
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
-
-
-def _traceback_text(error: BaseException) -> str:
-    """The traceback from the program's first line on: how the rank came to call it is of no interest."""
-    entry_point = error.__traceback__
-    while entry_point is not None and entry_point.tb_frame.f_code.co_filename == __file__:
-        entry_point = entry_point.tb_next
-    return "".join(traceback.format_exception(type(error), error, entry_point)).rstrip()

@@ -1,0 +1,49 @@
+"""What a rank knows of the others: who has ended, who has failed, and so which operation can never complete."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.errors import ClusterError, Deadlock, RankFailed
+
+LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
+
+
+class Peers:
+    """The other ranks as seen by `rank`; `failed` holds those that have failed while the run goes on without them."""
+
+    def __init__(self, rank: int, failed: Mapping[int, ClusterError]) -> None:
+        self._rank = rank
+        self.failed = failed
+        self.ended: set[int] = set()  # they have returned from the program, and everything they sent is here
+        self.vanished: dict[int, float] = {}  # their sockets have closed without a goodbye, and when
+        self.abandoned: set[tuple[int, int]] = set()  # collectives that a peer has given up, by (peer, tag)
+
+    def raise_if_hopeless(self, operation: Pending, now: float) -> None:
+        """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
+        if operation.kind == "helper" or (operation.kind == "receive" and operation.source >= 0):
+            return  # of the latter, the message is here and held back
+        peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
+        if peers <= {self._rank}:
+            raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
+        failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
+        abandoned = {peer for peer in peers if (peer, operation.tag) in self.abandoned}
+        if peers <= self.ended | failed | abandoned:
+            self._raise(operation, peers, failed, abandoned)
+        lost = [peer for peer in peers if now - self.vanished.get(peer, now) > LOST_PEER_SECONDS]
+        if lost and peers <= self.ended | set(self.vanished):
+            raise RankFailed(f"{operation} can never complete: rank {lost[0]} is gone", rank=lost[0])
+
+    def _raise(
+        self, operation: Pending, peers: Collection[int], failed: Collection[int], abandoned: Collection[int]
+    ) -> None:
+        if failed:
+            rank = min(failed)
+            raise RankFailed(f"{operation} can never complete: {self.failed[rank]}", rank=rank)
+        if abandoned:
+            because = "; ".join(str(error) for error in self.failed.values())
+            who = f"rank {min(abandoned)} has given up this collective"
+            raise RankFailed(f"{operation} can never complete: {who}{' because ' if because else ''}{because}")
+        who = f"rank {min(peers)} has" if len(peers) == 1 else "every other rank has"
+        raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
