@@ -108,7 +108,7 @@ def reduce_repeatedly(comm: cluster.Communicator, n: int, repeats: int) -> float
     for _ in range(repeats):
         x.fill(comm.rank)
         comm.all_reduce(x, algorithm="ring")
-    return float(x.sum())
+    return float(x.sum(dtype=np.float64))
 
 
 def simgrid_ring(ranks: int, python: str) -> tuple[int, float, float]:

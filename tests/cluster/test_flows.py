@@ -117,6 +117,26 @@ def test_transfers_that_end_together_are_handed_out_together():
     assert flows.next_event() == math.inf
 
 
+@pytest.mark.parametrize("nbytes", [1, 7, 11, 10_007])
+def test_ends_that_differ_by_rounding_alone_are_one_instant(nbytes):
+    flows = Flows(Tree(1, 4, nic=(0.0, 1e9), uplink=(0.0, 1.0)))
+    alone, first, second = Transfer(0, 1, 3 * nbytes), Transfer(2, 3, nbytes), Transfer(2, 3, 2 * nbytes)
+    for transfer in (alone, first, second):
+        flows.ready(transfer, 0.7)
+    # Both ways 3 n bytes go through one card; added up in one step or in two, that gives different last digits.
+    assert [flows.advance(flows.next_event()) for _ in range(2)] == [[], [first]]
+    assert {*flows.advance(flows.next_event())} == {alone, second}
+
+
+def test_ends_that_differ_by_a_billionth_are_two_instants():
+    flows = Flows(Tree(1, 4, nic=(0.0, 1e9), uplink=(0.0, 1.0)))
+    shorter, longer = Transfer(0, 1, 10**9), Transfer(2, 3, 10**9 + 1)
+    flows.ready(longer, 0.0)
+    flows.ready(shorter, 0.0)
+    assert flows.advance(flows.next_event()) == []
+    assert [flows.advance(flows.next_event()) for _ in range(2)] == [[shorter], [longer]]
+
+
 @pytest.mark.parametrize("clock", [0.0, 1.0, 1e6, 1e12])
 def test_late_on_the_clock_where_a_transfer_is_shorter_than_a_tick_everything_still_ends(clock):
     tree = Tree(2, 4, nic=(1e-9, 1e12), uplink=(1e-9, 1.7e12))
