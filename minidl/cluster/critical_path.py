@@ -90,9 +90,11 @@ def find_critical_path(events: Iterable[Event], is_simulated: bool) -> CriticalP
         if event is None or event.end < time:
             if track[1] == 0:
                 break  # the beginning, or events are missing
-            track = track[0], 0  # nothing was going on in the lane until the program began this
-            continue
-        step = _step(event, time, tracks, is_simulated)
+            begun = tracks.begun(track, time)
+            step = Step(begun, (track[0], 0)) if event is None or event.end < begun else Step(event.end, track)
+            event = Event(track[0], "wait", step.time, time, 0, -1, "", "", 0, track[1])  # the helper wakes up
+        else:
+            step = _step(event, time, tracks, is_simulated)
         if step.time == time and step.track in tried:
             step = Step(event.start, track)  # messages that take no time, in a circle: none is the cause
         if step.time < time:
@@ -157,6 +159,13 @@ class _Tracks:
     def begin(self, track: Track) -> float:
         """When the first event of the track began; if there is none, the first of all."""
         return self._starts[track][0] if track in self._starts else min(starts[0] for starts in self._starts.values())
+
+    def begun(self, track: Track, time: float) -> float:
+        """When the program began what its helper began in the lane at that time."""
+        lane, program = self.events.get(track, []), self.events.get((track[0], 0), [])
+        index = bisect_left(lane, time, key=lambda event: event.start)
+        after = bisect_left(program, lane[index].call, key=lambda event: event.call) if index < len(lane) else 0
+        return min(program[after].start, time) if index < len(lane) and after < len(program) else time
 
     def of_peer(self, event: Event) -> Track:
         """The track on which the other side posted its half of the message; the program's if that is unknown."""

@@ -105,17 +105,35 @@ def test_a_real_send_ends_because_the_receiver_has_come_to_it() -> None:
 
 
 def test_the_path_goes_through_what_ran_beside_the_program() -> None:
-    """Rank 0 waits for its lane 1, whose message waited for lane 2 of rank 1, which its program began at 3 s."""
+    """Rank 0 waits for its lane 1, whose message waited for lane 2 of rank 1, whose program began that at 3 s."""
     events = [
         compute(0, 0.0, 1.0),
         Event(0, "wait", 1.0, 5.0, 0, -1, "", "all_reduce", 2),
-        message(0, "wait", 0.5, 3.0, 1, 0.5, 3.0, "all_reduce", lane=1),
-        message(0, "receive", 3.0, 5.0, 1, 0.5, 3.0, "all_reduce", lane=1),
-        compute(1, 0.0, 4.0),
-        message(1, "send", 0.2, 0.3, 0, 0.2, None, "all_reduce", lane=2),
-        message(1, "send", 3.0, 3.5, 0, 3.0, None, "all_reduce", lane=2),
+        message(0, "wait", 0.5, 3.1, 1, 0.5, 3.1, "all_reduce", lane=1),
+        message(0, "receive", 3.1, 5.0, 1, 0.5, 3.1, "all_reduce", lane=1),
+        compute(1, 0.0, 3.0),
+        compute(1, 3.0, 4.0)._replace(call=1),
+        message(1, "send", 0.2, 0.3, 0, 0.2, None, "all_reduce", lane=2)._replace(call=0),
+        message(1, "send", 3.1, 3.5, 0, 3.1, None, "all_reduce", lane=2),
     ]
-    assert pieces(find_critical_path(events, True)) == [(1, "compute", 0.0, 3.0), (0, "receive", 3.0, 5.0)]
+    path = find_critical_path(events, False)
+    assert pieces(path) == [(1, "compute", 0.0, 3.0), (1, "wait", 3.0, 3.1), (0, "receive", 3.1, 5.0)]
+    assert path[1].lane == 2
+
+
+def test_what_a_lane_does_next_waits_for_what_it_did_before_if_the_program_had_begun_it_by_then() -> None:
+    events = [
+        compute(0, 0.0, 1.0),
+        Event(0, "wait", 1.0, 4.0, 0, -1, "", "all_reduce", 3),
+        message(0, "receive", 1.0, 2.0, 1, 1.0, 0.0, "all_reduce", lane=1)._replace(call=1),
+        message(0, "receive", 2.1, 4.0, 1, 2.1, 0.0, "all_reduce", lane=1)._replace(call=2),
+    ]
+    assert pieces(find_critical_path(events, False)) == [
+        (0, "compute", 0.0, 1.0),
+        (0, "receive", 1.0, 2.0),
+        (0, "wait", 2.0, 2.1),
+        (0, "receive", 2.1, 4.0),
+    ]
 
 
 def test_messages_that_take_no_time_cannot_send_the_path_round_in_circles() -> None:

@@ -26,7 +26,7 @@ def run() -> cluster.Run:
         else:
             comm.recv(1)
         comm.mark("backward")
-        comm.all_reduce(np.ones(100_000))
+        comm.all_reduce(np.ones(100_000), algorithm="ring")
         return comm.now()
 
     return cluster.launch(program, nodes=2)

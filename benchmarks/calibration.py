@@ -1,0 +1,151 @@
+"""Predict collectives by simulation, on a network calibrated on this machine, and compare with what they take.
+
+    python benchmarks/calibration.py [--repetitions 100] [--rounds 5] [--picture fit.png] [--csv FILE]
+
+Ping-pongs between real processes give alpha and beta, timed reductions gamma (`cluster.calibrate`). The simulation then
+runs the very programs that are measured, on that network. A row is one collective: the median of what it took, the
+prediction, and the error, predicted / measured - 1.
+
+How to read it. alpha is half the round trip of a *blocking* ping-pong: it contains the waking of a receiver who sleeps
+until the message comes. The first table says how much: a message in a stream of many, where nobody sleeps, costs less.
+With more ranks than cores (marked *) a rank also waits for a core, which no model of messages knows: there the error
+says how wrong a prediction of a larger machine is when this one is too small to measure it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import statistics
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from minidl import cluster
+
+ALGORITHMS = ("ring", "tree", "recursive_doubling")
+SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22)
+NODES = (2, 4)
+STREAM = 100  # messages that are sent without waiting for an answer
+
+
+def all_reduces(comm: cluster.Communicator, repetitions: int) -> dict[tuple[str, int], float]:
+    """The median seconds of one all-reduce, from a barrier to the end of this rank's part."""
+    medians = {}
+    for nbytes in SIZES:
+        x = np.zeros(nbytes // 4, np.float32)
+        times: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
+        for turn in range(repetitions + 2):
+            for name in ALGORITHMS:  # in turns, so that whatever else the machine does meets all alike
+                comm.barrier()
+                began = comm.now()
+                comm.all_reduce(x, algorithm=name)
+                if turn >= 2:
+                    times[name].append(comm.now() - began)
+        medians.update({(name, nbytes): statistics.median(times[name]) for name in ALGORITHMS})
+    return medians
+
+
+def stream(comm: cluster.Communicator, repetitions: int, nbytes: int = 64) -> float:
+    """The median seconds a message costs when many follow each other in one direction."""
+    x, times = np.zeros(nbytes, np.uint8), []
+    for _ in range(repetitions):
+        comm.barrier()
+        began = comm.now()
+        for _ in range(STREAM):
+            comm.send(x, 1) if comm.rank == 0 else comm.recv(0)
+        times.append((comm.now() - began) / STREAM)
+    return statistics.median(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repetitions", type=int, default=100, help="of each message and collective (default 100)")
+    parser.add_argument("--rounds", type=int, default=5, help="of calibrating and measuring (default 5)")
+    parser.add_argument("--picture", type=Path, help="draw the fit of the last round to this file")
+    parser.add_argument("--csv", type=Path, help="write every round's figures to this file")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.repetitions < 1:
+        parser.error("--rounds and --repetitions must be at least 1")
+    cores = len(os.sched_getaffinity(0))
+    console = Console()
+    console.width = max(console.width, 110)
+
+    networks: list[cluster.Network] = []
+    streams: list[float] = []
+    rows: dict[tuple[int, str, int], list[tuple[float, float]]] = {}
+    for _ in range(options.rounds):
+        networks.append(cluster.calibrate(nodes=2, repetitions=options.repetitions))
+        streams.append(cluster.launch(stream, (10,), nodes=2).results[1])
+        for nodes in NODES:
+            measured = slowest(cluster.launch(all_reduces, (options.repetitions,), nodes=nodes))
+            predicted = slowest(cluster.launch(all_reduces, (1,), nodes=nodes, on="simulation", network=networks[-1]))
+            for (name, nbytes), seconds in measured.items():
+                rows.setdefault((nodes, name, nbytes), []).append((seconds, predicted[name, nbytes]))
+
+    console.print(network_table(networks, streams))
+    console.print(fit_table(networks))
+    console.print(prediction_table(rows, cores))
+    for nodes in NODES:
+        errors = [abs(p / m - 1) for (count, *_), pairs in rows.items() if count == nodes for m, p in pairs]
+        star = f" (*: more ranks than this machine's {cores} cores)" if nodes > cores else ""
+        console.print(f"{nodes} ranks{star}: the error is {statistics.median(errors):.0%} in the median")
+    if options.picture:
+        cluster.plot_fit(networks[-1], options.picture)
+    if options.csv:
+        with options.csv.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(("ranks", "algorithm", "bytes", "measured s", "predicted s"))
+            writer.writerows((*key, *pair) for key, pairs in rows.items() for pair in pairs)
+
+
+def slowest(run: cluster.Run) -> dict[tuple[str, int], float]:
+    """The seconds of the rank that took longest, for each collective."""
+    return {key: max(result[key] for result in run.results) for key in run.results[0]}
+
+
+def network_table(networks: list[cluster.Network], streams: list[float]) -> Table:
+    table = Table("parameter", "median", "min .. max", title="this machine's messages")
+    values = {
+        "alpha, µs a message": [1e6 * network.alpha for network in networks],
+        "1/beta, GB/s": [1e-9 / network.beta for network in networks],
+        "1/gamma, GB/s reduced": [1e-9 / network.gamma for network in networks],
+        "in a stream, µs a message": [1e6 * seconds for seconds in streams],
+    }
+    for name, column in values.items():
+        table.add_row(name, f"{statistics.median(column):.3g}", f"{min(column):.3g} .. {max(column):.3g}")
+    return table
+
+
+def fit_table(networks: list[cluster.Network]) -> Table:
+    table = Table("bytes", "measured µs", "fitted µs", "residual", title="half a round trip (medians of the rounds)")
+    for index, (nbytes, _) in enumerate(networks[0].measured):
+        seconds = statistics.median(network.measured[index][1] for network in networks)
+        fitted = statistics.median(network.time(nbytes) for network in networks)
+        residual = statistics.median(network.residuals[index][1] for network in networks)
+        table.add_row(f"{nbytes:,}", f"{1e6 * seconds:.1f}", f"{1e6 * fitted:.1f}", f"{residual:+.0%}")
+    return table
+
+
+def prediction_table(rows: dict[tuple[int, str, int], list[tuple[float, float]]], cores: int) -> Table:
+    table = Table("ranks", "all-reduce", "bytes", "measured ms", "predicted ms", "error", "min .. max")
+    for (nodes, name, nbytes), pairs in rows.items():
+        measured, predicted = (statistics.median(side) for side in zip(*pairs, strict=True))
+        errors = [p / m - 1 for m, p in pairs]
+        table.add_row(
+            f"{nodes}{'*' if nodes > cores else ''}",
+            name,
+            f"{nbytes:,}",
+            f"{1e3 * measured:.3f}",
+            f"{1e3 * predicted:.3f}",
+            f"{statistics.median(errors):+.0%}",
+            f"{min(errors):+.0%} .. {max(errors):+.0%}",
+        )
+    return table
+
+
+if __name__ == "__main__":
+    main()

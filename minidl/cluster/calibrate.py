@@ -1,0 +1,156 @@
+"""Calibration: the Network that this machine's own messages come closest to.
+
+    t(n) = alpha + beta n      a message of n bytes; half of the round trip of a ping-pong, the median of many
+    r(n) = c + gamma n         the reduction of n bytes; c, the call itself, is not part of the model
+
+Least squares with relative weights: each residual is divided by what was measured, so that the microseconds of small
+messages count as much as the milliseconds of large ones.
+
+What a blocking ping-pong contains: packing the message, handing it to the system, *waking the receiver, who sleeps
+until it comes*, the way through memory, unpacking. On processes the wake-up is most of alpha. A collective pays for it
+wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked for. With
+more ranks than cores there is another wait, for a core, which belongs to the scheduler and to no network: a model of
+messages cannot say how long it is.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.protocol import EAGER_BYTES, Engine
+from minidl.cluster.launch import launch
+from minidl.cluster.network import Network
+from minidl.plots import fit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SIZES = tuple(64 * 4**k for k in range(9))  # 64 bytes to 4 MiB, on both sides of EAGER_BYTES
+WARM_UP = 5  # messages of each size that are not counted: segments are made and mapped, caches fill
+
+Points = list[tuple[int, float]]  # bytes, seconds
+
+
+def calibrate(
+    nodes: int = 2,
+    on: str | Engine = "processes",
+    network: Network | str | None = None,
+    sizes: Sequence[int] = SIZES,
+    repetitions: int = 100,
+    timeout: float = 60.0,
+) -> Network:
+    """Measure messages and reductions on an engine and return the Network that fits them best.
+
+    Ranks 0 and 1, 2 and 3, ... play ping-pong, all pairs at once, with messages of `sizes` bytes (two or more of them),
+    each `repetitions` times. `.measured` of the result holds (bytes, seconds) for each size, `.residuals` measured /
+    fitted - 1: read them before you trust a prediction. `plot_fit` draws both. nodes, on, network, timeout: as in
+    `launch`; with more nodes than cores the figures are those of the scheduler.
+
+    Errors: ValueError for less than 2 nodes, less than two different sizes, or no repetitions.
+
+    >>> from minidl import cluster
+    >>> cluster.calibrate(on="simulation", network=cluster.Network(1e-5, 1e-9, 2e-10), repetitions=1).beta
+    1e-09
+
+    Source: Hockney (1994), The communication challenge for MPP, Parallel Computing 20(3), section 2: the two parameters
+    of a line through the times of a ping-pong.
+    """
+    sizes = sorted(set(sizes))
+    if nodes < 2 or len(sizes) < 2 or sizes[0] < 0 or repetitions < 1:
+        raise ValueError(
+            "calibrate needs 2 nodes or more, two sizes or more, and 1 repetition or more; "
+            f"got nodes={nodes}, sizes={sizes}, repetitions={repetitions}"
+        )
+    run = launch(_measure, (sizes, repetitions), nodes=nodes, on=on, network=network, timeout=timeout)
+    messages = _medians(sizes, [messages for messages, _ in run.results if messages])
+    reductions = _medians(sizes, [reductions for _, reductions in run.results])
+    alpha, beta = fit_line(messages)
+    _, gamma = fit_line([(nbytes, seconds) for nbytes, seconds in reductions if nbytes > 0])
+    return Network(alpha, beta, gamma, measured=tuple(messages))
+
+
+def fit_line(points: Points) -> tuple[float, float]:
+    """The a, b >= 0 for which a + b n is closest to the points (n, t): the least sum of ((a + b n) / t - 1)^2.
+
+    >>> fit_line([(0, 1.0), (10, 3.0), (20, 5.0)])
+    (1.0, 0.2)
+    """
+    n, t = np.array([point for point in points if point[1] > 0], dtype=np.float64).reshape(-1, 2).T
+    if not len(t):
+        return 0.0, 0.0
+    columns = np.stack([1 / t, n / t], 1)
+    scale = np.linalg.norm(columns, axis=0)
+    scale[scale == 0] = 1.0
+    both = np.linalg.lstsq(columns / scale, np.ones_like(t), rcond=None)[0] / scale
+    if both.min() >= 0:
+        a, b = both
+    elif both[0] < 0:  # the best on the border of what is allowed: a line through the origin, or a level one
+        a, b = 0.0, columns[:, 1].sum() / (columns[:, 1] ** 2).sum()
+    else:
+        a, b = columns[:, 0].sum() / (columns[:, 0] ** 2).sum(), 0.0
+    return float(a), float(b)
+
+
+def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, source: str = "measured") -> Figure:
+    """Draw what was measured against what was fitted, and the residuals below; saved to `path` if given.
+
+    source: where the points come from, "measured" or "simulated".
+    """
+    if not network.measured:
+        raise ValueError(f"{network!r} was not fitted to anything: make it with cluster.calibrate()")
+    figure = fit.draw(
+        network.measured,
+        network.alpha,
+        network.beta,
+        source=source,
+        limit=EAGER_BYTES,
+        limit_name="eager | synchronous",
+        title="One message",
+    )
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def _measure(comm: Communicator, sizes: Sequence[int], repetitions: int) -> tuple[list[list[float]], list[list[float]]]:
+    """A rank's part: the seconds of each message (of the first of each pair), and of each reduction."""
+    partner = comm.rank ^ 1
+    messages = []
+    for nbytes in sizes:
+        comm.barrier()
+        x, room = np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)
+        times = []
+        for _ in range(WARM_UP + repetitions if partner < comm.size else 0):
+            began = comm.now()
+            if comm.rank < partner:
+                comm.send(x, partner)
+                comm.recv(partner, out=room)
+            else:
+                comm.recv(partner, out=room)
+                comm.send(x, partner)
+            times.append((comm.now() - began) / 2)
+        messages.append(times[WARM_UP:])
+    reductions = []
+    for nbytes in sizes:  # on all ranks at once, as in a collective: they share the way to memory
+        a, b = np.zeros(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
+        comm.barrier()
+        times = []
+        for _ in range(WARM_UP + repetitions):
+            began = comm.now()
+            comm.reduce_into(a, b)
+            times.append(comm.now() - began)
+        reductions.append(times[WARM_UP:])
+    return messages if comm.rank < partner < comm.size else [], reductions
+
+
+def _medians(sizes: Sequence[int], ranks: Sequence[list[list[float]]]) -> Points:
+    """The median over all repetitions of all ranks, for each size."""
+    return [
+        (nbytes, float(np.median(np.concatenate([times[index] for times in ranks]))))
+        for index, nbytes in enumerate(sizes)
+    ]

@@ -1,0 +1,86 @@
+"""Calibration finds the network that messages went over; what it cannot explain stays visible."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from minidl import cluster
+from minidl.cluster.calibrate import SIZES, fit_line
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def test_on_a_simulated_network_it_finds_exactly_that_network() -> None:
+    network = cluster.Network(alpha=3e-5, beta=2e-9, gamma=4e-10)
+    found = cluster.calibrate(nodes=3, on="simulation", network=network, repetitions=2)
+    assert (found.alpha, found.beta, found.gamma) == pytest.approx((3e-5, 2e-9, 4e-10), rel=1e-9)
+    assert [nbytes for nbytes, _ in found.residuals] == list(SIZES)
+    assert max(abs(residual) for _, residual in found.residuals) < 1e-9
+
+
+def test_on_processes_it_measures_every_size_and_can_be_simulated_with() -> None:
+    sizes = [0, 1000, 100_000, 1_000_000]
+    network = cluster.calibrate(nodes=2, sizes=sizes, repetitions=5)
+    assert network.alpha > 0
+    assert network.beta > 0
+    assert network.gamma > 0
+    assert [nbytes for nbytes, _ in network.measured] == sizes
+    for (nbytes, seconds), (_, residual) in zip(network.measured, network.residuals, strict=True):
+        assert seconds == pytest.approx((network.alpha + network.beta * nbytes) * (1 + residual))
+
+    def program(comm: cluster.Communicator) -> None:
+        comm.send(np.zeros(1000, np.uint8), 1) if comm.rank == 0 else comm.recv(0)
+
+    seconds = cluster.launch(program, nodes=2, on="simulation", network=network).seconds
+    assert seconds == pytest.approx(network.alpha + 1000 * network.beta)
+
+
+def test_a_slowed_network_is_seen_to_be_slow() -> None:
+    slow = cluster.Network(alpha=2e-3, beta=2e-8)
+    found = cluster.calibrate(nodes=2, network=slow, sizes=[100, 1_000_000], repetitions=3)
+    assert found.measured[0][1] >= slow.time(100)
+    assert found.measured[1][1] >= slow.time(1_000_000)
+
+
+def test_the_fit_weighs_small_and_large_messages_alike() -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.geomspace(10, 1e7, 60)
+    times = (1e-5 + 1e-9 * sizes) * np.exp(rng.normal(0, 0.05, 60))
+    alpha, beta = fit_line(list(zip(sizes.tolist(), times.tolist(), strict=True)))
+    assert (alpha, beta) == pytest.approx((1e-5, 1e-9), rel=0.05)
+
+    def loss(a: float, b: float) -> float:
+        return float((((a + b * sizes) / times - 1) ** 2).sum())
+
+    for a, b in ((1.001, 1), (0.999, 1), (1, 1.001), (1, 0.999)):
+        assert loss(alpha * a, beta * b) > loss(alpha, beta)
+
+
+def test_neither_parameter_becomes_negative() -> None:
+    alpha, beta = fit_line([(1, 1.0), (2, 3.0)])  # the line through both begins below 0
+    assert alpha == 0.0
+    assert beta == pytest.approx((1 / 1 + 2 / 3) / (1 / 1 + 4 / 9))
+    alpha, beta = fit_line([(1, 3.0), (2, 1.0)])
+    assert alpha == pytest.approx((1 / 3 + 1 / 1) / (1 / 9 + 1 / 1))
+    assert beta == 0.0
+    assert fit_line([(1, 0.0), (2, 0.0)]) == (0.0, 0.0)
+
+
+def test_the_fit_is_drawn_against_what_was_measured(tmp_path: Path) -> None:
+    network = cluster.Network(1e-5, 1e-9, measured=((100, 1.2e-5), (1_000_000, 9e-4)))
+    figure = cluster.plot_fit(network, tmp_path / "fit.png")
+    assert isinstance(figure, Figure)
+    assert (tmp_path / "fit.png").read_bytes().startswith(b"\x89PNG")
+    assert figure.get_supxlabel() == "measured and formula"
+    residuals = figure.axes[1].lines[1].get_ydata()
+    assert np.asarray(residuals) == pytest.approx([100 * residual for _, residual in network.residuals])
+    with pytest.raises(ValueError, match="not fitted"):
+        cluster.plot_fit(cluster.Network(1e-5, 1e-9))
+
+
+@pytest.mark.parametrize("given", [{"nodes": 1}, {"sizes": [8]}, {"sizes": [-1, 8]}, {"repetitions": 0}])
+def test_what_cannot_be_fitted_is_refused(given: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="calibrate needs 2 nodes or more"):
+        cluster.calibrate(**given)  # type: ignore[arg-type]
