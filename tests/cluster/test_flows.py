@@ -4,15 +4,21 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minidl.cluster.engines.protocol import EAGER_BYTES
+from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.engines.simulation import flows as flows_module
 from minidl.cluster.engines.simulation.flows import Flows, fair_rates
+from minidl.cluster.launch import launch
+from minidl.cluster.network import Network
 from minidl.cluster.topology import Tree
 
 SIMGRID = json.loads((Path(__file__).parent / "files" / "simgrid_times.json").read_text())["cases"]
+INDEPENDENT = [case for case in SIMGRID if not any(before for *_, before in case["transfers"])]
 
 
 @dataclass(eq=False)
@@ -51,6 +57,48 @@ def finish_times(tree, transfers):
 def test_every_transfer_ends_when_simgrid_says(case):
     tree = Tree(case["racks"], case["per_rack"], tuple(case["nic"]), tuple(case["uplink"]))
     assert finish_times(tree, case["transfers"]) == pytest.approx(case["finished"], rel=1e-9, abs=0)
+
+
+def post(comm, transfers):
+    """Receive from the beginning and send when it is time; the time when this rank is through with everything."""
+    receives = [comm.irecv(src, tag=k) for k, (src, dst, *_) in enumerate(transfers) if dst == comm.rank]
+    sends = []
+    for start, k in sorted((start, k) for k, (src, _, _, start, _) in enumerate(transfers) if src == comm.rank):
+        comm.compute(seconds=start - comm.now())
+        sends.append(comm.isend(np.zeros(transfers[k][2], np.uint8), transfers[k][1], tag=k))
+    for work in receives + sends:
+        work.wait()
+    return comm.now()
+
+
+@pytest.mark.parametrize("case", INDEPENDENT, ids=[case["name"] for case in INDEPENDENT])
+def test_ranks_of_a_program_are_through_when_simgrid_says(case):
+    network = Network.tree(case["racks"], case["per_rack"], case["nic"], case["uplink"])
+    ends = [0.0] * network.ranks
+    for (src, dst, nbytes, start, _), finished in zip(case["transfers"], case["finished"], strict=True):
+        ends[dst] = max(ends[dst], finished)
+        ends[src] = max(ends[src], start if nbytes <= EAGER_BYTES else finished)  # a short message is just sent off
+    run = launch(post, (case["transfers"],), nodes=network.ranks, on=Simulation(), network=network, deadline=30)
+    assert run.results == pytest.approx(ends, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm", "floats"),
+    [
+        ("ring all-reduce of 4 MB in a rack of 8", "ring", 1_000_000),
+        ("ring all-reduce over 4 racks of 2, thin uplinks", "ring", 1_000_000),
+        ("butterfly over 4 racks of 4, thin uplinks", "recursive_doubling", 100_000),
+    ],
+)
+def test_a_collective_takes_as_long_as_its_messages_do_in_simgrid(name, algorithm, floats):
+    (case,) = (case for case in SIMGRID if case["name"] == name)
+    network = Network.tree(case["racks"], case["per_rack"], case["nic"], case["uplink"])
+
+    def program(comm):
+        comm.all_reduce(np.ones(floats, np.float32), algorithm=algorithm)
+
+    run = launch(program, nodes=network.ranks, on=Simulation(), network=network, deadline=30)
+    assert run.seconds == pytest.approx(max(case["finished"]), rel=1e-9, abs=0)
 
 
 paths = st.lists(st.sets(st.integers(0, 5), max_size=4).map(sorted), max_size=12)
