@@ -8,12 +8,10 @@ wakes it. Where helpers run beside the program, one of the blocked threads polls
 from __future__ import annotations
 
 import heapq
-import os
 import select
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,6 +20,7 @@ import numpy as np
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.emulated_network import Ports
 from minidl.cluster.engines.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
@@ -71,19 +70,17 @@ class Mailbox:
         self._control = control
         self._read_control = read_control
         self._poll = select.poll()
-        self._poll.register(control, select.POLLIN)
-        for descriptor in self._peer_of:
+        for descriptor in (control, *self._peer_of):
             self._poll.register(descriptor, select.POLLIN)
         self._is_polling = False
         self._bell: tuple[socket.socket, socket.socket] | None = None  # it ends another thread's poll
-        self._receives: list[Pending] = []  # posted and not yet matched, in the order of posting
+        self._matching = Matching()
         self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
-        self._arrived: dict[tuple[int, int], deque[tuple[int, Frame]]] = {}  # unmatched, by (source, tag)
-        self._arrivals = 0
         self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
         self._ports = Ports(network) if network is not None else None
         self._due: list[tuple[float, int, Pending, int, Frame]] = []  # a heap: matched, and held back until then
+        self._held = 0
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
 
@@ -109,9 +106,7 @@ class Mailbox:
         head = {"form": form, "tag": tag, "nbytes": nbytes, "description": description}
         if operation.done or dst == self.rank:
             with self._lock:
-                self._raise_failure()
-                if dst in self._peers.failed:
-                    self._raise_if_hopeless(operation)
+                self._raise_failure(operation)
                 if dst == self.rank:
                     body = np.frombuffer(b"".join(buffers), np.uint8)
                     self._sends_to_self[id(body)] = operation
@@ -120,9 +115,7 @@ class Mailbox:
                     self._send(dst, MESSAGE, operation.posted, body=buffers, **head)
             return operation
         with self._lock:
-            self._raise_failure()
-            if dst in self._peers.failed:
-                self._raise_if_hopeless(operation)
+            self._raise_failure(operation)
             segment = self._pool.take(nbytes)
         segment.fill(buffers)  # without the lock: other threads need not wait for this
         with self._lock:
@@ -134,19 +127,10 @@ class Mailbox:
 
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
         operation = Pending("receive", src, tag, self.now(), out=out)
-        sources = (src,) if isinstance(src, int) else src
         with self._lock:
             self._raise_failure()
-            waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
-            if waiting:
-                _, source = min(waiting)  # the one that arrived first
-                queue = self._arrived[source, tag]
-                _, frame = queue.popleft()
-                if not queue:
-                    del self._arrived[source, tag]
-                self._match(operation, source, frame)
-            else:
-                self._receives.append(operation)
+            if (early := self._matching.post(operation)) is not None:
+                self._match(operation, *early)
         return operation
 
     # Waiting
@@ -255,10 +239,8 @@ class Mailbox:
         """Put it on the page if all threads of this rank are blocked, and nothing that is here will wake one."""
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values())
         waits = [operation for operation, _ in self.waits.values()]
-        if len(waits) < threads or self._due or any(operation.done for operation in waits):
-            return
-        peers = [operation.peer for operation in waits if operation.kind != "helper"]
-        self._page.blocked(frozenset().union(*({p} if isinstance(p, int) else p for p in peers)))
+        if len(waits) == threads and not self._due and not any(operation.done for operation in waits):
+            self._page.blocked([operation.peer for operation in waits if operation.kind != "helper"])
 
     def _move(self, descriptor: int, events: int) -> None:
         peer = self._peer_of[descriptor]
@@ -291,7 +273,7 @@ class Mailbox:
     def _handle(self, peer: int, frame: Frame) -> None:
         if frame.kind == MESSAGE:
             if frame.descriptor is not None:
-                self._map(peer, frame)
+                self._mapped[peer, frame.segment] = Segment.attach(frame.descriptor, frame.segment)
             if self._ports is not None and not frame.segment:
                 frame.start = self._ports.arrive(frame.start, frame.nbytes)  # a short one does not wait for the receive
             self._arrive(peer, frame)
@@ -314,15 +296,13 @@ class Mailbox:
     def _arrive(self, peer: int, frame: Frame) -> None:
         if frame.body is not None and peer != self.rank and self._ports is not None:
             frame.body = frame.body.copy()
-        for operation in self._receives:
-            if operation.tag == frame.tag and _is_among(peer, operation.peer):
-                self._receives.remove(operation)
-                self._match(operation, peer, frame)
-                return
+        operation = self._matching.arrive(peer, frame.tag)
+        if operation is not None:
+            self._match(operation, peer, frame)
+            return
         if frame.body is not None and peer != self.rank:
             frame.body = frame.body.copy()  # it lies in the socket's buffer, which the next frames overwrite
-        self._arrivals += 1
-        self._arrived.setdefault((peer, frame.tag), deque()).append((self._arrivals, frame))
+        self._matching.keep(peer, frame)
 
     def _match(self, operation: Pending, peer: int, frame: Frame) -> None:
         """The receive and the message belong together: deliver it, on an emulated network when its time has come."""
@@ -332,8 +312,8 @@ class Mailbox:
             if frame.segment:
                 due = self._ports.arrive(max(frame.start, operation.posted), frame.nbytes)
             if due > self.now():
-                self._arrivals += 1
-                heapq.heappush(self._due, (due, self._arrivals, operation, peer, frame))
+                self._held += 1
+                heapq.heappush(self._due, (due, self._held, operation, peer, frame))
                 self._end_poll()
                 return
         self._complete(operation, peer, frame)
@@ -352,17 +332,13 @@ class Mailbox:
         elif peer == self.rank:
             self._sends_to_self.pop(id(body)).done = True
 
-    def _map(self, peer: int, frame: Frame) -> None:
-        assert frame.descriptor is not None
-        size = os.fstat(frame.descriptor).st_size
-        self._mapped[peer, frame.segment] = Segment(frame.descriptor, size, frame.segment)
-        os.close(frame.descriptor)
-
     # Failure
 
-    def _raise_failure(self) -> None:
+    def _raise_failure(self, send: Pending | None = None) -> None:
         if self._failure is not None:
             raise self._failure
+        if send is not None and send.peer in self._peers.failed:
+            self._raise_if_hopeless(send)
 
     def _raise_if_hopeless(self, operation: Pending) -> None:
         try:
@@ -372,7 +348,3 @@ class Mailbox:
                 for peer in self._links:
                     self._send(peer, ABANDON, self.now(), tag=operation.tag)
             raise
-
-
-def _is_among(rank: int, peer: Peer) -> bool:
-    return rank == peer if isinstance(peer, int) else rank in peer

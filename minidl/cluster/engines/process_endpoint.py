@@ -35,12 +35,14 @@ class ProcessEndpoint(Mailbox):
         page: Page,
         tell: Callable[[Any], None],
         last_words: Callable[[], None],
+        may_share: bool,
         **options: Any,
     ) -> None:
         super().__init__(*args, page=page, **options)
         self.tell = tell
         self._board = SharedBoard(page, self.rank)
         self._last_words = last_words
+        self._may_share = may_share
         self._helpers = Helpers(self._helper_finished)
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
@@ -80,8 +82,8 @@ class ProcessEndpoint(Mailbox):
     # Memory that all ranks see
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
-        """In memory that the ranks share; not on an emulated network, whose messages take their time."""
-        if self.network is not None:
+        """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
+        if self.network is not None or not self._may_share:
             return False
         SharedReduction(self, self._slots, x, op, ranks, tag).run()
         return True

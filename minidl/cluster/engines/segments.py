@@ -43,6 +43,13 @@ class Segment:
         os.ftruncate(descriptor, nbytes)
         return cls(descriptor, nbytes, number)
 
+    @classmethod
+    def attach(cls, descriptor: int, number: int) -> Segment:
+        """A peer's segment, whose descriptor is closed here once it is mapped."""
+        segment = cls(descriptor, os.fstat(descriptor).st_size, number)
+        os.close(descriptor)
+        return segment
+
     def fill(self, buffers: Sequence[Any]) -> None:
         """Copy the buffers into it, one behind the other."""
         offset = 0

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from minidl.cluster.engines.protocol import Peer
 from minidl.cluster.engines.segments import anonymous_file
 
 MAX_NODES = 64  # the ranks that one waits for are the bits of a word
@@ -64,11 +65,11 @@ class Waits:
         self._words = page.memory[8 * row : 8 * (row + WAIT_WORDS)].cast("Q")
         self._epoch = 0
 
-    def blocked(self, peers: Iterable[int]) -> None:
-        """From here on the rank can go on only when one of the peers sends something."""
+    def blocked(self, peers: Iterable[Peer]) -> None:
+        """From here on the rank can go on only when one of these sends something."""
         mask = 0
         for peer in peers:
-            mask |= 1 << peer
+            mask |= 1 << peer if isinstance(peer, int) else sum(1 << one for one in peer)
         self._words[PEERS] = mask
         self._epoch |= 1
         self._words[EPOCH] = self._epoch

@@ -167,6 +167,7 @@ class Rank:
 def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
     others = [peer for peer in range(rank.start.terms.nodes) if peer != rank.start.rank]
     *peers, memory, page = rank.peers
+    faults = rank.start.terms.faults
     return ProcessEndpoint(
         rank.start.rank,
         {peer: socket.socket(fileno=descriptor) for peer, descriptor in zip(others, peers, strict=True)},
@@ -180,4 +181,5 @@ def _process_endpoint(rank: Rank, origin: float) -> RankEndpoint:
         lost=rank.lost,
         tell=rank.tell,
         last_words=rank.last_words,
+        may_share=faults is None or not faults.spoils_messages,
     )
