@@ -66,7 +66,7 @@ class Core:
 
     def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:
         self._node = node
-        self._factor = slowdown / (node.speed(rank) if node else 1.0)
+        self.factor = slowdown / (node.speed(rank) if node else 1.0)
         self._jitter = node.jitter if node else 0.0
         self._rng = np.random.default_rng((seed, rank, 0x6A69))  # a stream of its own: the program's is untouched
 
@@ -76,4 +76,4 @@ class Core:
             seconds += self._node.seconds(flops, nbytes)
         if self._jitter and seconds:
             seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1
-        return seconds * self._factor
+        return seconds * self.factor

@@ -1,0 +1,235 @@
+"""A simulated rank's end of the network: it matches sends with receives, and turns work into virtual time."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from minidl.cluster.board import Fingerprint
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.simulation.letters import ARRAY, Receive, Send
+from minidl.cluster.engines.simulation.node import Core
+from minidl.cluster.engines.simulation.scheduler import Task
+from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.network import Network
+from minidl.kernels import counting
+
+
+class SimulatedEndpoint:
+    """The endpoint of one simulated rank. Implements Endpoint; what all ranks share is the `world`.
+
+    A call takes effect at the rank's turn (see `scheduler.py`); as long as the rank has not worked since its last turn,
+    `time` is `now`, and it still is its turn.
+    """
+
+    def __init__(
+        self, rank: int, world: World, core: Core, program: Task, context: contextvars.Context, counts: bool
+    ) -> None:
+        self.rank = rank
+        self.size = world.nodes
+        self.network: Network | None = world.network
+        self.counts = counts  # whether the work of the kernels is counted, and takes time
+        self._program = program
+        self._context = context
+        self._world = world
+        self._scheduler = world.scheduler
+        self._gamma = world.network.gamma if world.network else 0.0
+        self._core = core
+        self._core_is_taken_until = 0.0  # by helpers
+        self._lanes: dict[int, list[Helper]] = {}
+        self._mailboxes = world.mailboxes
+        self._mailbox = world.mailboxes[rank]
+
+    # Messages
+
+    def post_send(self, payload: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
+        scheduler = self._scheduler
+        if scheduler.time > scheduler.now:
+            scheduler.turn()
+        send = Send(payload, self.rank, dst, tag, scheduler.time, not synchronous)
+        if not synchronous and send.nbytes <= EAGER_BYTES:
+            send.done = True
+        mailbox = self._mailboxes[dst]
+        receives = mailbox.receives.get(tag)
+        if receives:
+            for index, receive in enumerate(receives):
+                if receive.peer == self.rank or (type(receive.peer) is frozenset and self.rank in receive.peer):
+                    del receives[index]
+                    if not receives:
+                        del mailbox.receives[tag]
+                    self._match(send, receive)
+                    return send
+        if dst in self._world.failed:
+            raise self._world.lost(send, dst)
+        sends = mailbox.sends.get(tag)
+        if sends is None:
+            mailbox.sends[tag] = [send]
+        else:
+            sends.append(send)
+        return send
+
+    def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
+        scheduler = self._scheduler
+        if scheduler.time > scheduler.now:
+            scheduler.turn()
+        receive = Receive(src, tag, out, scheduler.time)
+        sends = self._mailbox.sends.get(tag)
+        if sends:
+            for index, send in enumerate(sends):
+                if send.src == src or (type(src) is frozenset and send.src in src):
+                    del sends[index]
+                    if not sends:
+                        del self._mailbox.sends[tag]
+                    self._match(send, receive)
+                    return receive
+        receives = self._mailbox.receives.get(tag)
+        if receives is None:
+            self._mailbox.receives[tag] = [receive]
+        else:
+            receives.append(receive)
+        return receive
+
+    def _match(self, send: Send, receive: Receive) -> None:
+        send.receive = receive
+        send.peer_posted = receive.posted
+        receive.source = send.src
+        receive.peer_posted = send.posted
+        if send.src == send.dst:
+            self._world.deliver(send)
+        else:
+            self._world.transport.ready(send, self._scheduler.now)
+
+    def wait(self, pending: Pending) -> None:
+        scheduler = self._scheduler
+        if scheduler.time > scheduler.now:
+            scheduler.turn()
+        assert isinstance(pending, Send | Receive | Helper)
+        if not pending.done:
+            hopeless = self._world.hopeless(pending) if self._world.ended else None
+            if hopeless is not None:
+                raise hopeless
+            pending.waiter = scheduler.running
+            scheduler.block(pending)
+        if type(pending) is Receive:
+            if pending.form != ARRAY:
+                pending.unpack()
+        elif type(pending) is Helper and pending.error is not None:
+            error, pending.error = pending.error, None
+            raise error
+
+    # Beside the program
+
+    def start(self, work: Callable[[], Any], lane: int) -> Pending:
+        scheduler = self._scheduler
+        if scheduler.time > scheduler.now:
+            scheduler.turn()
+        helper = Helper(self.rank, lane, scheduler.time, work)
+        queue = self._lanes.setdefault(lane, [])
+        queue.append(helper)
+        if len(queue) == 1:
+            self._begin(helper)
+        return helper
+
+    def _begin(self, helper: Helper) -> None:
+        self._scheduler.begin(Task(self.rank, helper.tag), lambda: self._help(helper), self._context)
+
+    def _help(self, helper: Helper) -> None:
+        try:
+            helper.payload = helper.work()
+            self._scheduler.turn()
+        except BaseException as error:  # raised where the program waits for it
+            helper.error = error
+        helper.done = True
+        if self._scheduler.failure is not None:
+            return
+        if helper.waiter is not None:
+            self._scheduler.unblock(helper.waiter)
+        queue = self._lanes[helper.tag]
+        queue.pop(0)
+        if queue:
+            self._begin(queue[0])
+
+    def finish_helpers(self) -> None:
+        """Return when nothing goes on beside the program any more; raises what was raised there and not waited for."""
+        for queue in self._lanes.values():
+            while queue:
+                self.wait(queue[-1])
+
+    # Work and time
+
+    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
+        self._work(self._core.seconds(seconds, flops, nbytes))
+        self._scheduler.turn()
+
+    def charge_reduction(self, nbytes: int) -> None:
+        if self._gamma:
+            self._work(self._core.factor * self._gamma * nbytes)
+
+    def _work(self, seconds: float) -> None:
+        """The task that runs has the core for so long. A helper takes it from the program, whose work lasts longer."""
+        if not seconds:
+            return
+        scheduler = self._scheduler
+        begin = max(scheduler.time, self._core_is_taken_until)
+        scheduler.time = begin + seconds
+        if scheduler.running.lane:
+            self._core_is_taken_until = scheduler.time
+            if self._program.until > begin:
+                self._program.debt += seconds
+
+    def clock(self) -> float:
+        """The time of the task that runs, after what its kernels have done has been charged."""
+        if self.counts:
+            work = counting.take()
+            if work.flops or work.nbytes:
+                self._work(self._core.seconds(0.0, work.flops, work.nbytes))
+        return self._scheduler.time
+
+    def now(self) -> float:
+        self.clock()
+        self._world.look_at_the_clock()  # a program may ask for the time for ever
+        self._scheduler.turn()
+        return self._scheduler.time
+
+    # The rest
+
+    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
+        return False
+
+    def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
+        if self._scheduler.time > self._scheduler.now:
+            self._scheduler.turn()
+        self._world.board.post(self.rank, group, ranks, call, fingerprint)
+
+    def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        self._scheduler.turn()
+        return self._world.shared_array(name, shape, dtype)
+
+    def tell(self, obj: Any) -> None:
+        self._scheduler.turn()
+        self._world.tell(self.rank, obj)
+
+    def die(self) -> NoReturn:
+        self._scheduler.turn()
+        self._world.die(self.rank)
+        raise AssertionError("a dead rank goes on")
+
+    def freeze(self) -> NoReturn:
+        self._scheduler.turn()
+        self._world.freeze(self.rank)
+        raise AssertionError("a stopped rank goes on")
+
+
+class Helper(Pending):
+    """Work that goes on beside the program; `tag` is its lane."""
+
+    __slots__ = ("error", "waiter", "work")
+
+    def __init__(self, rank: int, lane: int, posted: float, work: Callable[[], Any]) -> None:
+        super().__init__("helper", rank, lane, posted)
+        self.work = work
+        self.error: BaseException | None = None
+        self.waiter: Task | None = None

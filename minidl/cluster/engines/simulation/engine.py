@@ -1,0 +1,117 @@
+"""The engine of simulated ranks: greenlets in this process, on a virtual clock."""
+
+from __future__ import annotations
+
+import contextvars
+import pickle
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from minidl import kernels
+from minidl.cluster.engines import task
+from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.report import Outcome, loaded_result
+from minidl.cluster.engines.simulation.node import Node
+from minidl.cluster.engines.simulation.output import replay, routed
+from minidl.cluster.engines.simulation.rank import Rank
+from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.network import Network
+from minidl.cluster.run import Run
+from minidl.cluster.trace import Trace
+
+EVENTS_OF_A_RANK = 20_000
+EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A simulated cluster in this process; the engine that `on="simulation"` means.
+
+    Ranks take turns on a virtual clock: messages take what the `network` says (a Network or the name of a preset; None:
+    nothing), computation what the `node` says (None: nothing). A run is the same to the last bit every time, also of
+    programs that receive from any rank. How it works: `scheduler.py`; what it leaves out: TCP's slow start, buffers of
+    switches, caches, and all that ranks could do to each other in one process (they share modules and the state of
+    numpy's old global generator, so use `comm.rng`).
+
+    isolated: runs all ranks in one child process, so that a rank that never makes another call ends with the deadline,
+    and one that crashes the interpreter does no harm here. trace: "full", or "ledger" for messages, bytes and shares
+    without events (faster, and without limit).
+
+    >>> from minidl import cluster
+    >>> def program(comm):
+    ...     comm.all_reduce(cluster.Phantom(1_000_000), algorithm="ring")
+    >>> network = cluster.Network(alpha=1e-3, beta=1e-6)
+    >>> round(cluster.launch(program, nodes=4, on=cluster.Simulation(network)).seconds, 9)
+    1.506
+    """
+
+    network: Network | str | None = None
+    node: Node | None = None
+    isolated: bool = False
+    trace: str = "full"
+
+    def __post_init__(self) -> None:
+        Network.of(self.network)
+        if self.node is not None and not isinstance(self.node, Node):
+            raise TypeError(f"node must be a cluster.Node, got {type(self.node).__name__}")
+        if self.trace not in ("full", "ledger"):
+            raise ValueError(f"unknown trace {self.trace!r}: choose 'full' or 'ledger'")
+
+    def run(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
+        network = self._network(terms)
+        if self.node is not None:
+            self.node.check(terms.nodes)
+        return self._simulate(program, args, terms, network)
+
+    def _network(self, terms: Terms) -> Network | None:
+        own = Network.of(self.network)
+        if own is not None and terms.network is not None and own != terms.network:
+            raise ValueError(f"two networks were given: launch(network={terms.network!r}) and Simulation({own!r})")
+        network = own or terms.network
+        if network is not None:
+            network.check(terms.nodes)
+        return network
+
+    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms, network: Network | None) -> Run:
+        ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
+        _, _, packed = pickle.loads(task.packed(program, args))
+        with routed():
+            world = World(terms, network, ends_at, contextvars.copy_context().run)
+            events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
+            ranks = [Rank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
+            try:
+                for rank in ranks:
+                    rank.begin(packed)
+                world.scheduler.play(lambda: world.ended < terms.nodes)
+            except BaseException as error:  # Ctrl-C while nobody's program was running
+                world.interrupt(error)
+            finally:
+                world.close()
+        for rank in ranks:
+            replay(rank.number, rank.printed())
+        return _outcome(world, ranks)
+
+
+def _outcome(world: World, ranks: list[Rank]) -> Run:
+    """The Run, or the error that it ended with."""
+    if world.interruption is not None:
+        raise world.interruption
+    outcome = Outcome(
+        {rank.number: rank.failure for rank in ranks if rank.failure},
+        frozenset(world.returned),
+        [rank.recording for rank in ranks],
+        "simulated",
+    )
+    if world.is_late:
+        raise outcome.deadline_error(world.terms.deadline or 0.0)
+    if world.culprit is not None:
+        raise outcome.error(world.culprit, world.failed[world.culprit])
+    if world.scheduler.failure is not None:
+        raise outcome.deadlock_error(world.deadlock)
+    return Run(
+        [None if rank.result is None else loaded_result(rank.number, rank.result) for rank in ranks],
+        max(rank.seconds for rank in ranks),
+        Trace(outcome.recordings, outcome.source),
+        {rank: outcome.error(rank, world.failed[rank]) for rank in sorted(world.failed)},
+    )

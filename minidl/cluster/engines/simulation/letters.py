@@ -1,0 +1,137 @@
+"""The two halves of a message in a simulation, and how its contents get from one rank to the other.
+
+Ranks share nothing: an array is copied, any other object is pickled. A short message is copied when it is posted. One
+whose sender waits until the receiver has it (that of a collective) is copied when the transfer ends, straight to where
+the receiver wants it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minidl.cluster.engines import payload as wire
+from minidl.cluster.engines.protocol import Array, Peer, Pending
+from minidl.cluster.phantom import Phantom
+
+if TYPE_CHECKING:
+    from minidl.cluster.engines.simulation.scheduler import Task
+
+ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit is an array that `out` cannot hold
+
+
+class Send(Pending):
+    """What a rank sends to another; for the transport, the transfer."""
+
+    __slots__ = ("content", "dst", "form", "is_copy", "receive", "src", "waiter")
+
+    kind = "send"
+    out = None
+    payload = None
+    source = -1
+
+    def __init__(self, payload: Any, src: int, dst: int, tag: int, posted: float, must_copy: bool) -> None:
+        self.src = src
+        self.dst = self.peer = dst
+        self.tag = tag
+        self.posted = posted
+        self.done = False
+        self.peer_posted = None
+        self.receive: Receive | None = None  # the other half
+        self.waiter: Task | None = None
+        self.is_copy = must_copy
+        if type(payload) is np.ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
+            self.form = ARRAY
+            self.nbytes = payload.nbytes
+            self.content: Any = payload.copy() if must_copy else payload
+        elif type(payload) is Phantom:
+            self.form = PHANTOM
+            self.nbytes = payload.nbytes
+            self.content = payload
+        else:
+            self.form = PICKLE
+            _, _, pieces, self.nbytes = wire.encode(payload)
+            self.content = [bytearray(piece) for piece in pieces]
+
+    @property
+    def is_matched(self) -> bool:
+        return self.receive is not None
+
+
+class Receive(Pending):
+    """What a rank is to receive; `form` is that of `payload`, once it is done."""
+
+    __slots__ = ("form", "waiter")
+
+    kind = "receive"
+
+    def __init__(self, src: Peer, tag: int, out: Array | None, posted: float) -> None:
+        self.peer = src
+        self.tag = tag
+        self.out = out
+        self.posted = posted
+        self.nbytes = 0
+        self.done = False
+        self.payload = None
+        self.source = -1
+        self.peer_posted = None
+        self.form = ARRAY
+        self.waiter: Task | None = None
+
+    @property
+    def is_matched(self) -> bool:
+        return self.source >= 0
+
+    def take(self, send: Send) -> None:
+        """The transfer has ended."""
+        self.nbytes = send.nbytes
+        content, out = send.content, self.out
+        self.form = send.form
+        if self.form != ARRAY:
+            self.payload = content
+        elif out is None:
+            self.payload = content if send.is_copy else content.copy()
+        elif out.dtype is content.dtype and out.shape == content.shape and out.flags.c_contiguous:
+            out[...] = content
+            self.payload = out
+        else:
+            self.payload = content if send.is_copy else content.copy()
+            self.form = MISFIT
+        self.done = True
+
+    def unpack(self) -> None:
+        """Make the payload what the program gets, which may raise; on the receiver, as often as it likes."""
+        if self.form == PICKLE and self.out is None:
+            self.payload = pickle.loads(self.payload[0], buffers=self.payload[1:])
+        elif self.form == PHANTOM:
+            self.payload = _phantom(self.payload, self.out)
+        else:
+            form, description, pieces, _ = wire.encode(self.payload)  # as it would be between processes
+            body = np.frombuffer(b"".join(pieces), np.uint8)
+            self.payload = wire.decode(form, description, body, self.out)
+        self.form = ARRAY
+
+
+class Mailbox:
+    """What has been posted to a rank, or by it, and has met no other half: by tag, in the order of posting."""
+
+    __slots__ = ("receives", "sends")
+
+    def __init__(self) -> None:
+        self.sends: dict[int, list[Send]] = {}
+        self.receives: dict[int, list[Receive]] = {}
+
+    def forget(self, gone: int) -> None:
+        """That rank has failed: what it had not sent yet does not come any more; what it had, does."""
+        for tag, sends in list(self.sends.items()):
+            sends[:] = [send for send in sends if send.src != gone or send.done]
+            if not sends:
+                del self.sends[tag]
+
+
+def _phantom(content: Phantom, out: Array | Phantom | None) -> Phantom:
+    if out is not None and out.nbytes != content.nbytes:
+        raise ValueError(f"recv(out=...) was given {out.nbytes} bytes, but the message is {content!r}: give as many")
+    return content

@@ -1,0 +1,94 @@
+"""One simulated rank: its program, from the copies of its arguments to the copy of its result."""
+
+from __future__ import annotations
+
+import contextvars
+
+import cloudpickle
+
+from minidl import kernels
+from minidl.cluster import comm
+from minidl.cluster.engines import report
+from minidl.cluster.engines.control import Failure
+from minidl.cluster.engines.simulation import output
+from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
+from minidl.cluster.engines.simulation.node import Core, Node
+from minidl.cluster.engines.simulation.scheduler import Task
+from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.errors import ClusterError
+from minidl.cluster.recorder import Recorder, Recording
+from minidl.kernels import counting
+
+
+class Rank:
+    """What a rank is to the engine; ambient state (generators, kernels, output) lives in a context of its own."""
+
+    def __init__(self, number: int, world: World, node: Node | None, events: int, kernels_in_use: str) -> None:
+        self.number = number
+        self.result: bytes | None = None
+        self.seconds = 0.0
+        self.failure: Failure | None = None
+        self.recording: Recording | None = None
+        self._world = world
+        self._scheduler = world.scheduler
+        self._context = contextvars.Context()
+        self._output = output.keep(self._context)
+        self._sealed: str | None = None
+        self._kernels = kernels_in_use
+        terms = world.terms
+        core = Core(node, number, terms.faults.slowdown(number) if terms.faults else 1.0, terms.seed)
+        self._task = Task(number, 0)
+        self._endpoint = SimulatedEndpoint(number, world, core, self._task, self._context, node is not None)
+        self._events = events
+        self._recorder: Recorder | None = None
+        world.members.append(self)
+
+    def begin(self, packed: bytes) -> None:
+        """The rank's program begins with the run, at its turn."""
+        self._scheduler.begin(self._task, lambda: self._play(packed), self._context)
+
+    def _play(self, packed: bytes) -> None:
+        try:
+            if kernels.active() != self._kernels:
+                kernels.use(self._kernels)
+            program, args = cloudpickle.loads(packed)
+            value = program(self._communicator(), *args)
+            self._endpoint.finish_helpers()
+            self.seconds = self._endpoint.clock()
+            self._scheduler.turn()
+            self.result = report.pickled_result(value, self.number)
+            self.recording = self._close()
+        except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
+            if not self._task.is_gone:
+                self._fail(error)
+        else:
+            self._world.has_returned(self.number)
+
+    def _communicator(self) -> comm.Communicator:
+        if self._endpoint.counts:
+            counting.start()
+        recorder = self._recorder = Recorder(self._endpoint.clock, self._events)
+        plan = self._world.terms.faults
+        faults = plan.of(self._endpoint, recorder.fault, sleeps=False) if plan else None
+        return comm.world(self._endpoint, recorder, self._world.terms.seed, faults)
+
+    def _fail(self, error: BaseException) -> None:
+        task = self._task
+        is_waiting = isinstance(error, ClusterError) and task.waiting is not None and not task.waiting.done
+        blocked = (task.waiting, task.since) if task.waiting is not None and is_waiting else None
+        now = self._scheduler.time
+        self.failure = report.failure(error, self.number, self._recorder, blocked, now)
+        self.recording = self.failure.recording
+        self._world.has_failed(self.number, self.failure.summary, error)
+
+    def seal(self) -> None:
+        """The rank is about to die or to stop: what it has recorded and printed up to now is all."""
+        self.recording = self._close()
+        self._sealed = self._output.getvalue()
+
+    def _close(self) -> Recording | None:
+        return self._recorder.close() if self._recorder else None
+
+    def printed(self) -> str:
+        """All that the program has printed."""
+        return self._output.getvalue() if self._sealed is None else self._sealed

@@ -1,0 +1,253 @@
+"""The virtual clock, and whose turn it is: greenlets, of which one runs at a time.
+
+Work that a task does moves its own clock on (`time`) and switches nobody. What it does to others takes effect at its
+`turn`: when no other task has anything to do at an earlier time, or at the same time and with a lower rank. What
+happens at one instant (`now`) happens in rounds: transfers finish; then each task that is due takes its turn, in the
+order of the ranks; then transfers that took no time finish, and so on. Nothing else decides the order, so a run is the
+same every time.
+"""
+
+from __future__ import annotations
+
+import heapq
+import sys
+from collections.abc import Callable
+from contextvars import Context
+from copy import copy
+from functools import partial
+from operator import attrgetter
+from typing import Any, Protocol, TextIO
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+
+from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.simulation.transport import Transport
+
+INFINITY = float("inf")
+ROUNDS_BETWEEN_LOOKS = 64  # at the real clock
+
+_order = attrgetter("order")
+
+
+class Task:
+    """A greenlet on the virtual clock: a rank's program (lane 0), or one of its helpers."""
+
+    __slots__ = (
+        "debt",
+        "error",
+        "greenlet",
+        "is_blocked",
+        "is_gone",
+        "is_new",
+        "lane",
+        "order",
+        "rank",
+        "since",
+        "stdout",
+        "until",
+        "waiting",
+    )
+
+    def __init__(self, rank: int, lane: int) -> None:
+        self.greenlet: greenlet
+        self.rank = rank
+        self.lane = lane
+        self.order = rank << 32 | lane
+        self.is_new = True
+        self.is_blocked = False
+        self.is_gone = False  # it has ended, or died, or stopped for good: it never has a turn again
+        self.waiting: Pending | None = None  # what it is blocked in, or was when an error was raised in it
+        self.since = 0.0  # when that began
+        self.until = 0.0  # when its last piece of work ends
+        self.debt = 0.0  # seconds that this work is to last longer, because helpers have had the core
+        self.error: BaseException | None = None  # to be raised at its next turn
+        self.stdout: TextIO | None = None  # what it has put in the place of sys.stdout
+
+
+class Director(Protocol):
+    """Who decides what the scheduler cannot know; see `play.py`."""
+
+    def stuck(self) -> None:
+        """Nothing can ever happen again: wake somebody, or end the run."""
+
+    def overdue(self, task: Task) -> None:
+        """The task has been blocked for the timeout: wake it with an error."""
+
+    def check_deadline(self) -> None:
+        """Called now and then, by the real clock: end the run if it has lasted too long."""
+
+
+class Scheduler:
+    """Runs tasks on a virtual clock, over a transport; `timeout` is how long a task may be blocked.
+
+    `deliver` is called for each transfer that finishes. `main` is the task that is not on the clock: it starts the run,
+    and has a turn when the run is to end.
+    """
+
+    def __init__(
+        self, transport: Transport, timeout: float, director: Director, deliver: Callable[[Any], None]
+    ) -> None:
+        self.now = 0.0  # the instant that is being played
+        self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
+        self.main = Task(-1, 0)
+        self.main.is_new = False
+        self.main.greenlet = getcurrent()
+        self.running = self.main
+        self.tasks: list[Task] = []
+        self.failure: BaseException | None = None  # why the run ends; raised in every task that goes on
+        self._ended_at = 0.0
+        self._beginning: Task | None = None
+        self.has_stopped = False  # a rank stands still for good: who waits for it is to find out by the timeout
+        self._transport = transport
+        self._timeout = timeout
+        self._look_at = timeout  # until then nobody can be overdue
+        self._director = director
+        self._deliver = deliver
+        self._rounds = 0
+        self._round: list[Task] = []  # who is still to have a turn in this round, the last one first
+        self._due: dict[float, list[Task]] = {}
+        self._times: list[float] = []  # a heap: the keys of the above
+        self._stdout = sys.stdout
+
+    # What the task that runs calls
+
+    def turn(self) -> None:
+        """Return when it is this task's turn to do what others notice; callers may skip it when `time` is `now`."""
+        if self.failure is not None:
+            raise copy(self.failure)
+        task = self.running
+        while self.time > self.now:
+            task.until = self.time
+            self.wake(task, self.time)
+            self.switch()
+            self.time += task.debt
+            task.debt = 0.0
+
+    def block(self, pending: Pending) -> None:
+        """Return when the pending is done; raises what this task is woken with."""
+        task = self.running
+        task.waiting, task.since, task.is_blocked = pending, self.time, True
+        self.switch()
+        if task.error is not None:
+            error, task.error = task.error, None
+            raise error
+
+    def switch(self) -> None:
+        """Let others have their turns; returns when it is this task's again."""
+        task, following = self.running, self._next()
+        if following is not task:
+            if sys.stdout is not self._stdout:
+                task.stdout, sys.stdout = sys.stdout, self._stdout
+            if following.is_new:  # begun from here it would stand on this task's stack
+                self._beginning, following = following, self.main
+            following.greenlet.switch()
+            self.running = task
+            if task.stdout is not None:
+                sys.stdout, task.stdout = task.stdout, None
+        self.time = self.now
+
+    # What `main` calls
+
+    def play(self, goes_on: Callable[[], bool]) -> None:
+        """Let the tasks have their turns for as long as the run goes on."""
+        while goes_on() and self.failure is None:
+            task, self._beginning = self._beginning or self._next(), None
+            task.is_new = False
+            task.greenlet.switch()
+            self.running = self.main
+
+    def throw(self, task: Task, error: BaseException) -> None:
+        """Raise the error in a task, where it stands, and return when it has ended; only `main` does this."""
+        if task.stdout is not None:
+            sys.stdout = task.stdout
+        self.running, self.time = task, self._ended_at
+        task.greenlet.throw(error)
+        self.running = self.main
+
+    # What moves the tasks
+
+    def begin(self, task: Task, work: Callable[[], Any], context: Context) -> None:
+        """A new task does this work in the context, from now on."""
+        task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
+        task.greenlet.gr_context = context
+        self.tasks.append(task)
+        self.wake(task, self.now)
+
+    def _run(self, task: Task, work: Callable[[], Any]) -> None:
+        self.running, self.time = task, self.now
+        try:
+            work()
+        finally:
+            task.is_gone = True
+            sys.stdout = self._stdout
+
+    def wake(self, task: Task, when: float) -> None:
+        """The task has a turn at that time."""
+        due = self._due.get(when)
+        if due is None:
+            self._due[when] = [task]
+            heapq.heappush(self._times, when)
+        else:
+            due.append(task)
+
+    def unblock(self, task: Task, error: BaseException | None = None) -> None:
+        """A task that is blocked has a turn now, and raises the error if there is one."""
+        task.is_blocked = False
+        task.error = error
+        self.wake(task, self.now)
+
+    def blocked(self) -> list[Task]:
+        """The tasks that wait for something, in the order of their ranks."""
+        return sorted((task for task in self.tasks if task.is_blocked and not task.is_gone), key=_order)
+
+    def end(self, failure: BaseException) -> None:
+        """The run is over: only `main` has a turn, and whatever a task still calls raises the failure."""
+        self.failure = failure
+        self._ended_at = self.now
+        self.now = -INFINITY  # so that every call takes the long way through `turn`
+        self._round.clear()
+        self._due.clear()
+        self._times.clear()
+
+    def _next(self) -> Task:
+        """Who has the next turn; moves the clock on when everything is done at this instant."""
+        while True:
+            while self._round:
+                task = self._round.pop()
+                if not task.is_gone:
+                    return task
+            if self.failure is not None:
+                return self.main
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        self._rounds += 1
+        if not self._rounds % ROUNDS_BETWEEN_LOOKS:
+            self._director.check_deadline()
+            if self.failure is not None:
+                return
+        event, due = self._transport.next_event(), self._times[0] if self._times else INFINITY
+        when = event if event < due else due
+        if when > self._look_at and (when < INFINITY or self.has_stopped) and self._is_overdue(when):
+            return
+        if when == INFINITY:
+            self._director.stuck()
+            return
+        self.now = when
+        if event == when:
+            for transfer in self._transport.advance(when):
+                self._deliver(transfer)
+        if self._times and self._times[0] == when:
+            heapq.heappop(self._times)
+            self._round = self._due.pop(when)
+            self._round.sort(key=_order, reverse=True)
+
+    def _is_overdue(self, when: float) -> bool:
+        """Whether somebody will have been blocked for the timeout before that time; then it is told so."""
+        first = min(self.blocked(), key=lambda task: (task.since, task.order), default=None)
+        self._look_at = (first.since if first else self.now) + self._timeout
+        if first is None or self._look_at >= when:
+            return False
+        self.now = self._look_at
+        self._director.overdue(first)
+        return True

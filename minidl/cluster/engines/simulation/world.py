@@ -1,0 +1,233 @@
+"""What the ranks of a simulation share, and what becomes of the run when one of them fails, dies or waits for ever."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import cloudpickle
+import numpy as np
+
+from minidl.cluster.board import Board
+from minidl.cluster.engines.protocol import Array, Pending, Terms
+from minidl.cluster.engines.simulation.flows import Flows
+from minidl.cluster.engines.simulation.letters import Mailbox, Receive, Send
+from minidl.cluster.engines.simulation.ports import Ports
+from minidl.cluster.engines.simulation.scheduler import Scheduler, Task
+from minidl.cluster.engines.simulation.transport import Transport
+from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.network import Network
+
+CALLS_BETWEEN_LOOKS = 256  # at the real clock
+
+
+class Member(Protocol):
+    """What the world asks of a rank."""
+
+    def seal(self) -> None:
+        """This rank is about to die or to stop: what it has recorded and printed up to now is all."""
+
+
+def transport_over(network: Network | None, nodes: int) -> Transport:
+    """The model of the network; none is one that costs nothing."""
+    if network is None:
+        return Ports(nodes, 0.0, 0.0)
+    return Flows(network.topology) if network.topology else Ports(nodes, network.alpha, network.beta)
+
+
+class World:
+    """The clock, the network, the board, and which ranks have ended. It directs the scheduler.
+
+    `call_outside`: calls a function as the launcher would, outside of all ranks. `ends_at`: when the deadline is over,
+    by time.monotonic().
+    """
+
+    def __init__(
+        self, terms: Terms, network: Network | None, ends_at: float, call_outside: Callable[..., None]
+    ) -> None:
+        self.terms = terms
+        self.nodes = terms.nodes
+        self.network = network
+        self.transport = transport_over(network, terms.nodes)
+        self.scheduler = Scheduler(self.transport, terms.timeout, self, self.deliver)
+        self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
+        self.members: list[Member] = []
+        self.board = Board()
+        self.returned: set[int] = set()
+        self.failed: dict[int, str] = {}  # by rank: in a line, why
+        self.culprit: int | None = None  # whose failure has ended the run
+        self.deadlock = ""
+        self.is_late = False
+        self.interruption: BaseException | None = None  # from outside of all ranks: Ctrl-C, or an error of the listener
+        self._ends_at = ends_at
+        self._call_outside = call_outside
+        self._calls = 0
+        self._stopped: set[int] = set()
+        self._shared: dict[str, Array] = {}
+
+    @property
+    def ended(self) -> int:
+        """How many ranks have ended, one way or the other."""
+        return len(self.returned) + len(self.failed)
+
+    def deliver(self, send: Send) -> None:
+        """A transfer has ended: the receiver has the message, and whoever waited for that goes on."""
+        receive = send.receive
+        assert receive is not None
+        receive.take(send)
+        if receive.waiter is not None and receive.waiter.is_blocked:
+            self.scheduler.unblock(receive.waiter)
+        if not send.done:
+            send.done = True
+            if send.waiter is not None and send.waiter.is_blocked:
+                self.scheduler.unblock(send.waiter)
+
+    def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """The array of that name; zeros at first."""
+        if dtype.hasobject:
+            raise TypeError(f"an array of dtype {dtype} holds references, which mean nothing on another rank")
+        array = self._shared.setdefault(name, np.zeros(shape, dtype))
+        if (array.shape, array.dtype) != (shape, dtype):
+            raise ValueError(
+                f"the shared array {name!r} has shape {array.shape} and dtype {array.dtype}, but this rank asks for "
+                f"shape {shape} and dtype {dtype}: ask for the same on all ranks, or choose another name"
+            )
+        return array
+
+    def tell(self, rank: int, obj: Any) -> None:
+        """Call the listener, with a copy; an error of its own ends the run."""
+        if self.terms.listener is None:
+            return
+        told = cloudpickle.loads(cloudpickle.dumps(obj, 5))
+        try:
+            self._call_outside(self.terms.listener, rank, told)
+        except BaseException as error:
+            self.interrupt(error)
+            self.scheduler.turn()  # raises
+
+    # How ranks end
+
+    def has_returned(self, rank: int) -> None:
+        """The rank's program has returned: whoever waits for another message of it waits in vain."""
+        self.returned.add(rank)
+        self._wake_the_hopeless()
+
+    def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
+        """The rank is no more. Either the run ends with it, or only what needs the rank."""
+        self.failed[rank] = why
+        if isinstance(error, KeyboardInterrupt):
+            self.interrupt(error)
+        elif self.terms.on_failure == "raise":
+            if self.culprit is None:
+                self.culprit = rank
+                shared = (kind for kind in (CollectiveMismatch, Deadlock) if isinstance(error, kind))
+                self.scheduler.end(next(shared, RankFailed)(f"rank {rank} failed: {why}", rank=rank))
+        else:
+            for mailbox in self.mailboxes:
+                mailbox.forget(rank)
+            self.mailboxes[rank].receives.clear()
+            self._wake_the_hopeless()
+
+    def die(self, rank: int) -> None:
+        """The rank ends as in a crash: at once, with all that goes on beside its program. Does not return."""
+        self._park(rank)
+        self.has_failed(rank, "the rank was killed (a fault on purpose)")
+        self.scheduler.switch()
+
+    def freeze(self, rank: int) -> None:
+        """The rank stops for good. Does not return."""
+        self._park(rank)
+        self._stopped.add(rank)
+        self.scheduler.has_stopped = True
+        self.scheduler.switch()
+
+    def interrupt(self, error: BaseException) -> None:
+        """The run ends for a reason that is none of its ranks'; the caller of `launch` gets this error."""
+        self.interruption = self.interruption or error
+        self.scheduler.end(RankFailed(f"the run was ended in the launching process by {type(error).__name__}"))
+
+    def _park(self, rank: int) -> None:
+        """None of its tasks has a turn any more; what it has recorded and printed up to now stays."""
+        self.members[rank].seal()
+        for task in self.scheduler.tasks:
+            task.is_gone = task.is_gone or task.rank == rank
+
+    # What waits in vain
+
+    def hopeless(self, pending: Pending) -> ClusterError | None:
+        """The error of an operation that can never complete, because those whom it needs have ended; else None."""
+        if not isinstance(pending, Send | Receive) or pending.is_matched:
+            return None
+        peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
+        me = self.scheduler.running.rank
+        peers = peers - {me} or peers
+        if not all(peer in self.failed or peer in self.returned for peer in peers):
+            return None
+        gone = sorted(peer for peer in peers if peer in self.failed)
+        if gone:
+            return self.lost(pending, gone[0])
+        who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
+        return Deadlock(f"{pending} can never complete: {who} already returned from the program")
+
+    def lost(self, pending: Pending, rank: int) -> RankFailed:
+        """The error of an operation that needs a rank that has failed."""
+        return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
+
+    def _wake_the_hopeless(self) -> None:
+        for task in self.scheduler.blocked():
+            assert task.waiting is not None
+            error = self.hopeless(task.waiting)
+            if error is not None:
+                self.scheduler.unblock(task, error)
+
+    # The scheduler asks
+
+    def stuck(self) -> None:
+        """Nothing can ever happen again: all that have not ended wait for each other, or stand still."""
+        blocked = self.scheduler.blocked()
+        if not blocked:
+            for rank in sorted(self._stopped):
+                self.has_failed(rank, "the rank has stopped for good (a fault on purpose)")
+            return
+        ranks = sorted({task.rank for task in blocked})
+        self.deadlock = f"deadlock: {_named(ranks)} for messages that can never come"
+        for task in blocked:
+            self.scheduler.unblock(task, Deadlock(self.deadlock))
+        if self.terms.on_failure == "raise":
+            self.scheduler.end(Deadlock(self.deadlock))
+
+    def overdue(self, task: Task) -> None:
+        text = f"{task.waiting} did not complete within {self.terms.timeout:g} s"
+        self.scheduler.unblock(task, CommTimeout(text))
+
+    def look_at_the_clock(self) -> None:
+        """To be called when the program makes a call that switches nobody."""
+        self._calls += 1
+        if not self._calls % CALLS_BETWEEN_LOOKS:
+            self.check_deadline()
+            self.scheduler.turn()
+
+    def check_deadline(self) -> None:
+        if time.monotonic() > self._ends_at and self.scheduler.failure is None:
+            self.is_late = True
+            self.scheduler.end(RankFailed(f"the run did not finish within its deadline of {self.terms.deadline:g} s"))
+
+    # The end
+
+    def close(self) -> None:
+        """End every task that has not ended: where it stands, with the reason why the run has ended."""
+        failure = self.scheduler.failure or RankFailed("the run has ended")
+        for task in sorted(self.scheduler.tasks, key=lambda task: (task.is_gone, task.order)):
+            if task.greenlet.dead:
+                continue
+            if task.is_gone or not task.greenlet:
+                task.greenlet.throw()
+            else:
+                self.scheduler.throw(task, task.error or copy.copy(failure))
+
+
+def _named(ranks: list[int]) -> str:
+    *first, last = map(str, ranks)
+    return f"ranks {', '.join(first)} and {last} wait" if first else f"rank {last} waits"

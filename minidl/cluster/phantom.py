@@ -1,0 +1,115 @@
+"""Phantom: a message without contents, for simulations in which only the sizes matter."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import EllipsisType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Phantom:
+    """Stands for an array of so many bytes: it is counted and timed by its size, and holds no memory.
+
+    Whatever is sent, reduced or split is another Phantom; nothing is computed. nbytes: a multiple of the dtype's size.
+
+    >>> gradient = Phantom(400_000_000)
+    >>> gradient.size, gradient[:10].nbytes
+    (100000000, 40)
+
+    Errors: ValueError for a negative size, or one that is no whole number of items.
+    """
+
+    __slots__ = ("dtype", "nbytes", "size")
+
+    def __init__(self, nbytes: int, dtype: npt.DTypeLike = np.float32) -> None:
+        self.dtype = np.dtype(dtype)
+        self.nbytes = operator.index(nbytes)
+        if self.nbytes < 0 or self.nbytes % self.dtype.itemsize:
+            raise ValueError(
+                f"a Phantom of {self.dtype} needs a number of bytes that is at least 0 and a multiple of "
+                f"{self.dtype.itemsize}, got {nbytes}"
+            )
+        self.size = self.nbytes // self.dtype.itemsize
+
+    ndim = 1
+    flags = SimpleNamespace(c_contiguous=True)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (self.size,)
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"Phantom({self.nbytes}, {self.dtype.name!r})"
+
+    def __getitem__(self, part: slice | EllipsisType) -> Phantom:
+        if part is Ellipsis:
+            return self
+        if not isinstance(part, slice):
+            raise TypeError(f"a Phantom has no items, only slices: got the index {part!r}")
+        return self._of(len(range(*part.indices(self.size))))
+
+    def __setitem__(self, part: slice | EllipsisType, value: Any) -> None:
+        if self[part].size != np.size(value):
+            raise ValueError(f"{np.size(value)} items cannot be written into {self[part].size}")
+
+    def __itruediv__(self, divisor: float) -> Phantom:  # the mean is a sum that is divided
+        return self
+
+    def reshape(self, *shape: int) -> Phantom:
+        if shape not in ((-1,), (self.size,)):
+            raise ValueError(f"a Phantom has one dimension: it cannot be reshaped to {shape}")
+        return self
+
+    def copy(self) -> Phantom:
+        return self
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **_: Any) -> Any:
+        """Arithmetic takes no time and has no values: the result is as large as what went in."""
+        if method != "__call__" or len({np.size(x) for x in inputs} - {1}) > 1:
+            return NotImplemented
+        return out[0] if out else self
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if function not in _FUNCTIONS:
+            return NotImplemented
+        return _FUNCTIONS[function](*args, **kwargs)
+
+    def _of(self, size: int) -> Phantom:
+        part = Phantom.__new__(Phantom)
+        part.dtype, part.size, part.nbytes = self.dtype, size, size * self.dtype.itemsize
+        return part
+
+
+def _array_split(x: Phantom, sections: int) -> list[Phantom]:
+    """As numpy splits: the first chunks are longer by one item."""
+    least, longer = divmod(x.size, sections)
+    return [x._of(least + 1)] * longer + [x._of(least)] * (sections - longer)
+
+
+def _empty_like(x: Phantom, shape: int | tuple[int, ...] | None = None, dtype: npt.DTypeLike | None = None) -> Phantom:
+    size = x.size if shape is None else int(np.prod(shape))
+    return Phantom(size * np.dtype(dtype or x.dtype).itemsize, dtype or x.dtype)
+
+
+def _size(x: Phantom) -> int:
+    return x.size
+
+
+_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.array_split: _array_split,
+    np.empty_like: _empty_like,
+    np.size: _size,
+}
