@@ -11,22 +11,28 @@
 an all-reduce works, `engines/` for how real processes carry the messages.
 """
 
+from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
 from minidl.cluster.engines.processes import Processes
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.messages import ANY, Work
+from minidl.cluster.network import Network
 from minidl.cluster.recorder import Shares, Traffic
 from minidl.cluster.run import Run
-from minidl.cluster.trace import Event, Trace
+from minidl.cluster.trace import Event, Trace, plot_traces
 
 __all__ = [
     "ANY",
     "ClusterError",
+    "CollectiveMismatch",
     "CommTimeout",
     "Communicator",
     "Deadlock",
     "Event",
+    "Network",
+    "FaultPlan",
     "Processes",
     "RankFailed",
     "Run",
@@ -34,5 +40,8 @@ __all__ = [
     "Trace",
     "Traffic",
     "Work",
+    "calibrate",
     "launch",
+    "plot_fit",
+    "plot_traces",
 ]
