@@ -54,6 +54,11 @@ class Trace:
         """All events, rank by rank and lane by lane, each lane's in order of time."""
         return list(self._events(0.0, float("inf")))
 
+    @property
+    def faults(self) -> list[Event]:
+        """The planned faults that took effect, rank by rank; `label` says what happened."""
+        return [event for event in self.events if event.kind == "fault"]
+
     def events_between(self, start: float, end: float) -> list[Event]:
         """The events that overlap the time from `start` to `end` (seconds)."""
         return list(self._events(start, end))
