@@ -7,40 +7,52 @@
 >>> run.results
 [6, 6, 6, 6]
 
-`run.seconds` is the time, `run.trace` the record of it. Read `comm.py` for what a node can do, `collectives.py` for how
-an all-reduce works, `engines/` for how real processes carry the messages.
+`run.seconds` is the time, `run.trace` the record of it. The same program runs with `on="simulation"` (a virtual clock,
+any `network=`) and `on="mpi"`. Read `comm.py` for what a node can do, `collectives.py` for how an all-reduce works,
+`cost.py` for what it costs, `engines/` for how processes, the simulation and MPI carry the messages.
 """
 
+from minidl.cluster import cost
 from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.mpi import MPI
 from minidl.cluster.engines.processes import Processes
+from minidl.cluster.engines.simulation import Node, Simulation
 from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
+from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import ANY, Work
 from minidl.cluster.network import Network
+from minidl.cluster.phantom import Phantom
 from minidl.cluster.recorder import Shares, Traffic
 from minidl.cluster.run import Run
 from minidl.cluster.trace import Event, Trace, plot_traces
 
 __all__ = [
     "ANY",
+    "MPI",
     "ClusterError",
     "CollectiveMismatch",
     "CommTimeout",
     "Communicator",
     "Deadlock",
     "Event",
-    "Network",
     "FaultPlan",
+    "Mesh",
+    "Network",
+    "Node",
+    "Phantom",
     "Processes",
     "RankFailed",
     "Run",
     "Shares",
+    "Simulation",
     "Trace",
     "Traffic",
     "Work",
     "calibrate",
+    "cost",
     "launch",
     "plot_fit",
     "plot_traces",
