@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -76,8 +76,8 @@ class Communicator(Messages):
         dst, operand = self._rank("dst", dst), Operand(x, op, "reduce")
 
         def work(channel: Channel) -> Any:
-            result = collectives.reduce_tree(channel, operand.flat, dst, op)
-            return operand.result(result, self.size) if self.rank == dst else None
+            total = collectives.reduce_tree(channel, operand.flat, dst, op)
+            return None if total is None else operand.result(total, self.size)
 
         return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op)
 
@@ -163,6 +163,12 @@ class Communicator(Messages):
         return self._collective(collectives.barrier_dissemination, Fingerprint("barrier", label=label), async_op)
 
     # Groups
+
+    @overload
+    def split(self, color: int, key: int = 0) -> Communicator: ...
+
+    @overload
+    def split(self, color: None, key: int = 0) -> None: ...
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """A communicator of the ranks that gave the same color, numbered from 0 by key, then by rank here.

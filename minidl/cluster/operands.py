@@ -25,7 +25,8 @@ class Operand:
         if op not in REDUCE:
             raise ValueError(f"unknown op {op!r}: choose one of {', '.join(REDUCE)}")
         self._x, self._op = x, op
-        self.is_scalar = not isinstance(x, (np.ndarray, Phantom))
+        self.is_phantom = isinstance(x, Phantom)
+        self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
         array = np.array(_number(x, op)) if self.is_scalar else x
         if array.dtype.kind not in "biufc" or (self.is_scalar and array.ndim > 0):
             raise TypeError(
@@ -35,7 +36,7 @@ class Operand:
             raise TypeError(
                 f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
             )
-        self.contiguous: npt.NDArray[Any] = array if isinstance(x, Phantom) else np.ascontiguousarray(array)
+        self.contiguous: npt.NDArray[Any] = array if self.is_phantom else np.ascontiguousarray(array)
         self.flat: npt.NDArray[Any] = self.contiguous.reshape(-1)
 
     def fingerprint(
@@ -50,7 +51,7 @@ class Operand:
     def result(self, flat: npt.NDArray[Any], size: int) -> Any:
         """x with the reduced values: the array itself, or of a number the new value."""
         flat = self.mean_of(flat, size)
-        if isinstance(self._x, Phantom):
+        if self.is_phantom:
             return self._x
         if self.is_scalar:
             return flat[0] if isinstance(self._x, np.generic) else flat[0].item()
@@ -60,7 +61,7 @@ class Operand:
 
     def mean_of(self, total: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
         """The sum, or for op "mean" the mean, in the same memory."""
-        if self._op == "mean" and not isinstance(total, Phantom):
+        if self._op == "mean":
             total /= size
         return total
 
