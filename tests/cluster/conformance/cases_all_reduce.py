@@ -1,0 +1,145 @@
+"""All-reduce: every algorithm, operation, type and size gives numpy's answer, and the same bits on all ranks."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from minidl.cluster import Communicator
+from minidl.cluster.collectives import ALL_REDUCE
+from tests.cluster.conformance.registry import case
+
+FUNCTIONS = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
+ALGORITHMS = (*ALL_REDUCE, "auto")
+
+
+def whole_numbers(rank: int, n: int, dtype: str, op: str) -> np.ndarray[Any, Any]:
+    """Small ones, so that every order of reduction gives the same bits."""
+    return np.random.default_rng((rank, n)).integers(1, 3 if op == "prod" else 100, n).astype(dtype)
+
+
+def reduced(arrays: list[np.ndarray[Any, Any]], op: str) -> np.ndarray[Any, Any]:
+    total = functools.reduce(FUNCTIONS[op], arrays)
+    return total / total.dtype.type(len(arrays)) if op == "mean" else total
+
+
+def check(comm: Communicator, n: int, dtype: str, op: str, algorithm: str, async_op: bool = False) -> None:
+    x = whole_numbers(comm.rank, n, dtype, op)
+    expected = reduced([whole_numbers(rank, n, dtype, op) for rank in range(comm.size)], op)
+    result = comm.all_reduce(x, op, algorithm, async_op=async_op)
+    assert (result.wait() if async_op else result) is x
+    what = f"{n} {dtype} {op} {algorithm}"
+    assert x.dtype == expected.dtype, what
+    np.testing.assert_array_equal(x, expected, err_msg=what)
+
+
+@case(at_most=4)
+def every_algorithm_reduces_every_type_by_every_operation(comm: Communicator) -> None:
+    for algorithm in ALGORITHMS:
+        for op in FUNCTIONS:
+            for dtype in ("float32", "float64", "int64"):
+                if (dtype, op) != ("int64", "mean"):
+                    for n in (1, 37):
+                        check(comm, n, dtype, op, algorithm)
+
+
+@case()
+def every_algorithm_reduces_any_number_of_elements_on_any_number_of_ranks(comm: Communicator) -> None:
+    for algorithm in ALGORITHMS:
+        for n in (0, 1, comm.size - 1, 37):
+            check(comm, n, "float64", "sum", algorithm)
+        check(comm, 7, "int64", "max", algorithm)
+
+
+@case()
+def every_algorithm_reduces_messages_that_are_not_sent_at_once(comm: Communicator) -> None:
+    for algorithm in ALGORITHMS:
+        check(comm, 8193 if comm.size > 4 else 50_001, "float64", "sum", algorithm)
+
+
+@case(at_most=5)
+def every_algorithm_reduces_beside_the_program(comm: Communicator) -> None:
+    for algorithm in ALGORITHMS:
+        for n in (0, 1, 37, 20_001):
+            check(comm, n, "float32", "mean", algorithm, async_op=True)
+
+
+@case(alike=True)
+def all_ranks_have_the_same_bits(comm: Communicator) -> list[bytes]:
+    given = np.random.default_rng(comm.rank).normal(size=1001).astype(np.float32)
+    return [comm.all_reduce(given.copy(), algorithm=algorithm).tobytes() for algorithm in ALL_REDUCE]
+
+
+@case()
+def auto_gives_all_ranks_the_same_bits(comm: Communicator) -> None:
+    """Which bits these are is the engine's affair."""
+    for n in (3, 30_001):
+        given = np.random.default_rng(comm.rank).normal(size=n).astype(np.float32)
+        bits = comm.all_gather(comm.all_reduce(given).tobytes())
+        assert len(set(bits)) == 1, n
+
+
+@case(alike=True)
+def ordered_has_the_bits_of_a_loop(comm: Communicator) -> bytes:
+    given = [np.random.default_rng(rank).normal(size=501).astype(np.float32) for rank in range(comm.size)]
+    result: bytes = comm.all_reduce(given[comm.rank].copy(), algorithm="ordered").tobytes()
+    assert result == functools.reduce(np.add, given).tobytes()
+    return result
+
+
+@case()
+def arrays_of_any_layout_are_reduced_in_place(comm: Communicator) -> None:
+    for algorithm in ("auto", "ring"):
+        base = np.ones((4, 6))
+        columns, turned, backwards = base[:, ::2], np.ones((3, 2)).T, np.arange(5.0)[::-1]
+        cube, point = np.ones((2, 3, 4), np.complex128), np.array(2.0)
+        for x in (columns, turned, backwards, cube, point):
+            assert comm.all_reduce(x, algorithm=algorithm) is x
+        p = comm.size
+        assert base.sum() == 12 * p + 12
+        assert (turned == p).all()
+        np.testing.assert_array_equal(backwards, p * np.arange(5.0)[::-1])
+        assert (cube == p).all()
+        assert point[()] == 2 * p
+
+
+@case()
+def types_that_not_every_engine_can_reduce_by_itself(comm: Communicator) -> None:
+    p = comm.size
+    for dtype in (np.float16, np.int8, np.uint16, np.complex64, ">f8", ">i4"):
+        x = comm.all_reduce(np.ones(9, dtype))
+        assert x.dtype == np.dtype(dtype)
+        assert (x == p).all(), dtype
+    truths = np.array([False, comm.rank == 0, True])
+    comm.all_reduce(truths)
+    assert truths.tolist() == [False, True, True]
+    if p > 1:
+        lost = np.array([1.0, np.nan if comm.rank == p - 1 else 5.0])
+        comm.all_reduce(lost, "max")
+        assert np.isnan(lost[1]), "the maximum of NaN and a number is NaN, as numpy has it"
+
+
+@case(alike=True)
+def numbers_come_back_as_new_values_of_their_own_type(comm: Communicator) -> list[Any]:
+    r, odd = comm.rank, comm.rank % 2 == 1
+    results = [
+        comm.all_reduce(r + 1),
+        comm.all_reduce(r + 0.5),
+        comm.all_reduce(np.float32(r)),
+        comm.all_reduce(r, "mean"),
+        comm.all_reduce(np.int64(r), "mean"),
+        comm.all_reduce(odd),
+        comm.all_reduce(np.bool_(odd)),
+        comm.all_reduce(odd, "max"),
+        comm.all_reduce(odd, "mean"),
+        comm.all_reduce(2 + 1j),
+    ]
+    p, odds = comm.size, comm.size // 2
+    whole = p * (p - 1) // 2
+    mean = whole / p
+    assert results == [whole + p, whole + 0.5 * p, whole, mean, mean, odds, odds, odds > 0, odds / p, p * (2 + 1j)]
+    assert [type(result) for result in results[:3]] == [int, float, np.float32]
+    assert type(results[7]) is bool
+    return [(type(result).__name__, result) for result in results]
