@@ -17,11 +17,12 @@ PRESETS = {
     # TCP, 20 us end to end: Hurwitz and Feng, Initial end-to-end performance evaluation of 10-Gigabit Ethernet (Hot
     # Interconnects 11, 2003).
     "10gbe": (20e-6, 8 / 10e9),
-    # TCP in a data centre, 23 us there and back: Marty et al., Snap: a Microkernel Approach to Host Networking (SOSP 2019).
-    "100gbe": (12e-6, 8 / 100e9),
-    # HDR, 200 Gbit/s; about 1 us between MPI programs is what osu_latency shows on such cards.
+    # TCP on a fast server in one data centre: of the order of 10 us; a round figure, not a measurement.
+    "100gbe": (10e-6, 8 / 100e9),
+    # HDR, 200 Gbit/s. Between MPI programs about 1 us, as for years: QLogic's InfiniPath manual of 2006 shows 1.06 us
+    # by osu_latency.
     "infiniband": (1e-6, 8 / 200e9),
-    # NVLink 4 of an H100: 450 GB/s each way (its data sheet says 900 in both); 1.9 us is what NCCL's own cost model
+    # NVLink 4 of an H100: 450 GB/s each way (900 in both, says its data sheet); 1.9 us is what NCCL's own cost model
     # takes for a step of the ring (src/graph/tuning.cc, hwLat, protocol LL128).
     "nvlink": (1.9e-6, 1 / 450e9),
 }
