@@ -19,7 +19,7 @@ PRESETS = {
     "10gbe": (20e-6, 8 / 10e9),
     # TCP on a fast server in one data centre: of the order of 10 us; a round figure, not a measurement.
     "100gbe": (10e-6, 8 / 100e9),
-    # HDR, 200 Gbit/s. Between MPI programs about 1 us, as for years: QLogic's InfiniPath manual of 2006 shows 1.06 us
+    # HDR, 200 Gbit/s. Between MPI programs about 1 us, as for years: an early manual (QLogic InfiniPath) shows 1.06 us
     # by osu_latency.
     "infiniband": (1e-6, 8 / 200e9),
     # NVLink 4 of an H100: 450 GB/s each way (900 in both, says its data sheet); 1.9 us is what NCCL's own cost model
