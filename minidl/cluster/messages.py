@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
@@ -21,14 +22,13 @@ class Messages:
     """Point-to-point messages among the ranks of a group; the part of the communicator without collectives."""
 
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
-        self._number_of = {world: number for number, world in enumerate(ranks)}
+        self._number_of, self._anyone = _numbers(ranks)
         self.rank = self._number_of[owner.endpoint.rank]
         self.size = len(ranks)
         self.last_source = ANY
         self._owner = owner
         self._ranks = ranks
         self._group = group
-        self._anyone = frozenset(ranks)
         self._channel = Channel(owner, owner.recorder, ranks, self.rank, self._whole_tag(0))
 
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
@@ -128,6 +128,12 @@ class Work:
             self._finish(self._pending)
             self._owner.leave()
         return self._pending.payload
+
+
+@lru_cache(64)
+def _numbers(ranks: tuple[int, ...]) -> tuple[dict[int, int], frozenset[int]]:
+    """The number of each world rank within the group, and their set; one for all ranks that are simulated here."""
+    return {world: number for number, world in enumerate(ranks)}, frozenset(ranks)
 
 
 def program_tag(tag: int) -> int | None:
