@@ -6,10 +6,13 @@ Ping-pongs between real processes give alpha and beta, timed reductions gamma (`
 runs the very programs that are measured, on that network. A row is one collective: the median of what it took, the
 prediction, and the error, predicted / measured - 1.
 
-How to read it. alpha is half the round trip of a *blocking* ping-pong: it contains the waking of a receiver who sleeps
-until the message comes. The first table says how much: a message in a stream of many, where nobody sleeps, costs less.
-With more ranks than cores (marked *) a rank also waits for a core, which no model of messages knows: there the error
-says how wrong a prediction of a larger machine is when this one is too small to measure it.
+How to read it. alpha is half the round trip of a *blocking* ping-pong. The first table takes it apart: what the sender
+spends on a message; what the receiver spends on one that is already there; the rest is the way through the system and
+the waking of a receiver who sleeps until the message comes. In a collective, ranks that wait for each other pay for all
+of it, ranks that find their message waiting do not. What a collective spends besides messages and reductions (its
+fingerprint, the loop of its steps) is in no model, so that short ones are predicted too short. With more ranks than
+cores (marked *) a rank also waits for a core, which no model of messages knows: there the error says how far this
+machine is from one that has a core for every rank.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import argparse
 import csv
 import os
 import statistics
+import time
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +33,7 @@ from minidl import cluster
 ALGORITHMS = ("ring", "tree", "recursive_doubling")
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22)
 NODES = (2, 4)
-STREAM = 100  # messages that are sent without waiting for an answer
+ROW = 100  # messages that are sent while the receiver looks elsewhere
 
 
 def all_reduces(comm: cluster.Communicator, repetitions: int) -> dict[tuple[str, int], float]:
@@ -49,15 +53,17 @@ def all_reduces(comm: cluster.Communicator, repetitions: int) -> dict[tuple[str,
     return medians
 
 
-def stream(comm: cluster.Communicator, repetitions: int, nbytes: int = 64) -> float:
-    """The median seconds a message costs when many follow each other in one direction."""
-    x, times = np.zeros(nbytes, np.uint8), []
+def overheads(comm: cluster.Communicator, repetitions: int) -> float:
+    """The median seconds that rank 0 spends on sending 64 bytes, and rank 1 on receiving them when they are there."""
+    x, room, times = np.zeros(64, np.uint8), np.empty(64, np.uint8), []
     for _ in range(repetitions):
         comm.barrier()
+        if comm.rank == 1:
+            time.sleep(0.03)  # asleep, but not for a message: nobody wakes it
         began = comm.now()
-        for _ in range(STREAM):
-            comm.send(x, 1) if comm.rank == 0 else comm.recv(0)
-        times.append((comm.now() - began) / STREAM)
+        for _ in range(ROW):
+            comm.send(x, 1) if comm.rank == 0 else comm.recv(0, out=room)
+        times.append((comm.now() - began) / ROW)
     return statistics.median(times)
 
 
@@ -75,18 +81,18 @@ def main() -> None:
     console.width = max(console.width, 110)
 
     networks: list[cluster.Network] = []
-    streams: list[float] = []
+    sides: list[list[float]] = []
     rows: dict[tuple[int, str, int], list[tuple[float, float]]] = {}
     for _ in range(options.rounds):
         networks.append(cluster.calibrate(nodes=2, repetitions=options.repetitions))
-        streams.append(cluster.launch(stream, (10,), nodes=2).results[1])
+        sides.append(cluster.launch(overheads, (10,), nodes=2).results)
         for nodes in NODES:
             measured = slowest(cluster.launch(all_reduces, (options.repetitions,), nodes=nodes))
             predicted = slowest(cluster.launch(all_reduces, (1,), nodes=nodes, on="simulation", network=networks[-1]))
             for (name, nbytes), seconds in measured.items():
                 rows.setdefault((nodes, name, nbytes), []).append((seconds, predicted[name, nbytes]))
 
-    console.print(network_table(networks, streams))
+    console.print(network_table(networks, sides))
     console.print(fit_table(networks))
     console.print(prediction_table(rows, cores))
     for nodes in NODES:
@@ -107,13 +113,14 @@ def slowest(run: cluster.Run) -> dict[tuple[str, int], float]:
     return {key: max(result[key] for result in run.results) for key in run.results[0]}
 
 
-def network_table(networks: list[cluster.Network], streams: list[float]) -> Table:
+def network_table(networks: list[cluster.Network], sides: list[list[float]]) -> Table:
     table = Table("parameter", "median", "min .. max", title="this machine's messages")
     values = {
         "alpha, µs a message": [1e6 * network.alpha for network in networks],
+        "  of it the sender's work": [1e6 * sender for sender, _ in sides],
+        "  of it the receiver's work": [1e6 * receiver for _, receiver in sides],
         "1/beta, GB/s": [1e-9 / network.beta for network in networks],
         "1/gamma, GB/s reduced": [1e-9 / network.gamma for network in networks],
-        "in a stream, µs a message": [1e6 * seconds for seconds in streams],
     }
     for name, column in values.items():
         table.add_row(name, f"{statistics.median(column):.3g}", f"{min(column):.3g} .. {max(column):.3g}")
