@@ -1,0 +1,329 @@
+"""Wrong programs are told so: ranks that do not make the same collectives, and right programs that look as if."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster.board import HISTORY, Board, Entry, Fingerprint, crossing, digest
+from minidl.cluster.call_site import Site, call_site
+
+pytestmark = pytest.mark.timeout(60)
+
+Program = Callable[[cluster.Communicator], Any]
+ENGINES = ["processes", "simulation"]
+
+
+def line_of(program: Program, offset: int) -> str:
+    return f"{__file__}:{program.__code__.co_firstlineno + offset}"
+
+
+def mismatch_of(program: Program, on: str, nodes: int = 4) -> cluster.CollectiveMismatch:
+    with pytest.raises(cluster.CollectiveMismatch) as caught:
+        cluster.launch(program, nodes=nodes, on=on)
+    raised = [text.splitlines() for text in caught.value.tracebacks.values()]
+    assert raised
+    for lines in raised:  # on every rank that had not returned
+        assert any(line.startswith("minidl.cluster.errors.CollectiveMismatch: ") for line in lines)
+    return caught.value
+
+
+# The matrix
+
+
+def different_shapes(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4 if comm.rank == 2 else 8))
+
+
+def different_types(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4, np.int32 if comm.rank == 2 else np.float32))
+
+
+def different_ops(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4), op="max" if comm.rank == 2 else "sum")
+
+
+def different_roots(comm: cluster.Communicator) -> None:
+    comm.broadcast(np.ones(4), src=1 if comm.rank == 2 else 0)
+
+
+def different_algorithms(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4), algorithm="tree" if comm.rank == 2 else "ring")
+
+
+def different_labels(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4), label="weights" if comm.rank == 2 else "loss")
+
+
+DIFFERENT = {
+    different_shapes: ("shape=(8,)", "shape=(4,)"),
+    different_types: ("dtype=<f4", "dtype=<i4"),
+    different_ops: ("op=sum", "op=max"),
+    different_roots: ("root=0", "root=1"),
+    different_algorithms: ("algorithm=ring", "algorithm=tree"),
+    different_labels: ("label=loss", "label=weights"),
+}
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("program", DIFFERENT, ids=lambda program: program.__name__)
+def test_a_rank_that_calls_the_same_collective_otherwise_is_named_with_both_calls_and_lines(
+    program: Program, on: str
+) -> None:
+    text = str(mismatch_of(program, on))
+    first, second, third, *_ = text.splitlines()
+    usual, odd = DIFFERENT[program]
+    assert re.fullmatch(r"(rank 2 and .*|.* and rank 2) make different collective calls", first)
+    lines = {line.split(":")[0].strip(): line for line in (second, third)}
+    assert odd in lines.pop("rank 2")
+    assert usual in lines.popitem()[1]
+    assert second.endswith(line_of(program, 1))
+    assert third.endswith(line_of(program, 1))
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_different_collectives_are_told_apart(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.broadcast(np.ones(4))
+        else:
+            comm.all_reduce(np.ones(4))
+
+    text = str(mismatch_of(program, on))
+    assert f"broadcast(root=0) at {line_of(program, 2)}" in text
+    assert "all_reduce(op=sum" in text
+    assert line_of(program, 4) in text
+
+
+# The order
+
+
+def swapped(comm: cluster.Communicator) -> None:
+    x, y = np.ones(4), np.zeros(4)
+    for what in "yx" if comm.rank == 1 else "xy":
+        if what == "x":
+            comm.all_reduce(x)
+        else:
+            comm.all_reduce(y)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_two_equal_collectives_in_another_order_are_found_by_their_lines(on: str) -> None:
+    text = str(mismatch_of(swapped, on))
+    assert re.match(
+        r"ranks \d and \d make their collective calls in a different order, or one leaves out a call\n", text
+    )
+    call = r"all_reduce\(op=sum, algorithm=auto, dtype=<f8, shape=\(4,\)\)"
+    for number, offset in ((1, 6), (2, 4)):
+        assert re.search(rf"rank 1: collective {number} of the group is {call} at {line_of(swapped, offset)}\n", text)
+    assert "label='loss'" in text
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_collective_that_one_rank_leaves_out_is_found_by_the_lines_of_the_next(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        x = np.ones(4)
+        comm.all_reduce(x)
+        if comm.rank != 3:
+            comm.all_reduce(x)
+        comm.all_reduce(x)
+        comm.all_reduce(x)
+
+    text = str(mismatch_of(program, on))
+    assert line_of(program, 4) in text
+    assert line_of(program, 5) in text
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_collective_that_one_rank_leaves_out_at_the_end_is_a_deadlock(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.all_reduce(np.ones(4))
+        if comm.rank != 3:
+            comm.all_reduce(np.ones(4))
+
+    with pytest.raises(cluster.Deadlock):
+        cluster.launch(program, on=on)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_an_exchange_on_one_line_is_found_with_labels_and_not_without(on: str) -> None:
+    def program(comm: cluster.Communicator, has_labels: bool) -> None:
+        for name in ("bias", "weight") if comm.rank == 1 else ("weight", "bias"):
+            comm.all_reduce(np.ones(4), label=name if has_labels else None)
+
+    text = str(mismatch_of(lambda comm: program(comm, True), on))
+    assert "label=weight" in text
+    assert "label=bias" in text
+    cluster.launch(program, args=(False,), on=on)
+
+
+# Right programs
+
+
+def the_root_takes_another_branch(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for step in range(3):
+        if comm.rank == 0:
+            total += comm.broadcast(float(step))
+        else:
+            total += comm.broadcast(None)
+    return total
+
+
+def rank_0_does_more(comm: cluster.Communicator) -> float:
+    x = np.ones(3)
+    for _ in range(3):
+        comm.all_reduce(x)
+        if comm.rank == 0:
+            x *= sum(comm.recv(peer) for peer in range(1, comm.size))
+        else:
+            comm.send(1.0, 0)
+        comm.broadcast(x)
+    return float(x[0])
+
+
+def each_has_its_own_function(comm: cluster.Communicator) -> float:
+    def even(x: float) -> float:
+        x = comm.all_reduce(x)
+        return float(comm.all_reduce(x, op="max"))
+
+    def odd(x: float) -> float:
+        x = comm.all_reduce(x)
+        return float(comm.all_reduce(x, op="max"))
+
+    return sum((odd if comm.rank % 2 else even)(1.0) for _ in range(3))
+
+
+def groups_do_different_things(comm: cluster.Communicator) -> float:
+    half = comm.split(comm.rank % 2)
+    assert half is not None
+    x = np.ones(4)
+    if comm.rank % 2:
+        half.all_reduce(x)
+        half.broadcast(x)
+    else:
+        half.broadcast(x)
+        half.all_reduce(x)
+        half.barrier()
+    return float(comm.all_reduce(x)[0])
+
+
+def loops_that_the_data_ends(comm: cluster.Communicator) -> int:
+    error, steps = float(10 - comm.rank), 0
+    while comm.all_reduce(error, op="max") > 1:
+        error /= 2
+        steps += 1
+        if steps % 2:
+            comm.all_reduce(error, op="max")
+    comm.barrier()
+    return steps
+
+
+def each_is_the_root_in_turn(comm: cluster.Communicator) -> int:
+    total = 0
+    for root in range(comm.size):
+        if comm.rank == root:
+            total += comm.broadcast(root, src=root)
+        else:
+            total += comm.broadcast(None, src=root)
+    return total
+
+
+def branches_in_turn_with_labels(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for turn in range(comm.size):
+        if comm.rank == turn:
+            total += comm.all_reduce(1.0, label="turn")
+        else:
+            total += comm.all_reduce(0.0, label="turn")
+    return total
+
+
+RIGHT = {
+    the_root_takes_another_branch: 3.0,
+    rank_0_does_more: 4.0 * 3 * (4 * 3) ** 2,
+    each_has_its_own_function: 12.0,
+    groups_do_different_things: 8.0,
+    loops_that_the_data_ends: 4,
+    each_is_the_root_in_turn: 6,
+    branches_in_turn_with_labels: 4.0,
+}
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.__name__)
+def test_a_right_program_whose_ranks_take_different_branches_passes(program: Program, on: str) -> None:
+    assert cluster.launch(program, on=on).results == [RIGHT[program]] * 4
+
+
+def test_the_entries_of_many_groups_and_calls_take_turns_on_the_page() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        pairs = [comm.split(comm.rank // 2) for _ in range(3)]
+        count = 0
+        for step in range(HISTORY):
+            for pair in pairs:
+                assert pair is not None
+                count += pair.all_reduce(1, op="sum" if step % 2 else "prod")
+        return count
+
+    assert cluster.launch(program).results == [3 * (HISTORY // 2) * (1 + 2)] * 4
+
+
+# The pieces
+
+
+def posts(*order: str) -> dict[int, Entry]:
+    return {call: Entry(digest((name[0],)), ord(name[1])) for call, name in enumerate(order)}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "earlier"),
+    [
+        (["a1", "a2"], ["a2", "a1"], 0),
+        (["a1", "a2", "a3"], ["a1", "a3", "a4"], 1),
+        (["a1", "a3", "a4"], ["a1", "a2", "a3"], 1),
+        (["a1", "b2"], ["a2", "b1"], None),  # other fingerprints, as where each rank is the root in turn
+        (["a1", "a1"], ["a2", "a2"], None),
+        (["a1", "a2"], ["a3", "a4"], None),
+        (["a1", "a1", "a2"], ["a1", "a1", "a3"], None),
+    ],
+)
+def test_a_crossing_is_an_equal_call_from_a_line_where_only_the_other_was_before(
+    mine: list[str], theirs: list[str], earlier: int | None
+) -> None:
+    assert crossing(posts(*mine), posts(*theirs), len(mine) - 1) == earlier
+
+
+def test_a_table_forgets_calls_that_are_long_past() -> None:
+    board = Board()
+    for call in range(3 * HISTORY):
+        for rank in range(3):
+            board.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=Site(1, "here")))
+    (group,) = board._groups.values()
+    assert len(group._calls) == HISTORY
+
+
+def test_a_site_is_the_line_and_the_calls_that_led_to_it() -> None:
+    def inner() -> Site:
+        return call_site()
+
+    def outer() -> Site:
+        return inner()
+
+    first, again = (outer() for _ in range(2))
+    assert first == again
+    assert inner() != first
+    line = f"{__file__}:{inner.__code__.co_firstlineno + 1}"
+    assert first.place == f"{line}, called at {__file__}:{outer.__code__.co_firstlineno + 1}"
+
+
+def test_a_site_has_the_same_key_in_every_process() -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        return comm.all_gather(call_site().key)
+
+    for method in ("forkserver", "spawn"):
+        keys = cluster.launch(program, nodes=2, on=cluster.Processes(method)).results[0]
+        assert keys[0] == keys[1] != 0
