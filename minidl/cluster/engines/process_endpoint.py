@@ -85,7 +85,8 @@ class ProcessEndpoint(Mailbox):
         """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
         if self.network is not None or not self._may_share:
             return False
-        SharedReduction(self, self._slots, x, op, ranks, tag).run()
+        if len(ranks) > 1:
+            SharedReduction(self, self._slots, x, op, ranks, tag).run()
         return True
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
