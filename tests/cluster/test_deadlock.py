@@ -1,0 +1,238 @@
+"""Ranks that wait for each other for ever are told so, soon, and no others are."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster.engines.deadlock import DeadlockWatch
+from minidl.cluster.engines.shared_page import Page, Waits, create_page
+
+pytestmark = pytest.mark.timeout(60)
+
+Program = Callable[[cluster.Communicator], Any]
+ENGINES = ["processes", "simulation"]
+LARGE = 100_000  # numbers: a send of these waits for its receiver
+
+
+def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> cluster.Deadlock:
+    with pytest.raises(cluster.Deadlock) as caught:
+        cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=20)
+    return caught.value
+
+
+def waits_of(error: cluster.ClusterError) -> dict[int, tuple[str, int, int | None, int | None]]:
+    return {wait.rank: (wait.operation, wait.call, wait.peer, wait.tag) for wait in error.waits}
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_circle_of_receives_is_shown_with_operation_call_tag_and_line(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.barrier()
+        comm.recv((comm.rank + 1) % comm.size, tag=7)
+
+    error = deadlock_of(program, on)
+    assert waits_of(error) == {rank: ("recv", 2, (rank + 1) % 3, 7) for rank in range(3)}
+    line = f"{__file__}:{program.__code__.co_firstlineno + 2}"
+    for rank in range(3):
+        assert f" s for rank {(rank + 1) % 3} in recv (call 2), tag 7, at {line}" in str(error)
+    texts = [text.splitlines() for text in error.tracebacks.values()]
+    assert len(texts) == 3
+    for lines in texts:
+        assert any(line.startswith("minidl.cluster.errors.Deadlock: ") for line in lines)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_ring_of_large_blocking_sends_is_a_deadlock_and_one_of_short_sends_is_not(on: str) -> None:
+    def program(comm: cluster.Communicator, n: int) -> float:
+        comm.send(np.ones(n), (comm.rank + 1) % comm.size)
+        return float(comm.recv((comm.rank - 1) % comm.size)[0])
+
+    error = deadlock_of(lambda comm: program(comm, LARGE), on)
+    assert waits_of(error) == {rank: ("send", 1, (rank + 1) % 3, 0) for rank in range(3)}
+    assert cluster.launch(program, args=(100,), nodes=3, on=on).results == [1.0] * 3
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_everybody_waiting_for_anybody_is_a_deadlock(on: str) -> None:
+    error = deadlock_of(lambda comm: comm.recv(cluster.ANY), on)
+    assert waits_of(error) == dict.fromkeys(range(3), ("recv", 1, None, 0))
+    assert " s for any rank in recv (call 1)" in str(error)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("algorithm", ["auto", "ring"])
+def test_a_collective_that_one_rank_does_not_join_because_it_waits_for_another_is_a_deadlock(
+    on: str, algorithm: str
+) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            comm.recv(0)
+        comm.all_reduce(np.ones(10), algorithm=algorithm)
+
+    waits = waits_of(deadlock_of(program, on))
+    assert waits[1] == ("recv", 1, 0, 0)
+    assert {waits[rank][0] for rank in (0, 2)} == {"all_reduce"}
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_helpers_that_wait_are_found_too(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.recv(1)
+        comm.all_reduce(np.ones(10), async_op=True, algorithm="ring").wait()
+
+    assert waits_of(deadlock_of(program, on))[0] == ("recv", 1, 1, 0)
+
+
+def test_some_ranks_in_a_deadlock_end_the_others_that_compute() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 2:
+            time.sleep(60)
+        comm.recv(1 - comm.rank)
+
+    error = deadlock_of(program)
+    assert str(error).startswith("deadlock: ranks 0 and 1 wait for messages that can never come\n")
+    assert "rank 2 did not answer" in str(error)
+
+
+def test_those_who_wait_for_ranks_in_a_circle_are_stuck_as_well() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.recv({0: 1, 1: 0, 2: 1, 3: 2}[comm.rank])
+
+    assert str(deadlock_of(program, nodes=4)).startswith("deadlock: ranks 0, 1, 2 and 3 wait")
+
+
+def test_a_deadlock_in_a_run_that_goes_on_fails_those_who_are_in_it() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 2:
+            time.sleep(1)
+            return "went on"
+        return str(comm.recv(1 - comm.rank))
+
+    run = cluster.launch(program, nodes=3, on_failure="continue", timeout=50, deadline=20)
+    assert run.results == [None, None, "went on"]
+    assert {rank: type(error) for rank, error in run.failures.items()} == {0: cluster.Deadlock, 1: cluster.Deadlock}
+
+
+# No false alarms
+
+
+def test_a_rank_that_computes_for_long_is_waited_for() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        if comm.rank == 0:
+            time.sleep(0.8)
+        return comm.all_reduce(comm.rank)
+
+    assert cluster.launch(program, nodes=3).results == [3, 3, 3]
+
+
+def test_a_helper_that_is_at_work_is_waited_for() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        work = comm.all_reduce(np.full(10, 1.0), async_op=True)
+        if comm.rank == 0:
+            time.sleep(0.8)
+        comm.barrier()
+        return float(work.wait()[0])
+
+    assert cluster.launch(program, nodes=3).results == [3.0] * 3
+
+
+def test_a_message_that_takes_long_on_an_emulated_network_is_waited_for() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 0:
+            comm.send("late", 1)
+            return str(comm.recv(1))
+        comm.send(comm.recv(0) + "r", 0)
+        return "sent"
+
+    network = cluster.Network(alpha=0.5, beta=0.0)
+    assert cluster.launch(program, nodes=2, network=network).results == ["later", "sent"]
+
+
+def test_a_rank_that_was_stopped_while_a_message_came_is_waited_for() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 0:
+            comm.tell(os.getpid())
+            return str(comm.recv(1))
+        if comm.rank == 1:
+            comm.recv(2)  # that rank 0 is stopped
+            comm.send("woken", 0)
+            return str(comm.recv(2))
+        time.sleep(0.5)
+        comm.send("stopped", 1)
+        time.sleep(1.0)
+        comm.send("done", 1)
+        return "sent"
+
+    def listener(rank: int, pid: int) -> None:
+        threading.Timer(0.25, os.kill, (pid, signal.SIGSTOP)).start()
+        threading.Timer(1.25, os.kill, (pid, signal.SIGCONT)).start()
+
+    assert cluster.launch(program, nodes=3, listener=listener).results == ["woken", "done", "sent"]
+
+
+# The watch alone
+
+
+@pytest.fixture
+def page() -> Page:
+    descriptor = create_page(4)
+    page = Page(descriptor, 4)
+    os.close(descriptor)
+    return page
+
+
+def ranks_of(page: Page) -> list[Waits]:
+    return [Waits(page, rank) for rank in range(page.nodes)]
+
+
+def twice(watch: DeadlockWatch, returned: set[int] = frozenset(), dead: set[int] = frozenset()) -> list[int]:  # type: ignore[assignment]
+    watch.look(returned, dead)
+    return watch.look(returned, dead)
+
+
+def test_the_watch_takes_two_looks_and_every_rank_that_only_stuck_ones_can_free(page: Page) -> None:
+    ranks, watch = ranks_of(page), DeadlockWatch(page)
+    for rank, peers in enumerate([[1], [2], [0], [0]]):
+        ranks[rank].blocked(peers)
+    assert watch.look((), ()) == []
+    assert watch.look((), ()) == [0, 1, 2, 3]
+
+
+def test_the_watch_lets_go_of_ranks_that_one_at_work_can_free(page: Page) -> None:
+    ranks, watch = ranks_of(page), DeadlockWatch(page)
+    ranks[0].blocked([1])
+    ranks[1].blocked([0, frozenset({2, 3})])
+    ranks[2].blocked([0])
+    assert twice(watch) == []
+    assert twice(watch, returned={3}) == [0, 1, 2]
+    assert twice(watch, dead={3}) == [0, 1, 2]
+
+
+def test_the_watch_sees_a_rank_that_woke_up_between_two_looks(page: Page) -> None:
+    ranks, watch = ranks_of(page), DeadlockWatch(page)
+    ranks[0].blocked([1])
+    ranks[1].blocked([0])
+    watch.look({2, 3}, ())
+    ranks[0].running()
+    ranks[0].blocked([1])
+    assert watch.look({2, 3}, ()) == []
+    assert watch.look({2, 3}, ()) == [0, 1]
+
+
+@pytest.mark.parametrize("sender", [1, 3])
+def test_the_watch_sees_what_is_on_its_way(page: Page, sender: int) -> None:
+    ranks, watch = ranks_of(page), DeadlockWatch(page)
+    ranks[0].blocked([1, 3])
+    ranks[1].blocked([0])
+    ranks[sender].sent(0)
+    assert twice(watch, returned={2, 3}) == []
+    ranks[0].handled(sender)
+    assert twice(watch, returned={2, 3}) == [0, 1]
