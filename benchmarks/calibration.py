@@ -2,9 +2,11 @@
 
     python benchmarks/calibration.py [--repetitions 100] [--rounds 5] [--picture fit.png] [--csv FILE]
 
-Ping-pongs between real processes give alpha and beta, timed reductions gamma (`cluster.calibrate`). The simulation then
-runs the very programs that are measured, on that network. A row is one collective: the median of what it took, the
-prediction, and the error, predicted / measured - 1.
+Messages between two real processes give alpha and beta, timed reductions gamma (`cluster.calibrate`): once by
+ping-pong, once by exchange. The simulation then runs the very programs that are measured, on each of the two networks.
+A row is one collective: the median of what it took, and for each network the prediction and its error, predicted /
+measured - 1, the median of the rounds. A tree sends one way at a time, as a ping-pong does; ring and recursive doubling
+exchange.
 
 How to read it. alpha is half the round trip of a *blocking* ping-pong. The first table takes it apart: what the sender
 spends on a message; what the receiver spends on one that is already there; the rest is the way through the system and
@@ -29,6 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from minidl import cluster
+from minidl.cluster.calibrate import PATTERNS
 
 ALGORITHMS = ("ring", "tree", "recursive_doubling")
 SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22)
@@ -80,32 +83,38 @@ def main() -> None:
     console = Console()
     console.width = max(console.width, 110)
 
-    networks: list[cluster.Network] = []
+    networks: dict[str, list[cluster.Network]] = {pattern: [] for pattern in PATTERNS}
     sides: list[list[float]] = []
-    rows: dict[tuple[int, str, int], list[tuple[float, float]]] = {}
+    rows: dict[tuple[int, str, int], list[tuple[float, ...]]] = {}  # for each round: measured, then a time a pattern
     for _ in range(options.rounds):
-        networks.append(cluster.calibrate(nodes=2, repetitions=options.repetitions))
+        for pattern in PATTERNS:
+            networks[pattern].append(cluster.calibrate(nodes=2, repetitions=options.repetitions, pattern=pattern))
         sides.append(cluster.launch(overheads, (10,), nodes=2).results)
         for nodes in NODES:
-            measured = slowest(cluster.launch(all_reduces, (options.repetitions,), nodes=nodes))
-            predicted = slowest(cluster.launch(all_reduces, (1,), nodes=nodes, on="simulation", network=networks[-1]))
-            for (name, nbytes), seconds in measured.items():
-                rows.setdefault((nodes, name, nbytes), []).append((seconds, predicted[name, nbytes]))
+            runs = [cluster.launch(all_reduces, (options.repetitions,), nodes=nodes)]
+            for pattern in PATTERNS:
+                network = networks[pattern][-1]
+                runs.append(cluster.launch(all_reduces, (1,), nodes=nodes, on="simulation", network=network))
+            columns = [slowest(run) for run in runs]
+            for name, nbytes in columns[0]:
+                times = tuple(column[name, nbytes] for column in columns)
+                rows.setdefault((nodes, name, nbytes), []).append(times)
 
     console.print(network_table(networks, sides))
     console.print(fit_table(networks))
     console.print(prediction_table(rows, cores))
     for nodes in NODES:
-        errors = [abs(p / m - 1) for (count, *_), pairs in rows.items() if count == nodes for m, p in pairs]
         star = f" (*: more ranks than this machine's {cores} cores)" if nodes > cores else ""
-        console.print(f"{nodes} ranks{star}: the error is {statistics.median(errors):.0%} in the median")
+        for index, pattern in enumerate(PATTERNS, 1):
+            errors = [abs(error(times, index)) for (count, *_), times in rows.items() if count == nodes]
+            console.print(f"{nodes} ranks{star}, by {pattern}: wrong by {statistics.median(errors):.0%} in the median")
     if options.picture:
-        cluster.plot_fit(networks[-1], options.picture)
+        cluster.plot_fit(networks[PATTERNS[0]][-1], options.picture)
     if options.csv:
         with options.csv.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(("ranks", "algorithm", "bytes", "measured s", "predicted s"))
-            writer.writerows((*key, *pair) for key, pairs in rows.items() for pair in pairs)
+            writer.writerow(("ranks", "algorithm", "bytes", "measured s", *(f"by {name} s" for name in PATTERNS)))
+            writer.writerows((*key, *times) for key, rounds in rows.items() for times in rounds)
 
 
 def slowest(run: cluster.Run) -> dict[tuple[str, int], float]:
@@ -113,44 +122,50 @@ def slowest(run: cluster.Run) -> dict[tuple[str, int], float]:
     return {key: max(result[key] for result in run.results) for key in run.results[0]}
 
 
-def network_table(networks: list[cluster.Network], sides: list[list[float]]) -> Table:
+def error(rounds: list[tuple[float, ...]], index: int) -> float:
+    """The median over the rounds of predicted / measured - 1."""
+    return statistics.median(times[index] / times[0] - 1 for times in rounds)
+
+
+def network_table(networks: dict[str, list[cluster.Network]], sides: list[list[float]]) -> Table:
     table = Table("parameter", "median", "min .. max", title="this machine's messages")
-    values = {
-        "alpha, µs a message": [1e6 * network.alpha for network in networks],
-        "  of it the sender's work": [1e6 * sender for sender, _ in sides],
-        "  of it the receiver's work": [1e6 * receiver for _, receiver in sides],
-        "1/beta, GB/s": [1e-9 / network.beta for network in networks],
-        "1/gamma, GB/s reduced": [1e-9 / network.gamma for network in networks],
-    }
+    values = {}
+    for pattern, rounds in networks.items():
+        values[f"{pattern}: alpha, µs a message"] = [1e6 * network.alpha for network in rounds]
+        values[f"{pattern}: 1/beta, GB/s"] = [1e-9 / network.beta for network in rounds]
+    values["the sender's part of alpha"] = [1e6 * sender for sender, _ in sides]
+    values["the receiver's part of alpha"] = [1e6 * receiver for _, receiver in sides]
+    values["1/gamma, GB/s reduced"] = [1e-9 / network.gamma for rounds in networks.values() for network in rounds]
     for name, column in values.items():
         table.add_row(name, f"{statistics.median(column):.3g}", f"{min(column):.3g} .. {max(column):.3g}")
     return table
 
 
-def fit_table(networks: list[cluster.Network]) -> Table:
-    table = Table("bytes", "measured µs", "fitted µs", "residual", title="half a round trip (medians of the rounds)")
-    for index, (nbytes, _) in enumerate(networks[0].measured):
-        seconds = statistics.median(network.measured[index][1] for network in networks)
-        fitted = statistics.median(network.time(nbytes) for network in networks)
-        residual = statistics.median(network.residuals[index][1] for network in networks)
-        table.add_row(f"{nbytes:,}", f"{1e6 * seconds:.1f}", f"{1e6 * fitted:.1f}", f"{residual:+.0%}")
+def fit_table(networks: dict[str, list[cluster.Network]]) -> Table:
+    """What a message took, and measured / fitted - 1 (each the median of the rounds)."""
+    columns = [column for pattern in networks for column in (f"{pattern} µs", "residual")]
+    table = Table("bytes", *columns, title="one message")
+    for index, (nbytes, _) in enumerate(networks[PATTERNS[0]][0].measured):
+        cells = []
+        for rounds in networks.values():
+            seconds = statistics.median(network.measured[index][1] for network in rounds)
+            residual = statistics.median(network.residuals[index][1] for network in rounds)
+            cells += [f"{1e6 * seconds:.1f}", f"{residual:+.0%}"]
+        table.add_row(f"{nbytes:,}", *cells)
     return table
 
 
-def prediction_table(rows: dict[tuple[int, str, int], list[tuple[float, float]]], cores: int) -> Table:
-    table = Table("ranks", "all-reduce", "bytes", "measured ms", "predicted ms", "error", "min .. max")
-    for (nodes, name, nbytes), pairs in rows.items():
-        measured, predicted = (statistics.median(side) for side in zip(*pairs, strict=True))
-        errors = [p / m - 1 for m, p in pairs]
-        table.add_row(
-            f"{nodes}{'*' if nodes > cores else ''}",
-            name,
-            f"{nbytes:,}",
-            f"{1e3 * measured:.3f}",
-            f"{1e3 * predicted:.3f}",
-            f"{statistics.median(errors):+.0%}",
-            f"{min(errors):+.0%} .. {max(errors):+.0%}",
-        )
+def prediction_table(rows: dict[tuple[int, str, int], list[tuple[float, ...]]], cores: int) -> Table:
+    columns = [column for pattern in PATTERNS for column in (f"by {pattern} ms", "error")]
+    table = Table("ranks", "all-reduce", "bytes", "measured ms", *columns)
+    for (nodes, name, nbytes), rounds in rows.items():
+        cells = [f"{1e3 * statistics.median(times[0] for times in rounds):.3f}"]
+        for index in range(1, len(PATTERNS) + 1):
+            cells += [
+                f"{1e3 * statistics.median(times[index] for times in rounds):.3f}",
+                f"{error(rounds, index):+.0%}",
+            ]
+        table.add_row(f"{nodes}{'*' if nodes > cores else ''}", name, f"{nbytes:,}", *cells)
     return table
 
 

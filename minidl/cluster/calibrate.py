@@ -1,16 +1,17 @@
 """Calibration: the Network that this machine's own messages come closest to.
 
-    t(n) = alpha + beta n      a message of n bytes; half of the round trip of a ping-pong, the median of many
+    t(n) = alpha + beta n      a message of n bytes: half of the round trip of a ping-pong, or an exchange
     r(n) = c + gamma n         the reduction of n bytes; c, the call itself, is not part of the model
 
-Least squares with relative weights: each residual is divided by what was measured, so that the microseconds of small
-messages count as much as the milliseconds of large ones.
+Least squares with relative weights: each residual is divided by the time itself, so that the microseconds of small
+messages count as much as the milliseconds of large ones. Each point is the median of many repetitions.
 
 What a blocking ping-pong contains: packing the message, handing it to the system, *waking the receiver, who sleeps
-until it comes*, the way through memory, unpacking. On processes the wake-up is most of alpha. A collective pays for it
-wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked for. With
-more ranks than cores there is another wait, for a core, which belongs to the scheduler and to no network: a model of
-messages cannot say how long it is.
+until it comes*, the way through memory, unpacking. On processes the wake-up is the larger part of alpha. A collective
+pays for it wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked
+for. An exchange (both send and receive at once, as in a ring) should take as long as one message if the network is full
+duplex; ranks on one machine share the way to memory, so that large exchanges take longer. With more ranks than cores
+there is another wait, for a core, which belongs to the scheduler and to no network.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minidl.cluster.comm import Communicator
-from minidl.cluster.engines.protocol import EAGER_BYTES, Engine
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Engine
 from minidl.cluster.launch import launch
 from minidl.cluster.network import Network
 from minidl.plots import fit
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = tuple(64 * 4**k for k in range(9))  # 64 bytes to 4 MiB, on both sides of EAGER_BYTES
+PATTERNS = ("ping-pong", "exchange")
 WARM_UP = 5  # messages of each size that are not counted: segments are made and mapped, caches fill
 
 Points = list[tuple[int, float]]  # bytes, seconds
@@ -42,16 +44,17 @@ def calibrate(
     network: Network | str | None = None,
     sizes: Sequence[int] = SIZES,
     repetitions: int = 100,
+    pattern: str = "ping-pong",
     timeout: float = 60.0,
 ) -> Network:
     """Measure messages and reductions on an engine and return the Network that fits them best.
 
-    Ranks 0 and 1, 2 and 3, ... play ping-pong, all pairs at once, with messages of `sizes` bytes (two or more of them),
-    each `repetitions` times. `.measured` of the result holds (bytes, seconds) for each size, `.residuals` measured /
-    fitted - 1: read them before you trust a prediction. `plot_fit` draws both. nodes, on, network, timeout: as in
-    `launch`; with more nodes than cores the figures are those of the scheduler.
+    Ranks 0 and 1, 2 and 3, ... send each other messages of `sizes` bytes (two sizes or more), all pairs at once, each
+    `repetitions` times. pattern: "ping-pong", in turns; or "exchange", both at once by `sendrecv`, which is how a ring
+    sends. `.measured` of the result holds (bytes, seconds) for each size, `.residuals` measured / fitted - 1: read them
+    before you trust a prediction. `plot_fit` draws both. nodes, on, network, timeout: as in `launch`.
 
-    Errors: ValueError for less than 2 nodes, less than two different sizes, or no repetitions.
+    Errors: ValueError for less than 2 nodes, less than two different sizes, no repetitions, or an unknown pattern.
 
     >>> from minidl import cluster
     >>> network = cluster.calibrate(on="simulation", network=cluster.Network(1e-5, 1e-9), repetitions=1)
@@ -67,7 +70,9 @@ def calibrate(
             "calibrate needs 2 nodes or more, two sizes or more, and 1 repetition or more; "
             f"got nodes={nodes}, sizes={sizes}, repetitions={repetitions}"
         )
-    run = launch(_measure, (sizes, repetitions), nodes=nodes, on=on, network=network, timeout=timeout)
+    if pattern not in PATTERNS:
+        raise ValueError(f"unknown pattern {pattern!r}: choose {' or '.join(map(repr, PATTERNS))}")
+    run = launch(_measure, (sizes, repetitions, pattern), nodes=nodes, on=on, network=network, timeout=timeout)
     messages = _medians(sizes, [messages for messages, _ in run.results if messages])
     reductions = _medians(sizes, [reductions for _, reductions in run.results])
     alpha, beta = fit_line(messages)
@@ -76,7 +81,12 @@ def calibrate(
 
 
 def fit_line(points: Points) -> tuple[float, float]:
-    """The a, b >= 0 for which a + b n is closest to the points (n, t): the least sum of ((a + b n) / t - 1)^2.
+    """The a, b >= 0 of the line through the points (n, t) whose relative residuals t / (a + b n) - 1 are balanced.
+
+    Least squares, each point weighted by what the line says there (at first by what was measured), until the line stays
+    the same; then the relative residuals add up to zero. Weights from the measured times alone would lean towards those
+    that are too small. Source: McCullagh, Nelder (1989), Generalized Linear Models, section 2.5, iterative weighted
+    least squares, for errors that grow with the mean (chapter 8).
 
     >>> a, b = fit_line([(0, 1.0), (10, 3.0), (20, 5.0)])
     >>> round(a, 9), round(b, 9)
@@ -85,17 +95,25 @@ def fit_line(points: Points) -> tuple[float, float]:
     n, t = np.array([point for point in points if point[1] > 0], dtype=np.float64).reshape(-1, 2).T
     if not len(t):
         return 0.0, 0.0
-    columns = np.stack([1 / t, n / t], 1)
-    scale = np.linalg.norm(columns, axis=0)
-    scale[scale == 0] = 1.0
-    both = np.linalg.lstsq(columns / scale, np.ones_like(t), rcond=None)[0] / scale
-    if both.min() >= 0:
-        a, b = both
-    elif both[0] < 0:  # the best on the border of what is allowed: a line through the origin, or a level one
-        a, b = 0.0, columns[:, 1].sum() / (columns[:, 1] ** 2).sum()
-    else:
-        a, b = columns[:, 0].sum() / (columns[:, 0] ** 2).sum(), 0.0
+    line = t
+    for _ in range(100):
+        a, b = _weighted_line(n, t, 1 / line)
+        before, line = line, a + b * n
+        if not line.all() or np.allclose(line, before, rtol=1e-12, atol=0.0):
+            break
     return float(a), float(b)
+
+
+def _weighted_line(n: Array, t: Array, weights: Array) -> tuple[float, float]:
+    """The a, b >= 0 with the least sum of (weight (a + b n - t))^2."""
+    columns, target = np.stack([weights, n * weights]), t * weights
+    scale = np.linalg.norm(columns, axis=1)
+    scale[scale == 0] = 1.0
+    a, b = np.linalg.lstsq((columns.T / scale), target, rcond=None)[0] / scale
+    if min(a, b) >= 0:
+        return a, b
+    alone = [float(column @ target / (column @ column)) for column in columns]  # the best where the other one is 0
+    return (0.0, alone[1]) if a < 0 else (alone[0], 0.0)
 
 
 def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, source: str = "measured") -> Figure:
@@ -119,24 +137,19 @@ def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, sourc
     return figure
 
 
-def _measure(comm: Communicator, sizes: Sequence[int], repetitions: int) -> tuple[list[list[float]], list[list[float]]]:
-    """A rank's part: the seconds of each message (of the first of each pair), and of each reduction."""
+def _measure(
+    comm: Communicator, sizes: Sequence[int], repetitions: int, pattern: str
+) -> tuple[list[list[float]], list[list[float]]]:
+    """A rank's part: the seconds of each message (none for a rank without a partner), and of each reduction."""
     partner = comm.rank ^ 1
+    send_and_receive = _exchange if pattern == "exchange" else _half_ping_pong
     messages = []
     for nbytes in sizes:
         comm.barrier()
         x, room = np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)
-        times = []
-        for _ in range(WARM_UP + repetitions if partner < comm.size else 0):
-            began = comm.now()
-            if comm.rank < partner:
-                comm.send(x, partner)
-                comm.recv(partner, out=room)
-            else:
-                comm.recv(partner, out=room)
-                comm.send(x, partner)
-            times.append((comm.now() - began) / 2)
-        messages.append(times[WARM_UP:])
+        if partner < comm.size:
+            times = [send_and_receive(comm, partner, x, room) for _ in range(WARM_UP + repetitions)]
+            messages.append(times[WARM_UP:])
     reductions = []
     for nbytes in sizes:  # on all ranks at once, as in a collective: they share the way to memory
         a, b = np.zeros(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
@@ -147,7 +160,24 @@ def _measure(comm: Communicator, sizes: Sequence[int], repetitions: int) -> tupl
             comm.reduce_into(a, b)
             times.append(comm.now() - began)
         reductions.append(times[WARM_UP:])
-    return messages if comm.rank < partner < comm.size else [], reductions
+    return messages, reductions
+
+
+def _half_ping_pong(comm: Communicator, partner: int, x: Array, room: Array) -> float:
+    began = comm.now()
+    if comm.rank < partner:
+        comm.send(x, partner)
+        comm.recv(partner, out=room)
+    else:
+        comm.recv(partner, out=room)
+        comm.send(x, partner)
+    return (comm.now() - began) / 2
+
+
+def _exchange(comm: Communicator, partner: int, x: Array, room: Array) -> float:
+    began = comm.now()
+    comm.sendrecv(x, partner, partner, out=room)
+    return comm.now() - began
 
 
 def _medians(sizes: Sequence[int], ranks: Sequence[list[list[float]]]) -> Points:
