@@ -95,8 +95,8 @@ def find_critical_path(events: Iterable[Event], is_simulated: bool) -> CriticalP
             event = Event(track[0], "wait", step.time, time, 0, -1, "", "", 0, track[1])  # the helper wakes up
         else:
             step = _step(event, time, tracks, is_simulated)
-        if step.time == time and step.track in tried:
-            step = Step(event.start, track)  # messages that take no time, in a circle: none is the cause
+            if step.time == time and step.track in tried:
+                step = Step(event.start, track)  # messages that take no time, in a circle: none is the cause
         if step.time < time:
             path.append(event._replace(start=step.time, end=time))
             tried.clear()
