@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextvars
 import pickle
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from minidl import kernels
 from minidl.cluster.engines import task
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import Outcome, loaded_result
+from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import replay, routed
 from minidl.cluster.engines.simulation.rank import Rank
@@ -62,7 +63,10 @@ class Simulation:
         network = self._network(terms)
         if self.node is not None:
             self.node.check(terms.nodes)
-        return self._simulate(program, args, terms, network)
+        terms = replace(terms, network=network)
+        if self.isolated:
+            return in_a_child(replace(self, network=None, isolated=False).run, program, args, terms)
+        return self._simulate(program, args, terms)
 
     def _network(self, terms: Terms) -> Network | None:
         own = Network.of(self.network)
@@ -73,11 +77,11 @@ class Simulation:
             network.check(terms.nodes)
         return network
 
-    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms, network: Network | None) -> Run:
+    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
         ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         _, _, packed = pickle.loads(task.packed(program, args))
         with routed():
-            world = World(terms, network, ends_at, contextvars.copy_context().run)
+            world = World(terms, ends_at, contextvars.copy_context().run)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
             ranks = [Rank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:

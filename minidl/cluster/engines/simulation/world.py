@@ -44,13 +44,11 @@ class World:
     by time.monotonic().
     """
 
-    def __init__(
-        self, terms: Terms, network: Network | None, ends_at: float, call_outside: Callable[..., None]
-    ) -> None:
+    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None]) -> None:
         self.terms = terms
         self.nodes = terms.nodes
-        self.network = network
-        self.transport = transport_over(network, terms.nodes)
+        self.network = terms.network
+        self.transport = transport_over(terms.network, terms.nodes)
         self.scheduler = Scheduler(self.transport, terms.timeout, self, self.deliver)
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
@@ -120,7 +118,7 @@ class World:
         if isinstance(error, KeyboardInterrupt):
             self.interrupt(error)
         elif self.terms.on_failure == "raise":
-            if self.culprit is None:
+            if self.scheduler.failure is None:
                 self.culprit = rank
                 shared = (kind for kind in (CollectiveMismatch, Deadlock) if isinstance(error, kind))
                 self.scheduler.end(next(shared, RankFailed)(f"rank {rank} failed: {why}", rank=rank))

@@ -1,0 +1,70 @@
+"""A simulation in a child process, which a deadline can end whatever a rank does there."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cloudpickle
+
+from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.processes import Processes
+from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.errors import CommTimeout, RankFailed
+from minidl.cluster.run import Run
+
+GRACE_SECONDS = 0.5  # in which the child may still say by itself that the deadline is over, and who waited for whom
+
+Simulate = Callable[[Program, tuple[Any, ...], Terms], Run]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What comes back from the child: a Run or the error it ended with, pickled, and all that was printed."""
+
+    run: Run | None
+    error: bytes
+    printed: str
+
+
+def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
+    """What `simulate(program, args, terms)` returns or raises, from a process of its own."""
+    listener = terms.listener
+    told = None if listener is None else lambda _, pair: listener(*pair)
+    deadline = None if terms.deadline is None else terms.deadline + GRACE_SECONDS
+    outer = Terms(1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=told)
+    inner = replace(terms, listener=None)
+    try:
+        run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)
+    except CommTimeout as error:
+        raise CommTimeout(
+            f"the run did not finish within its deadline of {terms.deadline:g} s\n"
+            "the simulation did not answer: one of its ranks computed, or slept, without end"
+        ) from error
+    except RankFailed as error:
+        if error.cause is not None:
+            raise
+        death = str(error).partition("\n")[0]
+        raise RankFailed(f"{death}\nit was the process in which all ranks were simulated") from error
+    answer: Answer = run.results[0]
+    sys.stdout.write(answer.printed)
+    if answer.run is None:
+        raise cloudpickle.loads(answer.error)
+    return answer.run
+
+
+def _host(
+    comm: Communicator, simulate: Simulate, program: Program, args: tuple[Any, ...], terms: Terms, has_listener: bool
+) -> Answer:
+    if has_listener:
+        terms = replace(terms, listener=lambda rank, obj: comm.tell((rank, obj)))
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        try:
+            run, error = simulate(program, args, terms), b""
+        except Exception as raised:
+            run, error = None, cloudpickle.dumps(raised, 5)
+    return Answer(run, error, printed.getvalue())
