@@ -31,7 +31,7 @@ def the_clock_never_goes_back(comm: Communicator) -> None:
     assert times == sorted(times)
     assert times[0] >= 0
     comm.compute(seconds=0.02, label="work")
-    assert comm.now() - times[-1] >= 0.02
+    assert comm.now() - times[-1] >= 0.02 - 1e-9  # a difference of floats
 
 
 @case()

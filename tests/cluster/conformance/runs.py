@@ -11,7 +11,6 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import Communicator
-from minidl.cluster.engines.mpi import MPI
 from minidl.cluster.engines.protocol import Engine
 from tests.cluster.conformance import cases_all_reduce, cases_collectives, cases_groups, cases_messages, cases_node
 from tests.cluster.conformance.registry import CASES
@@ -22,8 +21,8 @@ TIMEOUT, DEADLINE = 20.0, 50.0
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "processes": lambda: cluster.Processes(),
-    "simulation": lambda: Simulation(network=Network(1e-4, 1e-9, 1e-10)),
-    "mpi": lambda: MPI(),
+    "simulation": lambda: cluster.Simulation(network=cluster.Network(1e-4, 1e-9, 1e-10)),
+    "mpi": lambda: cluster.MPI(),
 }
 
 HAS_MPI = importlib.util.find_spec("mpi4py") is not None

@@ -11,6 +11,8 @@ from minidl.cluster.run import Run
 
 STARTED = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # what mpiexec tells its processes, each in its own way
 
+is_rank = False  # whether this process is running a program of a launch
+
 
 @dataclass(frozen=True)
 class MPI:
@@ -39,8 +41,12 @@ class MPI:
             )
         if terms.network is not None:
             raise ValueError("under MPI messages cross a real network: leave network= away, or use another engine")
+        if is_rank:
+            raise RuntimeError("a rank cannot launch ranks of its own: call launch() where the run was started")
         if any(name in os.environ for name in STARTED):
-            raise NotImplementedError
+            from minidl.cluster.engines.mpi.inside import run_inside_mpiexec
+
+            return run_inside_mpiexec(program, args, terms, trace_events=self.trace_events, debug=self.debug)
         from minidl.cluster.engines.mpi.launcher import run_under_mpiexec
 
         return run_under_mpiexec(program, args, terms, trace_events=self.trace_events, debug=self.debug)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from mpi4py import MPI
 
-from minidl.cluster.board import Fingerprint
+from minidl.cluster.board import Board, Fingerprint
 from minidl.cluster.engines.helpers import Helpers, Task
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
@@ -19,12 +19,16 @@ from minidl.cluster.engines.mpi.reduction import NativeAllReduce
 from minidl.cluster.engines.process_endpoint import BYTES_PER_S, FLOPS_PER_S
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
-from minidl.cluster.errors import ClusterError
+from minidl.cluster.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.network import Network
 
 
 class MPIEndpoint(MPIMailbox):
-    """The endpoint of this process among those of `comm`; `tell` hands something to the caller of `launch`."""
+    """The endpoint of this process among those of `comm`.
+
+    `tell` hands something to the caller of `launch`; `last_words` is called before the rank dies on purpose;
+    `may_reduce`: whether all-reduces may be left to MPI; `debug`: whether the ranks tell each other their collectives.
+    """
 
     network: Network | None = None
 
@@ -35,12 +39,18 @@ class MPIEndpoint(MPIMailbox):
         timeout: float,
         news: Callable[[], ClusterError | None],
         tell: Callable[[Any], None],
+        last_words: Callable[[], None],
         memory: SharedFile,
+        may_reduce: bool,
         debug: bool,
     ) -> None:
         super().__init__(comm, timeout, news)
         self._tell = tell
-        self._debug = debug
+        self._last_words = last_words
+        self._may_reduce = may_reduce
+        self._board = Board() if debug else None
+        self._told: set[tuple[int, int, int]] = set()  # group, call, and a rank that has not said what it calls there
+        self._heard: set[tuple[int, int, int]] = set()  # the other way round: what this rank has not called yet
         self._helpers = Helpers(self._finished)
         self._memory = memory
         self._shared_arrays: SharedArrays | None = None
@@ -75,12 +85,14 @@ class MPIEndpoint(MPIMailbox):
     def flush(self) -> None:
         for task in self._helpers.unwaited():
             self.wait(task)
+        if self._board is not None:
+            self._hear_the_rest()
         super().flush()
 
     # MPI's own all-reduce
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
-        return self._reduction.run(x, op, ranks, tag)
+        return self._may_reduce and self._reduction.run(x, op, ranks, tag)
 
     def begin_all_reduce(self, comm: MPI.Intracomm, x: Array, op: MPI.Op) -> MPI.Request:
         """Start to reduce x in place."""
@@ -94,11 +106,37 @@ class MPIEndpoint(MPIMailbox):
         """Return when x is reduced: `progress` has then found the request done, which makes it the null request."""
         self.look_until(lambda: request == MPI.REQUEST_NULL, "MPI's own all-reduce")
 
-    # Wrong programs
+    # The board: every rank keeps one, and tells the others of the group what it puts up
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         if fingerprint.algorithm == "auto":
             self._reduction.expect(group, call)
+        if self._board is not None:
+            with self._mpi:
+                others = {(group, call, rank) for rank in ranks if rank != self.rank}
+                for _, _, rank in others:
+                    self._post_note(rank, (group, ranks, call, fingerprint))
+                self._told |= others - self._heard
+                self._heard -= others
+                self._board.post(self.rank, group, ranks, call, fingerprint)
+            self.progress()  # so that the last rank to call has seen what the others call
+
+    def _read_note(self, source: int, note: Any) -> None:
+        group, ranks, call, fingerprint = note
+        assert self._board is not None
+        said = {(group, call, source)}
+        self._heard |= said - self._told
+        self._told -= said
+        try:
+            self._board.post(source, group, ranks, call, fingerprint)
+        except CollectiveMismatch as error:
+            self._failure = self._failure or error  # the program may be waiting in another thread than this
+
+    def _hear_the_rest(self) -> None:
+        """Return when all that still run have said what they call where this rank has called."""
+        self.look_until(
+            lambda: {rank for _, _, rank in self._told} <= self._ended, "the comparison of collective calls"
+        )
 
     # What else an endpoint offers
 
@@ -116,9 +154,17 @@ class MPIEndpoint(MPIMailbox):
         return self._shared_arrays.get(name, shape, dtype)
 
     def die(self) -> NoReturn:
+        self._last_words()
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("a killed process goes on")
 
     def freeze(self) -> NoReturn:
+        self._last_words()
         while True:
             os.kill(os.getpid(), signal.SIGSTOP)
+
+    def close(self) -> None:
+        """All ranks have what they wanted: give back what MPI and the system have lent."""
+        self._reduction.close()
+        self._memory.close()
+        self._comm.Free()

@@ -18,13 +18,15 @@ from typing import NoReturn
 
 from mpi4py import MPI
 
-from minidl.cluster.engines import control
+from minidl.cluster.engines import control, mpi
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.started import HELLO
 from minidl.cluster.engines.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
 from minidl.cluster.errors import ClusterError
+
+LOOK_SECONDS = 0.001
 
 
 def main(address: str, debug: bool) -> NoReturn:
@@ -41,6 +43,7 @@ def main(address: str, debug: bool) -> NoReturn:
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()
         start = pickle.loads(body)
+        mpi.is_rank = True
         news = select.poll()
         news.register(link.fileno(), select.POLLIN)
         endpoint: MPIEndpoint | None = None
@@ -52,7 +55,14 @@ def main(address: str, debug: bool) -> NoReturn:
                 return rank.read_abort() if news.poll(0) else None
 
             endpoint = MPIEndpoint(
-                comm, timeout=start.terms.timeout, news=error, tell=rank.tell, memory=memory, debug=debug
+                comm,
+                timeout=start.terms.timeout,
+                news=error,
+                tell=rank.tell,
+                last_words=rank.last_words,
+                memory=memory,
+                may_reduce=start.terms.faults is None or not start.terms.faults.spoils_messages,
+                debug=debug,
             )
             endpoint.begin(origin)
             return endpoint
@@ -60,7 +70,7 @@ def main(address: str, debug: bool) -> NoReturn:
         run_rank(launcher, start, descriptors, endpoint_of)
         while endpoint is not None:
             endpoint.progress()
-            time.sleep(0.001)
+            time.sleep(LOOK_SECONDS)
     except ClusterError:
         os._exit(1)  # another rank has failed since this one has reported
     except (EOFError, BrokenPipeError, ConnectionResetError, FileNotFoundError):
