@@ -79,7 +79,8 @@ class MPIEndpoint(MPIMailbox):
                 raise pending.error
 
     def _raise_if_hopeless(self, pending: Pending) -> None:
-        if all(task.done for task in self._helpers.unwaited()):  # else a helper may yet send it
+        # What goes on beside the program may yet send it, and may have done so since the last look.
+        if all(task.done for task in self._helpers.unwaited()) and not pending.done:
             super()._raise_if_hopeless(pending)
 
     def flush(self) -> None:
