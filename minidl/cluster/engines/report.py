@@ -126,10 +126,11 @@ class Outcome:
         lines = [known.summary if known else cause_of_death, ", ".join(place), *self._situation(culprit)]
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
+        cause = _exception(known)
         return KINDS.get(known.kind if known else "", RankFailed)(
             "\n".join(lines),
-            rank=culprit,
-            cause=_exception(known),
+            rank=cause.rank if isinstance(cause, CollectiveMismatch) else culprit,  # who noticed it is not at fault
+            cause=cause,
             operation=known.operation if known else None,
             **self._evidence(),
         )

@@ -6,6 +6,7 @@ it when the last process that holds it ends, however that process ends.
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import tempfile
@@ -18,12 +19,34 @@ import numpy.typing as npt
 SMALLEST = 1 << 17
 
 
-def anonymous_file(name: str) -> int:
-    """A descriptor of an empty file that has no name and vanishes with its last holder."""
+def anonymous_file(name: str, nbytes: int = 0) -> int:
+    """A descriptor of a file of so many zeros, which has no name and vanishes with its last holder.
+
+    Such memory belongs to no file system: how small /dev/shm is, as in a container, does not matter.
+    """
     if hasattr(os, "memfd_create"):
-        return os.memfd_create(name)
+        with contextlib.suppress(OSError):  # a kernel, or a sandbox, without it
+            descriptor = os.memfd_create(name)
+            os.ftruncate(descriptor, nbytes)
+            return descriptor
     with tempfile.TemporaryFile() as file:
+        if nbytes:
+            _reserve(file.fileno(), nbytes)
         return os.dup(file.fileno())
+
+
+def _reserve(descriptor: int, nbytes: int) -> None:
+    """Make room on the disk now: a process that later writes where there is none would be killed."""
+    os.ftruncate(descriptor, nbytes)
+    if hasattr(os, "posix_fallocate"):  # macOS lacks it
+        try:
+            os.posix_fallocate(descriptor, 0, nbytes)
+        except OSError as error:
+            folder = tempfile.gettempdir()
+            hint = (
+                f"no room for {nbytes:,} bytes of shared memory in {folder}: free some, or set TMPDIR to another folder"
+            )
+            raise OSError(error.errno, hint) from error
 
 
 class Segment:
@@ -39,9 +62,7 @@ class Segment:
 
     @classmethod
     def create(cls, nbytes: int, number: int) -> Segment:
-        descriptor = anonymous_file("minidl")
-        os.ftruncate(descriptor, nbytes)
-        return cls(descriptor, nbytes, number)
+        return cls(anonymous_file("minidl", nbytes), nbytes, number)
 
     @classmethod
     def attach(cls, descriptor: int, number: int) -> Segment:

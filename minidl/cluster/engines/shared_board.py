@@ -28,56 +28,68 @@ class SharedBoard:
     def __init__(self, page: Page, rank: int) -> None:
         self._rank = rank
         self._entries = page.board
-        self._heads = page.board[:, :, :TEXT]
-        start = 8 * (page.nodes * WAIT_WORDS + rank * BOARD_WORDS)
-        self._bytes = page.memory[start : start + 8 * BOARD_WORDS]
-        self._words = self._bytes.cast("Q")
-        self._keys: dict[int, int] = {}  # of this rank's groups
+        self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
+        self._words = self._bytes.cast("Q")  # single words are read faster here than in an array
+        self._groups: dict[int, tuple[int, list[int]]] = {}  # of this rank's: their keys, where the others' parts begin
         self._sites: set[int] = set()  # from which this rank has called
         self._fence = threading.Lock()
 
     def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         """Put up the `call`-th collective of the group; raises CollectiveMismatch when it is not what others do."""
-        key = self._keys.get(group) or self._new_key(group, ranks)
+        key, others = self._groups.get(group) or self._enter_group(group, ranks)
         slot = (key + call) % SLOTS
-        self._write(slot, key, call, fingerprint)
+        number, site, words = call + 1, fingerprint.site.key, self._words
+        content = self._write(slot, key, number, fingerprint)
         with self._fence:
-            same = self._heads[:, slot] == self._heads[self._rank, slot]
-        if same.all():
-            return
-        known = same[:, NUMBER] & same[:, GROUP] & (self._heads[:, slot, NUMBER] == call + 1)  # not overwritten since
+            for part in others:
+                entry = part + slot * ENTRY_WORDS
+                is_there = words[entry] == number and words[entry + GROUP] == key
+                if is_there and (words[entry + DIGEST] != content or words[entry + SITE] != site):
+                    break
+            else:
+                return
+        self._compare(key, call, fingerprint)
+
+    def _enter_group(self, group: int, ranks: tuple[int, ...]) -> tuple[int, list[int]]:
+        """Groups of the same number are different ones where they have different ranks."""
+        name = hashlib.blake2b(repr((group, ranks)).encode(), digest_size=8)
+        others = [rank * BOARD_WORDS for rank in ranks if rank != self._rank]
+        self._groups[group] = known = int.from_bytes(name.digest(), "little"), others
+        return known
+
+    def _write(self, slot: int, key: int, number: int, fingerprint: Fingerprint) -> int:
+        site = fingerprint.site.key
+        self._sites.add(site)
+        content, text = _encoded(fingerprint)
+        words, entry = self._words, self._rank * BOARD_WORDS + slot * ENTRY_WORDS
+        words[entry + NUMBER] = 0  # it is being written
+        words[entry + GROUP] = key
+        words[entry + DIGEST] = content
+        words[entry + SITE] = site
+        start = 8 * (entry + TEXT)
+        self._bytes[start : start + len(text)] = text
+        words[entry + NUMBER] = number
+        return content
+
+    def _compare(self, key: int, call: int, fingerprint: Fingerprint) -> None:
+        """Somebody's entry differs from this rank's: look which, and whether that is right."""
+        slot = (key + call) % SLOTS
+        heads = self._entries[:, slot, :TEXT]
+        same = heads == heads[self._rank]
+        known = same[:, NUMBER] & same[:, GROUP] & (heads[:, NUMBER] == call + 1)  # not overwritten in the meantime
         if (known & ~same[:, DIGEST]).any():
             raise mismatch({rank: self._posted(rank, slot) for rank in np.flatnonzero(known).tolist()})
         if fingerprint.label is None:
             for other in np.flatnonzero(known & ~same[:, SITE]).tolist():
                 self._check_order(other, key, call, fingerprint)
 
-    def _new_key(self, group: int, ranks: tuple[int, ...]) -> int:
-        """Groups of the same number are different ones where they have different ranks."""
-        name = repr((group, ranks)).encode()
-        key = self._keys[group] = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little") | 1
-        return key
-
-    def _write(self, slot: int, key: int, call: int, fingerprint: Fingerprint) -> None:
-        site = fingerprint.site.key
-        self._sites.add(site)
-        number, text = _encoded(fingerprint)
-        words, entry = self._words, slot * ENTRY_WORDS
-        words[entry + NUMBER] = 0  # it is being written
-        words[entry + GROUP] = key
-        words[entry + DIGEST] = number
-        words[entry + SITE] = site
-        start = 8 * (entry + TEXT)
-        self._bytes[start : start + len(text)] = text
-        words[entry + NUMBER] = call + 1
-
     def _posted(self, rank: int, slot: int) -> Posted:
         text = self._entries[rank, slot, TEXT:].tobytes().split(b"\0", 2)
         return Posted(*(part.decode(errors="replace") for part in text[:2]))
 
     def _check_order(self, other: int, key: int, call: int, fingerprint: Fingerprint) -> None:
-        there = int(self._heads[other, (key + call) % SLOTS, SITE])
-        if there not in self._sites and not (self._heads[other, :, SITE] == np.uint64(fingerprint.site.key)).any():
+        there = int(self._entries[other, (key + call) % SLOTS, SITE])
+        if there not in self._sites and not (self._entries[other, :, SITE] == np.uint64(fingerprint.site.key)).any():
             return
         earlier = crossing(self._history(self._rank, key, call), self._history(other, key, call), call)
         if earlier is not None:
@@ -88,7 +100,7 @@ class SharedBoard:
             raise crossed(str(fingerprint), calls)
 
     def _history(self, rank: int, key: int, call: int) -> dict[int, Entry]:
-        heads = self._heads[rank]
+        heads = self._entries[rank, :, :TEXT]
         rows = heads[(heads[:, GROUP] == np.uint64(key)) & (heads[:, NUMBER] <= call + 1) & (heads[:, NUMBER] > 0)]
         return {number - 1: Entry(digest, site) for number, _, digest, site in rows.tolist()}
 

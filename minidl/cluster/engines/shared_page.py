@@ -7,7 +7,6 @@ Its first part says what each rank waits for (`Waits`, read by `deadlock.py`), t
 from __future__ import annotations
 
 import mmap
-import os
 from collections.abc import Iterable
 
 import numpy as np
@@ -29,9 +28,7 @@ Words = npt.NDArray[np.uint64]
 
 def create_page(nodes: int) -> int:
     """The descriptor of a page for so many ranks. Parts that nobody writes to take no memory."""
-    descriptor = anonymous_file("minidl page")
-    os.ftruncate(descriptor, 8 * nodes * (WAIT_WORDS + BOARD_WORDS))
-    return descriptor
+    return anonymous_file("minidl page", 8 * nodes * (WAIT_WORDS + BOARD_WORDS))
 
 
 class Page:
