@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from minidl.cli.info import info
+from minidl.cli.simulate import simulate
 from minidl.cli.train import train
 
 app = typer.Typer(
@@ -16,4 +17,5 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(train)
+app.command()(simulate)
 app.command()(info)

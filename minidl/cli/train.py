@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from minidl.cli.ending import ending
 
 
 def train(
@@ -26,7 +27,9 @@ def train(
     kernels: Annotated[
         str | None, typer.Option(help="numpy, numba or cupy; by default $MINIDL_KERNELS, or numba.")
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="All-reduce: auto, ring, or ordered (bits as on one node).")] = "auto",
+    algorithm: Annotated[
+        str, typer.Option(help="All-reduce: auto, ring, tree, ...; ordered: bits as on one node.")
+    ] = "auto",
     bucket_mb: Annotated[float, typer.Option(help="Gradients are sent in buckets of so many megabytes.")] = 1.0,
     out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
     resume: Annotated[
@@ -39,7 +42,7 @@ def train(
     The nodes share every minibatch and agree on the gradient by an all-reduce. The run folder gets the
     configuration, the metrics, a checkpoint after every epoch, the trace (for Perfetto) and two pictures.
     """
-    try:
+    with ending("train"):
         from minidl.cli import options as run_options  # here, so that --help comes at once
         from minidl.cli.run import run
 
@@ -50,24 +53,7 @@ def train(
             explicit = {name for name in options if _is_explicit(context, name)}
             options = run_options.of_checkpoint(resume, {name: options[name] for name in explicit})
         run(run_options.completed(options), out, resume)
-    except KeyboardInterrupt:
-        raise typer.Exit(130) from None
-    except (ValueError, ImportError, OSError) as error:
-        _fail(_sentence(error), 2)
-    except (ArithmeticError, RuntimeError) as error:
-        _fail(str(error), 1)
 
 
 def _is_explicit(context: typer.Context, name: str) -> bool:
     return str(context.get_parameter_source(name)).endswith("COMMANDLINE")
-
-
-def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"cannot read or write {error.filename}: {error.strerror}"
-    return str(error)
-
-
-def _fail(message: str, code: int) -> None:
-    Console(stderr=True).print(f"minidl train: {message}", style="red", highlight=False, soft_wrap=True, markup=False)
-    raise typer.Exit(code)

@@ -34,7 +34,7 @@ def in_an_empty_folder(tmp_path, monkeypatch):
         ("--model", "resnte", "there is no model 'resnte': did you mean resnet? choose one of mlp, lenet, resnet, gpt"),
         ("--data", "digit", "there is no data set 'digit': did you mean digits? choose one of digits, glyphs, "),
         ("--kernels", "nunba", "no set of kernels 'nunba': did you mean numba? choose one of numpy, numba, cupy"),
-        ("--algorithm", "rign", "there is no algorithm 'rign': did you mean ring? choose one of auto, ring, ordered"),
+        ("--algorithm", "rign", "there is no algorithm 'rign': did you mean ring? choose one of auto, ring, "),
         ("--model", "xyz", "there is no model 'xyz': choose one of"),
     ],
 )

@@ -1,0 +1,35 @@
+"""How a command ends when it cannot do what it was asked: one sentence on standard error, and an exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+
+@contextmanager
+def ending(command: str) -> Iterator[None]:
+    """Turn what goes wrong inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for ^C."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    except (ValueError, ImportError, OSError) as error:
+        _fail(command, _sentence(error), 2)
+    except (ArithmeticError, RuntimeError) as error:
+        _fail(command, str(error), 1)
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot read or write {error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _fail(command: str, message: str, code: int) -> None:
+    Console(stderr=True).print(
+        f"minidl {command}: {message}", style="red", highlight=False, soft_wrap=True, markup=False
+    )
+    raise typer.Exit(code)

@@ -1,0 +1,61 @@
+"""Amounts as people type and read them: 100MB, 64KiB; 12.3 ms."""
+
+from __future__ import annotations
+
+import re
+
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """A number of bytes: "4", "64KiB" (1024 each), "100MB", "1.5g" (1000 each, the B may be left out).
+
+    >>> parse_bytes("64KiB"), parse_bytes("100MB"), parse_bytes("1e6")
+    (65536, 100000000, 1000000)
+
+    Errors: ValueError for what is no such amount, or no whole number of bytes.
+    """
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None or (match["binary"] and not match["prefix"]):
+        raise ValueError(f"{text!r} is no number of bytes: write it as 4096, 64KiB or 100MB")
+    amount = float(match["number"]) * (1024 if match["binary"] else 1000) ** _POWERS[match["prefix"].lower()]
+    if amount != int(amount):
+        raise ValueError(f"{text!r} is no whole number of bytes")
+    return int(amount)
+
+
+def bytes_text(nbytes: float) -> str:
+    """To three digits, in powers of 1000.
+
+    >>> bytes_text(100_000_000), bytes_text(65536), bytes_text(12)
+    ('100 MB', '65.5 KB', '12 B')
+    """
+    for power, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if nbytes >= 0.9995 * power:
+            return f"{nbytes / power:.3g} {unit}"
+    return f"{nbytes:.3g} B"
+
+
+def size_text(nbytes: int) -> str:
+    """A size that somebody chose: in powers of 1024 if it is a whole number of them, else of 1000.
+
+    >>> size_text(65536), size_text(100_000_000), size_text(4)
+    ('64 KiB', '100 MB', '4 B')
+    """
+    for power, unit in ((1024**3, "GiB"), (1024**2, "MiB"), (1024, "KiB")):
+        if nbytes % power == 0 and nbytes % 1000:
+            return f"{nbytes // power} {unit}"
+    return bytes_text(nbytes)
+
+
+def seconds_text(seconds: float) -> str:
+    """To four digits, in the unit in which the number is between 1 and 1000.
+
+    >>> seconds_text(0.16), seconds_text(2e-5), seconds_text(0)
+    ('160 ms', '20 µs', '0 s')
+    """
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
+        if seconds * factor >= 0.99995:
+            return f"{seconds * factor:.4g} {unit}"
+    return f"{seconds * 1e9:.4g} ns" if seconds else "0 s"

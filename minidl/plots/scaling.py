@@ -1,0 +1,124 @@
+"""How long something takes on more and more nodes, or for more and more bytes: a line an algorithm, on log scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minidl.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+
+@dataclass(frozen=True)
+class Line:
+    """The seconds of one algorithm at each x; `is_choice`: they are another line's too, of which it was the choice."""
+
+    label: str
+    x: Sequence[float]
+    seconds: Sequence[float]
+    is_choice: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines that are compared with each other."""
+
+    title: str
+    lines: Sequence[Line]
+
+
+@style.applied()
+def draw(
+    panels: Sequence[Panel],
+    *,
+    columns: int,
+    xlabel: str,
+    source: str,
+    title: str = "",
+    name_x: Callable[[float], str] = "{:g}".format,
+) -> Figure:
+    """Draw the panels, so many in a row, each on its own scale of time; returns the figure.
+
+    source: "measured", "simulated" or "formula". name_x: how a value of x is written at the axis. Where all lines have
+    one x only, the seconds are drawn as bars.
+
+    >>> lines = [Line("ring", [2, 4], [1.0, 1.5]), Line("tree", [2, 4], [2.0, 4.0])]
+    >>> figure = draw([Panel("10gbe", lines)], columns=1, xlabel="nodes", source="simulated")
+    """
+    rows = -(-len(panels) // columns)
+    has_bars = all(len(line.x) == 1 for panel in panels for line in panel.lines)
+    width, height = max(5.2, 3.6 * columns + 1.6), max(2.6, 2.6 * rows) + 0.8
+    figure, all_axes = style.new_figure(width, height, columns, [1] * rows, sharex=not has_bars)
+    for axes, panel in zip(all_axes, panels, strict=True):
+        axes.set_title(panel.title, fontsize=9)
+        if has_bars:
+            _bars(axes, panel.lines)
+        else:
+            _lines(axes, panel.lines, name_x)
+    if not has_bars:
+        for axes in all_axes[-columns:]:
+            axes.set_xlabel(xlabel)
+        for axes in all_axes[::columns]:
+            axes.set_ylabel("time")
+        handles, labels = all_axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", fontsize=8, handlelength=3.2)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    style.label_source(figure, source)
+    return figure
+
+
+def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) -> None:
+    from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
+
+    count, color = len(style.SERIES), 0
+    for line in lines:
+        if line.is_choice:  # rings round the points of the line that was chosen
+            axes.plot(line.x, line.seconds, "o", color="black", fillstyle="none", markersize=11, label=line.label)
+            continue
+        axes.plot(
+            line.x,
+            line.seconds,
+            color=style.SERIES[color % count],
+            linestyle=style.DASHES[(color + color // count) % count],
+            marker=MARKERS[color % len(MARKERS)],
+            markersize=max(7 - 0.6 * color, 3),  # the later ones narrower, so that lines that coincide are all seen
+            linewidth=max(2.4 - 0.25 * color, 1),
+            label=line.label,
+        )
+        color += 1
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    ticks = sorted({x for line in lines for x in line.x})
+    axes.set_xticks(ticks, [name_x(x) for x in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+    if len(ticks) > 6:
+        axes.tick_params(axis="x", labelrotation=90)
+    seconds = [value for line in lines for value in line.seconds]
+    is_narrow = max(seconds) < 100 * min(seconds)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if is_narrow else (1.0,)))
+    axes.yaxis.set_major_formatter(EngFormatter(unit="s"))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.grid(axis="y", color="0.9", linewidth=0.6)
+
+
+def _bars(axes: Axes, lines: Sequence[Line]) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
+
+    name = EngFormatter(unit="s")
+    for position, line in enumerate(lines):
+        seconds = line.seconds[0]
+        axes.barh(position, seconds, height=0.6, color="0.6" if line.is_choice else style.SERIES[0])
+        text = name(float(f"{seconds:.4g}"))
+        axes.annotate(text, (seconds, position), (3, 0), textcoords="offset points", va="center", fontsize=8)
+    axes.xaxis.set_major_formatter(name)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.set_yticks(range(len(lines)), [line.label for line in lines])
+    axes.set_ylim(len(lines) - 0.4, -0.6)
+    axes.margins(x=0.2)

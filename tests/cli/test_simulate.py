@@ -1,0 +1,236 @@
+"""`minidl simulate`: times that equal their formulas, in a table, as CSV and as pictures; bad input in one sentence."""
+
+from __future__ import annotations
+
+import contextvars
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from minidl.cli import what_if, what_if_report
+from minidl.cli.app import app
+from minidl.cli.quantities import parse_bytes
+from minidl.cluster.network import Network
+from tests.cli.command import minidl, refused
+
+pytestmark = pytest.mark.timeout(60)
+
+ALPHA, BETA = 20e-6, 8e-10  # of 10gbe
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def simulate(*arguments: object) -> list[dict[str, str]]:
+    """The rows of the CSV that the command, called in this process, leaves in the folder `out`."""
+    with pytest.raises(SystemExit) as ending:
+        contextvars.Context().run(app, ["simulate", "--out", "out", *map(str, arguments)], prog_name="minidl")
+    assert ending.value.code == 0
+    with Path("out/times.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def number(row: dict[str, str], name: str) -> float:
+    return float(row[name])
+
+
+def test_a_ring_takes_as_long_as_by_hand_and_sends_as_much():
+    rows = simulate("--algorithm", "ring", "--nodes", "2,4,10", "--bytes", "4MB")
+    assert [row["nodes"] for row in rows] == ["2", "4", "10"]
+    for row, p in zip(rows, (2, 4, 10), strict=True):
+        seconds = 2 * (p - 1) * (ALPHA + 4_000_000 / p * BETA)
+        assert number(row, "simulated_seconds") == pytest.approx(seconds, rel=1e-9)
+        assert number(row, "formula_seconds") == pytest.approx(seconds, rel=1e-9)
+        assert int(row["messages"]) == 2 * (p - 1)
+        assert int(row["bytes_sent"]) == 2 * (p - 1) * 4_000_000 // p
+
+
+@pytest.mark.parametrize("collective", what_if.PROGRAMS)
+def test_every_collective_and_algorithm_takes_as_long_as_its_formula_says(collective):
+    rows = simulate("--collective", collective, "--nodes", "2,3,8", "--bytes", "4000,1MB", "--gamma", 1e-10)
+    assert len(rows) == 2 * 3 * len(what_if.ALGORITHMS[collective])
+    for row in rows:
+        assert number(row, "simulated_seconds") == pytest.approx(number(row, "formula_seconds"), rel=1e-9), row
+
+
+def test_auto_says_what_it_picked_and_is_among_the_fastest(capsys):
+    rows = simulate("--nodes", "2,6,32", "--bytes", "64,64KiB,100MB")
+    assert {row["algorithm"] for row in rows} == set(what_if.ALGORITHMS["all_reduce"])
+    groups: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        groups.setdefault((row["bytes"], row["nodes"]), []).append(row)
+    for group in groups.values():
+        (auto,) = (row for row in group if row["algorithm"] == "auto")
+        (same,) = (row for row in group if row["algorithm"] == auto["chosen"])
+        assert auto["simulated_seconds"] == same["simulated_seconds"]
+        fastest = min(number(row, "simulated_seconds") for row in group)
+        assert number(auto, "simulated_seconds") <= 1.1 * fastest
+    assert len({row["chosen"] for row in rows if row["algorithm"] == "auto"}) > 1
+    assert "auto: recursive_doubling" in capsys.readouterr().out
+
+
+def test_the_folder_gets_table_pictures_and_a_trace(capsys):
+    simulate("--nodes", "2,4", "--bytes", "1MB")
+    files = ["timeline.png", "times.csv", "times.png", "trace-parameter_server-4.json", "trace-rabenseifner-4.json"]
+    assert sorted(path.name for path in Path("out").iterdir()) == files
+    for name in ("times.png", "timeline.png"):
+        assert Path("out", name).read_bytes().startswith(b"\x89PNG")
+    assert "simulated" in json.dumps(json.loads(Path("out/trace-rabenseifner-4.json").read_text())).lower()
+    out = capsys.readouterr().out
+    assert "all_reduce of 1 MB, 10gbe: simulated, and by the formula" in out
+    assert f"In out: {', '.join(files)}" in out
+
+
+def timelines(out: str) -> list[str]:
+    return [line.removeprefix("Timeline: ") for line in out.splitlines() if line.startswith("Timeline: ")]
+
+
+def test_the_timelines_are_of_the_runs_that_were_named(capsys):
+    simulate("--nodes", "2,4", "--algorithm", "ring,tree", "--trace-of", "tree:4", "--trace-of", "ring:2")
+    assert timelines(capsys.readouterr().out) == [
+        "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
+        "all_reduce (ring) of 100 MB on 2 nodes, 10gbe",
+    ]
+
+
+def test_the_timelines_are_else_of_the_fastest_and_the_slowest_that_a_picture_shows_well(capsys):
+    simulate("--nodes", "2,4,16", "--algorithm", "tree,ring,auto")
+    assert timelines(capsys.readouterr().out) == [
+        "all_reduce (auto, rabenseifner) of 100 MB on 4 nodes, 10gbe",
+        "all_reduce (tree) of 100 MB on 4 nodes, 10gbe",
+    ]
+    simulate("--collective", "broadcast", "--nodes", "2")
+    assert timelines(capsys.readouterr().out) == ["broadcast (tree) of 100 MB on 2 nodes, 10gbe"]
+
+
+def test_networks_sizes_and_nodes_are_all_combined():
+    rows = simulate(
+        "--network", "1gbe", "--network", "nvlink", "--bytes", "1MB,2MB", "--nodes", "2,3", "--algorithm", "ring"
+    )
+    assert [(row["network"], row["bytes"], row["nodes"]) for row in rows] == [
+        (network, nbytes, nodes)
+        for network in ("1gbe", "nvlink")
+        for nbytes in ("1000000", "2000000")
+        for nodes in ("2", "3")
+    ]
+
+
+def test_alpha_and_beta_take_the_place_of_the_presets():
+    (row,) = simulate("--algorithm", "tree", "--nodes", 2, "--bytes", 400, "--alpha", 1e-3)
+    assert number(row, "simulated_seconds") == pytest.approx(2 * (1e-3 + 400 * BETA), rel=1e-9)
+    (row,) = simulate("--algorithm", "tree", "--nodes", 2, "--bytes", 400, "--alpha", 0, "--beta", 1, "--gamma", 2)
+    assert number(row, "simulated_seconds") == pytest.approx(2 * 400 + 2 * 400, rel=1e-9)
+
+
+def test_a_user_sees_a_table_that_fits_a_terminal_and_gets_a_new_folder_in_runs(tmp_path):
+    result = minidl(tmp_path, "simulate", "--nodes", "16", "--algorithm", "tree,auto", COLUMNS="80")
+    assert result.returncode == 0, result.stderr
+    (line,) = (line for line in result.stdout.splitlines() if "auto: " in line)
+    assert " ".join(line.split()) == "auto: rabenseifner 150.2 ms 150.2 ms 1.00 8 188 MB"
+    assert "…" not in result.stdout
+    (folder,) = Path("runs").iterdir()
+    assert folder.name.startswith("simulate-all_reduce-")
+    assert (folder / "times.csv").exists()
+
+
+# ---- the picture ----
+
+
+def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> list[what_if.Outcome]:
+    named = [(name, Network.preset(name)) for name in networks]
+    return [what_if.outcome(case) for case in what_if.cases("all_reduce", ["ring", "auto"], named, sizes, nodes)]
+
+
+@pytest.mark.parametrize(
+    ("networks", "sizes", "nodes", "panels", "xlabel", "x"),
+    [
+        (("10gbe",), [4000], [2, 4], 1, "nodes", [2, 4]),
+        (("10gbe",), [4000, 8000], [4], 1, "bytes", [4000, 8000]),
+        (("1gbe", "10gbe"), [4000, 8000], [2, 4, 8], 4, "nodes", [2, 4, 8]),
+    ],
+)
+def test_the_picture_is_against_nodes_or_bytes_and_says_simulated(networks, sizes, nodes, panels, xlabel, x):
+    figure = what_if_report.picture(outcomes(networks, sizes, nodes))
+    assert len(figure.axes) == panels
+    last = figure.axes[-1]
+    assert last.get_xlabel() == xlabel
+    assert [list(line.get_xdata()) for line in last.lines] == [x, x]
+    assert figure.get_supxlabel() == "simulated"
+    assert figure.get_suptitle() == "all_reduce"
+
+
+def test_a_single_place_is_drawn_as_bars():
+    figure = what_if_report.picture(outcomes(("10gbe",), [4000], [4]))
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["ring", "auto"]
+    assert len(axes.patches) == 2
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--collective", "allreduce"), "there is no collective 'allreduce': did you mean all_reduce? choose one of"),
+        (("--algorithm", "rign"), "there is no algorithm 'rign': did you mean ring? choose one of ring, tree,"),
+        (("--collective", "broadcast", "--algorithm", "ring"), "broadcast is always done by 'tree': leave out --algo"),
+        (("--network", "10gb"), "there is no network '10gb': did you mean 10gbe? choose one of 1gbe, 10gbe,"),
+        (("--nodes", "1"), "--nodes must be 2 to 1024, got 1"),
+        (("--nodes", "2,4096"), "--nodes must be 2 to 1024, got 4096"),
+        (("--nodes", "-4"), "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'"),
+        (("--nodes", "four"), "--nodes takes whole numbers with commas between, such as 2,4,8, got 'four'"),
+        (("--nodes", ","), "--nodes was given without anything in it"),
+        (("--bytes", "100 apples"), "'100 apples' is no number of bytes: write it as 4096, 64KiB or 100MB"),
+        (("--bytes", "-1"), "'-1' is no number of bytes"),
+        (("--bytes", "6"), "--bytes 6: a vector of float32 has a multiple of 4 bytes, above 0"),
+        (("--bytes", "0"), "--bytes 0: a vector of float32 has a multiple of 4 bytes, above 0"),
+        (("--bytes", "1.23456KB"), "'1.23456KB' is no whole number of bytes"),
+        (("--alpha", -1), "alpha must be a finite number of seconds a message, at least 0, got -1.0"),
+        (("--beta", "nan"), "beta must be a finite number of seconds a byte, at least 0, got nan"),
+        (("--gamma", "inf"), "gamma must be a finite number of seconds a byte, at least 0, got inf"),
+        (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
+        (
+            ("--collective", "barrier", "--alpha", 0),
+            "takes no time at all: give an --alpha above 0",
+        ),
+        (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network beside them"),
+        (("--trace-of", "ring:5"), "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such"),
+        (
+            ("--bytes", ",".join(f"{n}MB" for n in range(1, 14))),
+            "are 13 panels of a picture, in which at most 12 can be read",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence_before_there_is_a_folder(capsys, arguments, sentence):
+    err = refused(capsys, "simulate", "--out", "out", *arguments)
+    assert err.startswith("minidl simulate: ")
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [("4", 4), ("4B", 4), ("64KiB", 65536), ("64kib", 65536), ("1.5 MB", 1_500_000), ("2g", 2 * 10**9), ("1e6", 10**6)],
+)
+def test_bytes_are_read_as_people_write_them(text, nbytes):
+    assert parse_bytes(text) == nbytes
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(capsys):
+    Path("taken").write_text("")
+    assert "cannot write into the run folder taken" in refused(
+        capsys, "simulate", "--out", "taken", "--nodes", 2, "--algorithm", "ring"
+    )
+
+
+def test_help_says_what_the_options_mean(tmp_path):
+    result = minidl(tmp_path, "simulate", "--help")
+    assert result.returncode == 0
+    for word in ("--collective", "--trace-of", "ALGORITHM:NODES", "virtual clock"):
+        assert word in result.stdout
