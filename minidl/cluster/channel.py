@@ -77,10 +77,12 @@ class Channel:
 
     def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any:
         """Send x to `dst` while receiving from `src`."""
-        receive = self.post_receive(self._ranks[src], self.tag, out)
-        send = self.post_send(x, self._ranks[dst], self.tag, True)
+        ranks, tag = self._ranks, self.tag
+        receive = self._endpoint.post_receive(ranks[src], tag, out)
+        send = self.post_send(x, ranks[dst], tag, True)
         payload = self.finish_receive(receive)
-        self.finish_send(send)
+        if not send.done:
+            self.finish_send(send)
         return payload
 
     def reduce_into(self, a: Array, b: Array, op: str) -> None:

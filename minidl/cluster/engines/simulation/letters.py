@@ -19,6 +19,7 @@ from minidl.cluster.phantom import Phantom
 if TYPE_CHECKING:
     from minidl.cluster.engines.simulation.scheduler import Task
 
+ndarray = np.ndarray
 ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit is an array that `out` cannot hold
 
 
@@ -42,7 +43,7 @@ class Send(Pending):
         self.receive: Receive | None = None  # the other half
         self.waiter: Task | None = None
         self.is_copy = must_copy
-        if type(payload) is np.ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
+        if type(payload) is ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
             self.form = ARRAY
             self.nbytes = payload.nbytes
             self.content: Any = payload.copy() if must_copy else payload
@@ -86,20 +87,20 @@ class Receive(Pending):
 
     def take(self, send: Send) -> None:
         """The transfer has ended."""
-        self.nbytes = send.nbytes
-        content, out = send.content, self.out
-        self.form = send.form
-        if self.form != ARRAY:
-            self.payload = content
-        elif out is None:
-            self.payload = content if send.is_copy else content.copy()
-        elif out.dtype is content.dtype and out.shape == content.shape and out.flags.c_contiguous:
-            out[...] = content
-            self.payload = out
-        else:
-            self.payload = content if send.is_copy else content.copy()
-            self.form = MISFIT
         self.done = True
+        self.form = form = send.form
+        self.nbytes = nbytes = send.nbytes
+        content, out = send.content, self.out
+        if out is not None and form == ARRAY:
+            if out.nbytes == nbytes and out.dtype is content.dtype and (not send.is_copy or out.flags.c_contiguous):
+                try:
+                    out[...] = content
+                    self.payload = out
+                    return
+                except ValueError:  # another shape, or read-only
+                    pass
+            self.form = MISFIT
+        self.payload = content if send.is_copy or form != ARRAY else content.copy()
 
     def unpack(self) -> None:
         """Make the payload what the program gets, which may raise; on the receiver, as often as it likes."""

@@ -16,7 +16,7 @@ from contextvars import Context
 from copy import copy
 from functools import partial
 from operator import attrgetter
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
@@ -39,11 +39,12 @@ class Task:
         "is_blocked",
         "is_gone",
         "is_new",
+        "is_usual",
         "lane",
         "order",
         "rank",
+        "resume",
         "since",
-        "stdout",
         "until",
         "waiting",
     )
@@ -53,15 +54,16 @@ class Task:
         self.rank = rank
         self.lane = lane
         self.order = rank << 32 | lane
-        self.is_new = True
         self.is_blocked = False
+        self.is_new = True
         self.is_gone = False  # it has ended, or died, or stopped for good: it never has a turn again
+        self.is_usual = False  # neither new nor gone
+        self.resume: Callable[[], Any]  # continue where it stands
         self.waiting: Pending | None = None  # what it is blocked in, or was when an error was raised in it
         self.since = 0.0  # when that began
         self.until = 0.0  # when its last piece of work ends
         self.debt = 0.0  # seconds that this work is to last longer, because helpers have had the core
         self.error: BaseException | None = None  # to be raised at its next turn
-        self.stdout: TextIO | None = None  # what it has put in the place of sys.stdout
 
 
 class Director(Protocol):
@@ -90,8 +92,9 @@ class Scheduler:
         self.now = 0.0  # the instant that is being played
         self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
         self.main = Task(-1, 0)
-        self.main.is_new = False
+        self.main.is_new, self.main.is_usual = False, True
         self.main.greenlet = getcurrent()
+        self.main.resume = self.main.greenlet.switch
         self.running = self.main
         self.tasks: list[Task] = []
         self.failure: BaseException | None = None  # why the run ends; raised in every task that goes on
@@ -104,6 +107,7 @@ class Scheduler:
         self._director = director
         self._deliver = deliver
         self._rounds = 0
+        self.woken: list[Task] = []  # who has a turn in the next round, which is at this instant
         self._round: list[Task] = []  # who is still to have a turn in this round, the last one first
         self._due: dict[float, list[Task]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
@@ -134,17 +138,25 @@ class Scheduler:
 
     def switch(self) -> None:
         """Let others have their turns; returns when it is this task's again."""
-        task, following = self.running, self._next()
-        if following is not task:
-            if sys.stdout is not self._stdout:
-                task.stdout, sys.stdout = sys.stdout, self._stdout
-            if following.is_new:  # begun from here it would stand on this task's stack
-                self._beginning, following = following, self.main
-            following.greenlet.switch()
-            self.running = task
-            if task.stdout is not None:
-                sys.stdout, task.stdout = task.stdout, None
+        task = self.running
+        following = self._round.pop() if self._round else self._next()
+        if not following.is_usual or sys.stdout is not self._stdout:
+            self._switch_with_care(task, following)
+        elif following is not task:
+            following.resume()
+        self.running = task
         self.time = self.now
+
+    def _switch_with_care(self, task: Task, following: Task) -> None:
+        while following.is_gone:
+            following = self._next()
+        if following is task:
+            return
+        stdout, sys.stdout = sys.stdout, self._stdout  # what the program has put there is its own affair
+        if following.is_new:  # begun from here it would stand on this task's stack
+            self._beginning, following = following, self.main
+        following.resume()
+        sys.stdout = stdout
 
     # What `main` calls
 
@@ -152,14 +164,14 @@ class Scheduler:
         """Let the tasks have their turns for as long as the run goes on."""
         while goes_on() and self.failure is None:
             task, self._beginning = self._beginning or self._next(), None
-            task.is_new = False
-            task.greenlet.switch()
+            if task.is_gone:
+                continue
+            task.is_new, task.is_usual = False, True
+            task.resume()
             self.running = self.main
 
     def throw(self, task: Task, error: BaseException) -> None:
         """Raise the error in a task, where it stands, and return when it has ended; only `main` does this."""
-        if task.stdout is not None:
-            sys.stdout = task.stdout
         self.running, self.time = task, self._ended_at
         task.greenlet.throw(error)
         self.running = self.main
@@ -170,15 +182,16 @@ class Scheduler:
         """A new task does this work in the context, from now on."""
         task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
         task.greenlet.gr_context = context
+        task.resume = task.greenlet.switch
         self.tasks.append(task)
-        self.wake(task, self.now)
+        self.woken.append(task)
 
     def _run(self, task: Task, work: Callable[[], Any]) -> None:
         self.running, self.time = task, self.now
         try:
             work()
         finally:
-            task.is_gone = True
+            task.is_gone, task.is_usual = True, False
             sys.stdout = self._stdout
 
     def wake(self, task: Task, when: float) -> None:
@@ -194,7 +207,7 @@ class Scheduler:
         """A task that is blocked has a turn now, and raises the error if there is one."""
         task.is_blocked = False
         task.error = error
-        self.wake(task, self.now)
+        self.woken.append(task)
 
     def blocked(self) -> list[Task]:
         """The tasks that wait for something, in the order of their ranks."""
@@ -205,20 +218,18 @@ class Scheduler:
         self.failure = failure
         self._ended_at = self.now
         self.now = -INFINITY  # so that every call takes the long way through `turn`
+        self.woken.clear()
         self._round.clear()
         self._due.clear()
         self._times.clear()
 
     def _next(self) -> Task:
         """Who has the next turn; moves the clock on when everything is done at this instant."""
-        while True:
-            while self._round:
-                task = self._round.pop()
-                if not task.is_gone:
-                    return task
+        while not self._round:
             if self.failure is not None:
                 return self.main
             self._begin_round()
+        return self._round.pop()
 
     def _begin_round(self) -> None:
         self._rounds += 1
@@ -227,7 +238,7 @@ class Scheduler:
             if self.failure is not None:
                 return
         event, due = self._transport.next_event(), self._times[0] if self._times else INFINITY
-        when = event if event < due else due
+        when = self.now if self.woken else min(event, due)
         if when > self._look_at and (when < INFINITY or self.has_stopped) and self._is_overdue(when):
             return
         if when == INFINITY:
@@ -237,10 +248,11 @@ class Scheduler:
         if event == when:
             for transfer in self._transport.advance(when):
                 self._deliver(transfer)
-        if self._times and self._times[0] == when:
+        if due == when:
             heapq.heappop(self._times)
-            self._round = self._due.pop(when)
-            self._round.sort(key=_order, reverse=True)
+            self.woken += self._due.pop(when)
+        self._round, self.woken = self.woken, self._round
+        self._round.sort(key=_order, reverse=True)
 
     def _is_overdue(self, when: float) -> bool:
         """Whether somebody will have been blocked for the timeout before that time; then it is told so."""

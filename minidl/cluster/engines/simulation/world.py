@@ -53,6 +53,7 @@ class World:
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
         self.board = Board()
+        self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: in a line, why
         self.culprit: int | None = None  # whose failure has ended the run
@@ -65,22 +66,20 @@ class World:
         self._stopped: set[int] = set()
         self._shared: dict[str, Array] = {}
 
-    @property
-    def ended(self) -> int:
-        """How many ranks have ended, one way or the other."""
-        return len(self.returned) + len(self.failed)
-
     def deliver(self, send: Send) -> None:
         """A transfer has ended: the receiver has the message, and whoever waited for that goes on."""
         receive = send.receive
         assert receive is not None
         receive.take(send)
-        if receive.waiter is not None and receive.waiter.is_blocked:
-            self.scheduler.unblock(receive.waiter)
+        woken, waiter = self.scheduler.woken, receive.waiter
+        if waiter is not None and waiter.is_blocked:
+            waiter.is_blocked = False
+            woken.append(waiter)
         if not send.done:
-            send.done = True
-            if send.waiter is not None and send.waiter.is_blocked:
-                self.scheduler.unblock(send.waiter)
+            send.done, waiter = True, send.waiter
+            if waiter is not None and waiter.is_blocked:
+                waiter.is_blocked = False
+                woken.append(waiter)
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """The array of that name; zeros at first."""
@@ -109,11 +108,13 @@ class World:
 
     def has_returned(self, rank: int) -> None:
         """The rank's program has returned: whoever waits for another message of it waits in vain."""
+        self.ended += 1
         self.returned.add(rank)
         self._wake_the_hopeless()
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
         """The rank is no more. Either the run ends with it, or only what needs the rank."""
+        self.ended += 1
         self.failed[rank] = why
         if isinstance(error, KeyboardInterrupt):
             self.interrupt(error)
@@ -150,7 +151,8 @@ class World:
         """None of its tasks has a turn any more; what it has recorded and printed up to now stays."""
         self.members[rank].seal()
         for task in self.scheduler.tasks:
-            task.is_gone = task.is_gone or task.rank == rank
+            if task.rank == rank:
+                task.is_gone, task.is_usual = True, False
 
     # What waits in vain
 
