@@ -60,6 +60,22 @@ def test_a_ring_of_large_blocking_sends_is_a_deadlock_and_one_of_short_sends_is_
 
 
 @pytest.mark.parametrize("on", ENGINES)
+def test_large_messages_received_in_another_order_are_a_deadlock_and_short_ones_are_not(on: str) -> None:
+    def program(comm: cluster.Communicator, n: int) -> list[float]:
+        if comm.rank == 0:
+            comm.send(np.full(n, 1.0), 1, tag=1)
+            comm.send(np.full(n, 2.0), 1, tag=2)
+            return []
+        return [float(comm.recv(0, tag=tag)[0]) for tag in (2, 1)]
+
+    assert waits_of(deadlock_of(lambda comm: program(comm, LARGE), on, nodes=2)) == {
+        0: ("send", 1, 1, 1),
+        1: ("recv", 1, 0, 2),
+    }
+    assert cluster.launch(program, args=(100,), nodes=2, on=on).results == [[], [2.0, 1.0]]
+
+
+@pytest.mark.parametrize("on", ENGINES)
 def test_everybody_waiting_for_anybody_is_a_deadlock(on: str) -> None:
     error = deadlock_of(lambda comm: comm.recv(cluster.ANY), on)
     assert waits_of(error) == dict.fromkeys(range(3), ("recv", 1, None, 0))

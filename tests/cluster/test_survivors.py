@@ -1,0 +1,178 @@
+"""`on_failure="continue"`: a rank that fails ends itself, and only those operations of others that need it."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+
+pytestmark = pytest.mark.timeout(60)
+
+ENGINES = ["processes", "simulation"]
+
+
+def survive(program: Any, nodes: int = 3, on: Any = "processes", **terms: Any) -> cluster.Run:
+    return cluster.launch(program, nodes=nodes, on=on, on_failure="continue", timeout=50, deadline=30, **terms)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_the_others_go_on_and_the_run_says_who_failed(on: str) -> None:
+    def program(comm: cluster.Communicator) -> int:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        other = 2 - comm.rank
+        return comm.sendrecv(comm.rank, other, other)
+
+    run = survive(program, on=on)
+    assert run.results == [2, None, 0]
+    assert list(run.failures) == [1]
+    assert isinstance(run.failures[1], cluster.RankFailed)
+    assert str(run.failures[1]).startswith("ValueError: lost\nrank 1 of 3")
+    assert isinstance(run.failures[1].cause, ValueError)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("operation", ["recv", "large send"])
+def test_an_operation_with_a_failed_rank_raises_and_names_it(on: str, operation: str) -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        try:
+            if operation == "recv":
+                comm.recv(1)
+            else:
+                comm.send(np.zeros(100_000), 1)
+        except cluster.RankFailed as error:
+            return f"{error.rank}: {error}"
+        return "went on"
+
+    for text in survive(program, on=on).results[::2]:
+        assert text.startswith("1: ")
+        assert "rank 1 failed: ValueError: lost" in text
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_what_a_rank_sent_before_it_failed_is_received(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        if comm.rank == 1:
+            for number in range(100):
+                comm.send(number, 0)
+            raise ValueError("lost")
+        heard = []
+        try:
+            while comm.rank == 0:
+                heard.append(comm.recv(1))
+        except cluster.RankFailed:
+            pass
+        return heard
+
+    assert survive(program, on=on).results == [list(range(100)), None, []]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_receive_from_anybody_skips_the_failed(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        if comm.rank:
+            comm.send(comm.rank, 0)
+            return []
+        heard = sorted(comm.recv(cluster.ANY) for _ in range(2))
+        with pytest.raises((cluster.RankFailed, cluster.Deadlock)):
+            comm.recv(cluster.ANY)
+        return heard
+
+    assert survive(program, nodes=4, on=on).results == [[2, 3], None, [], []]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("algorithm", ["auto", "ring", "tree", "ordered"])
+def test_a_collective_without_one_of_its_ranks_raises_on_all_who_depend_on_it(on: str, algorithm: str) -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        try:
+            comm.all_reduce(np.ones(40), algorithm=algorithm)
+        except cluster.RankFailed as error:
+            return str(error)
+        return "went on"
+
+    for text in [text for text in survive(program, nodes=4, on=on).results if text is not None]:
+        assert "rank 1 failed: ValueError: lost" in text
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_groups_without_the_failed_rank_go_on(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        pair = comm.split(comm.rank // 2)
+        assert pair is not None
+        if comm.rank == 1:
+            raise ValueError("lost")
+        try:
+            return [pair.all_reduce(1) for _ in range(3)]
+        except cluster.RankFailed:
+            return []
+
+    assert survive(program, nodes=4, on=on).results == [[], None, [2, 2, 2], [2, 2, 2]]
+
+
+def test_ranks_that_die_before_the_program_begins_or_all_together_end_the_run_too() -> None:
+    class Bomb:
+        def __reduce__(self) -> Any:
+            return os._exit, (3,)
+
+    run = cluster.launch(lambda comm, bomb: None, args=(Bomb(),), nodes=2, on_failure="continue")
+    assert run.results == [None, None]
+    assert ["ended with exit code 3" in str(run.failures[rank]) for rank in range(2)] == [True, True]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="that a process has stopped is read from /proc")
+@pytest.mark.parametrize("on_failure", ["raise", "continue"])
+def test_a_rank_that_stops_where_nobody_waits_for_it_is_found_after_the_timeout(on_failure: str) -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return "done"
+
+    text = "the process was stopped by a signal and did not go on\nrank 1 of 2"
+    if on_failure == "raise":
+        with pytest.raises(cluster.RankFailed) as caught:
+            cluster.launch(program, nodes=2, timeout=0.3, deadline=20)
+        assert str(caught.value).startswith(text)
+    else:
+        run = cluster.launch(program, nodes=2, timeout=0.3, deadline=20, on_failure=on_failure)
+        assert run.results == ["done", None]
+        assert str(run.failures[1]).startswith(text)
+
+
+def test_a_rank_that_was_stopped_for_a_moment_goes_on() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 0:
+            comm.tell(os.getpid())
+        time.sleep(0.6)
+        return "done"
+
+    def listener(rank: int, pid: int) -> None:
+        os.kill(pid, signal.SIGSTOP)
+        threading.Timer(0.5, os.kill, (pid, signal.SIGCONT)).start()
+
+    assert cluster.launch(program, nodes=2, timeout=0.3, listener=listener).results == ["done", "done"]
+
+
+def test_a_mismatch_ends_only_the_rank_that_sees_it_and_those_who_need_it() -> None:
+    def program(comm: cluster.Communicator) -> str:
+        pair = comm.split(comm.rank // 2)
+        assert pair is not None
+        return str(pair.all_reduce(1, op="max" if comm.rank == 1 else "sum"))
+
+    run = survive(program, nodes=4)
+    assert run.results == [None, None, "2", "2"]
+    kinds = {type(error) for error in run.failures.values()}
+    assert cluster.CollectiveMismatch in kinds
+    assert kinds <= {cluster.CollectiveMismatch, cluster.RankFailed}
