@@ -9,9 +9,10 @@ messages count as much as the milliseconds of large ones. Each point is the medi
 What a blocking ping-pong contains: packing the message, handing it to the system, *waking the receiver, who sleeps
 until it comes*, the way through memory, unpacking. On processes the wake-up is the larger part of alpha. A collective
 pays for it wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked
-for. An exchange (both send and receive at once, as in a ring) should take as long as one message if the network is full
-duplex; ranks on one machine share the way to memory, so that large exchanges take longer. With more ranks than cores
-there is another wait, for a core, which belongs to the scheduler and to no network.
+for. An exchange (both send and receive at once, as in a ring) should take as long as one message where the network is
+full duplex. Between processes it takes longer: two ranks that take turns can live on one core, as one of them is always
+asleep, and large messages share the way to memory. So calibrate with the pattern that you want to predict. With more
+ranks than cores there is another wait, for a core, which belongs to the scheduler and to no network.
 """
 
 from __future__ import annotations
