@@ -20,7 +20,8 @@ class Synchronous:
             update the weights: the same on every node
 
     bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
-    algorithm: of the all-reduce: "ring", "ordered" (the same bits as `Serial(shards=p)`) or "auto".
+    algorithm: of the all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same
+    bits as `Serial(shards=p)`.
 
     Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and
     dropout (each node has its own random numbers) aside.
