@@ -1,0 +1,450 @@
+"""The MPI engine: mpiexec started by a launch, a launch in a script that mpiexec has started, and their ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster import Communicator
+from tests.cluster import process_census
+
+pytest.importorskip("mpi4py", reason="needs the extra mpi")
+launcher = pytest.importorskip("minidl.cluster.engines.mpi.launcher")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(60),
+    pytest.mark.skipif(sys.platform != "linux", reason="launch starts mpiexec on Linux only"),
+]
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SHARED = Path("/dev/shm")
+
+
+def segments_of_mpi() -> set[str]:
+    """The names that no process of another run holds: those would come and go by themselves."""
+    held = ""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                held += (entry / "maps").read_text()
+            except OSError:
+                continue  # it has just ended
+    return {str(path) for path in SHARED.glob("mpich*") if str(path) not in held}
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    before, descriptors = segments_of_mpi(), process_census.descriptors()
+    yield
+    assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
+    left = segments_of_mpi() - before
+    if left:  # of a run elsewhere that is just starting or ending, perhaps
+        time.sleep(1)
+        left &= segments_of_mpi()
+    assert left == set()
+    assert {d.split()[0] for d in process_census.descriptors()} <= {d.split()[0] for d in descriptors}
+
+
+# Started by a launch
+
+
+def test_launch_starts_mpiexec_and_brings_back_results_output_trace_and_what_was_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = []
+
+    def program(comm: Communicator, x: int) -> tuple[int, str | None]:
+        print("hello from", comm.rank)
+        comm.tell(comm.rank * x)
+        comm.send(np.ones(10), (comm.rank + 1) % comm.size)
+        comm.recv((comm.rank - 1) % comm.size)
+        return comm.all_reduce(comm.rank), os.environ.get("OF_THIS_TEST")
+
+    os.environ["OF_THIS_TEST"] = "inherited"
+    try:
+        run = cluster.launch(program, args=(10,), nodes=3, on="mpi", listener=lambda *what: told.append(what))
+    finally:
+        del os.environ["OF_THIS_TEST"]
+    assert run.results == [(3, "inherited")] * 3
+    assert capsys.readouterr().out == "".join(f"[rank {rank}] hello from {rank}\n" for rank in range(3))
+    assert sorted(told) == [(0, 0), (1, 10), (2, 20)]
+    assert run.trace.source == "measured"
+    assert all(rank["send"] == (1, 80, 0, 0) for rank in run.trace.ledger())
+    assert 0 < run.seconds < 30
+
+
+def test_auto_is_mpis_own_all_reduce_where_mpi_knows_the_type(capfd: pytest.CaptureFixture[str]) -> None:
+    def program(comm: Communicator) -> list[int]:
+        half = comm.split(comm.rank % 2)
+        assert half is not None
+        sent = [comm.bytes_sent]
+        for x in (np.ones(100), np.ones(100_000, np.int32), np.ones(10, np.complex64), np.ones(10, np.float16)):
+            comm.all_reduce(x)
+            half.all_reduce(x)
+            assert (x == 4 * 2).all()
+            sent.append(comm.bytes_sent)
+        return list(np.diff(sent))
+
+    for by_mpi, large_by_mpi, complex_by_mpi, by_messages in cluster.launch(program, nodes=4, on="mpi").results:
+        assert by_mpi == large_by_mpi == complex_by_mpi == 0
+        assert by_messages > 0
+
+
+def test_mpis_own_all_reduce_is_paired_by_calls_whatever_goes_on_beside_on_some_ranks() -> None:
+    def program(comm: Communicator) -> None:
+        for round_ in range(20):
+            x, y = np.full(3000, 1.0), np.full(3000, 100.0)
+            first = comm.all_reduce(x, async_op=comm.rank > 0)
+            second = comm.all_reduce(y, async_op=comm.rank % 2 == 0)
+            for work in (second, first):
+                if isinstance(work, cluster.Work):
+                    work.wait()
+            assert (x == comm.size).all(), round_
+            assert (y == 100 * comm.size).all(), round_
+
+    cluster.launch(program, nodes=3, on="mpi", timeout=20)
+
+
+def raises(comm: Communicator) -> None:
+    comm.barrier()
+    if comm.rank == 1:
+        raise ZeroDivisionError("of this test")
+    comm.recv(1)
+
+
+def raises_while_others_compute(comm: Communicator) -> None:
+    if comm.rank == 1:
+        raise ZeroDivisionError("of this test")
+    while True:
+        time.sleep(0.01)
+
+
+def is_killed(comm: Communicator) -> None:
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    comm.recv(1)
+
+
+def ends_without_a_word(comm: Communicator) -> None:
+    comm.barrier()
+    if comm.rank == 1:
+        os._exit(0)
+    comm.all_reduce(np.ones(10))
+
+
+def stops(comm: Communicator) -> None:
+    comm.barrier()
+    if comm.rank == 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    comm.all_reduce(np.ones(10))
+
+
+def wait_in_a_circle(comm: Communicator) -> None:
+    comm.recv((comm.rank + 1) % comm.size)
+
+
+def waits_for_one_that_has_returned(comm: Communicator) -> None:
+    if comm.rank != 1:
+        comm.recv(1)
+
+
+def sends_too_much_too_early(comm: Communicator) -> None:
+    if comm.rank < 2:
+        comm.send(np.ones(10_000), 1 - comm.rank)
+        comm.recv(1 - comm.rank)
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "culprits", "said"),
+    [
+        (raises, cluster.RankFailed, {1}, "ZeroDivisionError: of this test"),
+        (raises_while_others_compute, cluster.RankFailed, {1}, "ZeroDivisionError: of this test"),
+        (is_killed, cluster.RankFailed, {1}, "the process died"),
+        (ends_without_a_word, cluster.RankFailed, {1}, "the process died"),
+        (stops, cluster.CommTimeout, {0, 2}, "did not complete within 1 s"),
+        (wait_in_a_circle, cluster.CommTimeout, {0, 1, 2}, "did not complete within 1 s"),
+        (waits_for_one_that_has_returned, cluster.Deadlock, {0, 2}, "rank 1 has already returned"),
+        (sends_too_much_too_early, cluster.CommTimeout, {0, 1}, "a send of 80000 bytes"),
+    ],
+)
+def test_a_run_that_fails_comes_back_with_the_cause(program: Any, kind: type, culprits: set[int], said: str) -> None:
+    with pytest.raises(kind) as caught:
+        cluster.launch(program, nodes=3, on="mpi", timeout=1, deadline=30)
+    assert type(caught.value) is kind
+    assert caught.value.rank in culprits
+    assert said in str(caught.value).splitlines()[0]
+
+
+def test_an_endless_loop_ends_at_the_deadline() -> None:
+    def program(comm: Communicator) -> None:
+        while comm.rank == 1:
+            pass
+        comm.recv(1)
+
+    with pytest.raises(cluster.CommTimeout, match="deadline of 4 s"):
+        cluster.launch(program, nodes=2, on="mpi", deadline=4)
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.6])
+def test_a_launch_whose_time_is_up_while_it_starts_leaves_nothing(seconds: float) -> None:
+    with pytest.raises(cluster.CommTimeout, match="deadline"):
+        cluster.launch(wait_in_a_circle, nodes=2, on="mpi", deadline=seconds)
+
+
+def test_faults_on_purpose_strike_under_mpi_too() -> None:
+    def program(comm: Communicator) -> float:
+        x = np.ones(4)
+        comm.all_reduce(x)
+        return float(x.sum())
+
+    with pytest.raises(cluster.RankFailed) as caught:
+        cluster.launch(program, nodes=2, on="mpi", faults=cluster.FaultPlan().kill(1, at="all_reduce"))
+    assert caught.value.rank == 1
+    assert caught.value.trace is not None
+    assert [event.label for event in caught.value.trace.events if event.kind == "fault"]
+    spoiled = cluster.launch(program, nodes=2, on="mpi", faults=cluster.FaultPlan(seed=1).corrupt(1, at="all_reduce"))
+    assert spoiled.results != [8.0, 8.0], "an all-reduce by MPI itself would not meet the fault"
+    assert [event.rank for event in spoiled.trace.events if event.kind == "fault"]
+
+
+def test_what_mpi_cannot_do_is_refused_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="on_failure='continue' is not possible under MPI"):
+        cluster.launch(raises, on="mpi", on_failure="continue")
+    with pytest.raises(ValueError, match="leave network= away"):
+        cluster.launch(raises, on="mpi", network="1gbe")
+    with pytest.raises(ValueError, match="trace_events"):
+        cluster.MPI(trace_events=-1)
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        cluster.launch(raises, args=(threading.Lock(),), on="mpi")
+    with pytest.raises(cluster.RankFailed, match="a rank cannot launch ranks of its own"):
+        cluster.launch(lambda comm: cluster.launch(raises, on="mpi"), nodes=1, on="mpi")
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    monkeypatch.setattr(launcher.sysconfig, "get_path", lambda _: "/nowhere")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(FileNotFoundError, match=r"pip install 'minidl\[mpi\]'"):
+        launcher.find_mpiexec()
+
+
+# In debug mode
+
+
+def mixed_up(comm: Communicator) -> None:
+    comm.barrier()
+    comm.all_reduce(np.ones(4), op="max" if comm.rank == 2 else "sum")
+
+
+def swapped(comm: Communicator) -> None:
+    x, y = np.ones(4), np.zeros(4)
+    for what in "yx" if comm.rank == 1 else "xy":
+        if what == "x":
+            comm.all_reduce(x)
+        else:
+            comm.all_reduce(y)
+
+
+def mixed_up_at_the_very_end(comm: Communicator) -> None:
+    comm.broadcast(1, src=0) if comm.rank == 0 else comm.gather(1, dst=2)
+
+
+def right(comm: Communicator) -> int:
+    half = comm.split(comm.rank % 2)
+    assert half is not None
+    total = 0
+    for _ in range(5):
+        if comm.rank == 0:
+            total += comm.all_reduce(1)
+        else:
+            total += comm.all_reduce(1)
+        work = half.all_reduce(1, async_op=True)
+        if comm.rank % 2:
+            half.barrier()
+        total += work.wait()
+    return total
+
+
+@pytest.mark.parametrize("program", [mixed_up, swapped, mixed_up_at_the_very_end])
+def test_in_debug_mode_different_collectives_are_found(program: Any) -> None:
+    with pytest.raises(cluster.CollectiveMismatch, match="different"):
+        cluster.launch(program, nodes=3, on=cluster.MPI(debug=True), timeout=5)
+
+
+def test_in_debug_mode_right_programs_run_and_what_is_compared_is_not_counted() -> None:
+    debugged, plain = (
+        cluster.launch(right, nodes=4, on=cluster.MPI(debug=debug), timeout=10) for debug in (True, False)
+    )
+    assert debugged.results == plain.results == [30] * 4
+    assert debugged.trace.ledger() == plain.trace.ledger()
+
+
+# Under mpiexec
+
+
+def under_mpiexec(folder: Path, script: str, nodes: int, timeout: float = 40) -> subprocess.CompletedProcess[str]:
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script))
+    command = [launcher.find_mpiexec(), "-n", str(nodes), sys.executable, str(path)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, cwd=folder)
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return sorted(line for line in done.stdout.splitlines() if line.strip())
+
+
+def test_every_rank_of_a_script_under_mpiexec_gets_the_run(tmp_path: Path) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        """
+        import sys
+        import numpy as np
+        from minidl import cluster, random
+
+        def program(comm, given):
+            given.append(comm.rank)
+            half = comm.split(comm.rank % 2)
+            x = np.ones(100_000)
+            work = half.all_reduce(x, async_op=True)
+            comm.shared_array("x", 3)[comm.rank] = 1
+            work.wait()
+            comm.barrier()
+            return comm.all_reduce(comm.rank), float(x[0]), float(comm.shared_array("x", 3).sum()), comm.rng.random()
+
+        given = [5]
+        before = random.manual_seed(1)
+        run = cluster.launch(program, args=(given,), nodes=3, on="mpi", seed=4)
+        again = cluster.launch(program, args=(given,), nodes=3, on=cluster.MPI(debug=True), seed=4)
+        assert given == [5]
+        assert random.generator() is before
+        assert run.results == again.results
+        assert len({result[3] for result in run.results}) == 3
+        sys.stdout.write(f"{[result[:3] for result in run.results]} {len(run.trace.ledger())}\\n")
+        """,
+        nodes=3,
+    )
+    assert done.returncode == 0, done.stderr
+    results = "[(3, 2.0, 3.0), (3, 1.0, 3.0), (3, 2.0, 3.0)] 3"
+    assert lines(done) == [results] * 3
+
+
+def test_under_mpiexec_a_rank_that_raises_makes_launch_raise_on_all_and_the_script_can_go_on(tmp_path: Path) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        """
+        import sys
+        import numpy as np
+        from minidl import cluster
+
+        def program(comm, bad):
+            comm.isend(np.ones(100_000), (comm.rank + 1) % comm.size)
+            comm.send(3, (comm.rank + 1) % comm.size)
+            if comm.rank == bad:
+                raise ValueError("of this test")
+            return comm.all_reduce(comm.recv((comm.rank - 1) % comm.size)[0])
+
+        def waits(comm):
+            comm.recv((comm.rank + 1) % comm.size)
+
+        def attempt(program, *args, nodes=3, **terms):
+            try:
+                cluster.launch(program, args, nodes, "mpi", **terms)
+            except (cluster.ClusterError, ValueError) as error:
+                return type(error).__name__, getattr(error, "rank", None), str(error).splitlines()[0]
+
+        said = [
+            attempt(program, 1),
+            attempt(waits, deadline=0.5),
+            attempt(waits, nodes=2),
+            attempt(waits, timeout=0.5)[0],
+        ]
+        good = cluster.launch(program, (-1,), 3, "mpi")
+        sys.stdout.write(f"{said} {[int(result) for result in good.results]}\\n")
+        """,
+        nodes=3,
+    )
+    assert done.returncode == 0, done.stderr
+    said = [
+        ("RankFailed", 1, "ValueError: of this test"),
+        ("CommTimeout", None, "the run did not finish within its deadline of 0.5 s"),
+        ("ValueError", None, "mpiexec has started 3 ranks, but launch was asked for nodes=2"),
+        "CommTimeout",
+    ]
+    assert lines(done) == [f"{said} [3, 3, 3]"] * 3
+
+
+@pytest.mark.parametrize(
+    "what", ["os.kill(os.getpid(), signal.SIGKILL)", "os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"]
+)
+def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: str) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        f"""
+        import os, signal
+        from minidl import cluster
+
+        def program(comm):
+            comm.barrier()
+            if comm.rank == 1:
+                {what}
+            comm.recv(1)
+
+        cluster.launch(program, nodes=3, on="mpi", timeout=1)
+        """,
+        nodes=3,
+        timeout=30,
+    )
+    assert done.returncode != 0
+    if "KILL" not in what:
+        assert "CommTimeout: a receive from rank 1 did not complete within 1 s" in done.stderr
+        assert "rank 1 did not answer" in done.stderr
+
+
+# The launching process
+
+
+SLEEPERS = """
+    import time
+    from minidl import cluster
+
+    def program(comm):
+        comm.barrier()
+        comm.tell(comm.rank)
+        if comm.rank:
+            while True:
+                pass
+        comm.recv(1)
+
+    cluster.launch(program, nodes=3, on="mpi", listener=lambda rank, _: print(rank, flush=True))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_ranks_end_when_the_launching_process_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent(SLEEPERS))
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as script:
+        assert script.stdout is not None
+        assert sorted(script.stdout.readline().strip() for _ in range(3)) == ["0", "1", "2"]
+        below = process_census.descendants(script.pid)
+        assert len(below) >= 4
+        script.send_signal(number)
+        _, said = script.communicate(timeout=10)
+        assert process_census.wait_until_gone(below, 3.0) == []
+    if number == signal.SIGINT:
+        assert "KeyboardInterrupt" in said
