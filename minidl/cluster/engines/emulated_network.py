@@ -10,7 +10,12 @@ than it is.
 
 from __future__ import annotations
 
+import heapq
+from typing import Generic, TypeVar
+
 from minidl.cluster.network import Network
+
+T = TypeVar("T")
 
 
 class Ports:
@@ -40,3 +45,28 @@ class Ports:
     def acknowledged(self, now: float) -> None:
         """A large message is at its receiver, so until now it may have occupied the port out."""
         self._out_free = max(self._out_free, now)
+
+
+class Held(Generic[T]):
+    """What is held back, each until its own time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, int, T]] = []
+        self._pushed = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    @property
+    def next_due(self) -> float:
+        """When the first of them is due."""
+        return self._heap[0][0]
+
+    def push(self, due: float, item: T) -> None:
+        """Hold it back until then."""
+        self._pushed += 1
+        heapq.heappush(self._heap, (due, self._pushed, item))
+
+    def pop(self) -> T:
+        """The one that is due first; of those due together, the one that came first."""
+        return heapq.heappop(self._heap)[2]

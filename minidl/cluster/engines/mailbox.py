@@ -7,7 +7,6 @@ wakes it. Where helpers run beside the program, one of the blocked threads polls
 
 from __future__ import annotations
 
-import heapq
 import select
 import socket
 import threading
@@ -18,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.emulated_network import Ports
+from minidl.cluster.engines.bell import Bell
+from minidl.cluster.engines.emulated_network import Held, Ports
 from minidl.cluster.engines.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
 from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.peers import LOST_PEER_SECONDS, Peers
@@ -28,6 +28,7 @@ from minidl.cluster.engines.shared_page import Page, Waits
 from minidl.cluster.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.network import Network
 
+SHORT_SECONDS = 0.05  # a wait that is no longer is not put on the page: most are not
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
@@ -73,14 +74,13 @@ class Mailbox:
         for descriptor in (control, *self._peer_of):
             self._poll.register(descriptor, select.POLLIN)
         self._is_polling = False
-        self._bell: tuple[socket.socket, socket.socket] | None = None  # it ends another thread's poll
+        self._bell: Bell | None = None  # it ends another thread's poll
         self._matching = Matching()
         self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
         self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
         self._ports = Ports(network) if network is not None else None
-        self._due: list[tuple[float, int, Pending, int, Frame]] = []  # a heap: matched, and held back until then
-        self._held = 0
+        self._held: Held[tuple[Pending, int, Frame]] = Held()  # matched, and to be delivered later
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
 
@@ -92,18 +92,12 @@ class Mailbox:
         """Whether the caller is the rank's program, not a helper beside it."""
         return threading.get_ident() == self._program
 
-    @property
-    def blocked(self) -> tuple[Pending, float] | None:
-        """What the program is blocked in, and since when."""
-        return self.waits.get(self._program)
-
     # Posting
 
     def post_send(self, obj: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
         form, description, buffers, nbytes = payload.encode(obj)
         operation = Pending("send", dst, tag, self.now(), nbytes)
         operation.done = nbytes <= EAGER_BYTES
-        head = {"form": form, "tag": tag, "nbytes": nbytes, "description": description}
         if operation.done or dst == self.rank:
             with self._lock:
                 self._raise_failure(operation)
@@ -112,7 +106,7 @@ class Mailbox:
                     self._sends_to_self[id(body)] = operation
                     self._arrive(dst, Frame(MESSAGE, form, 0, tag, operation.posted, nbytes, description, body, None))
                 else:
-                    self._send(dst, MESSAGE, operation.posted, body=buffers, **head)
+                    self._send_message(dst, operation, form, description, body=buffers)
             return operation
         with self._lock:
             self._raise_failure(operation)
@@ -122,7 +116,7 @@ class Mailbox:
             descriptor = None if dst in segment.peers else segment.descriptor
             segment.peers.add(dst)
             self._sends[segment.number] = operation, segment
-            self._send(dst, MESSAGE, operation.posted, segment=segment.number, descriptor=descriptor, **head)
+            self._send_message(dst, operation, form, description, segment=segment.number, descriptor=descriptor)
         return operation
 
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
@@ -139,27 +133,34 @@ class Mailbox:
         if not operation.done:
             with self._lock:
                 self._block_on(operation)
+        if type(operation.payload) is payload.Refusal:
+            raise operation.payload.error
 
     def _block_on(self, operation: Pending) -> None:
-        since = self.now()
+        since = now = self.now()
         thread = threading.get_ident()
         self.waits[thread] = operation, since
         while not operation.done:
             self._raise_failure()
-            self._raise_if_hopeless(operation)
-            remaining = since + self.timeout - self.now()
+            self._raise_if_hopeless(operation, now)
+            seconds = since + self.timeout - now
             if operation.kind == "helper":
                 self._say_what_is_blocked()
                 self._changed.wait()  # what the helper waits for has a timeout
                 continue
-            if remaining <= 0:
+            if seconds <= 0:
                 raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
-            seconds = min(remaining, LOST_PEER_SECONDS) if self._peers.vanished else remaining
-            if self._is_polling:
+            if seconds > self.timeout - SHORT_SECONDS:
+                seconds = min(seconds, SHORT_SECONDS)
+            else:
                 self._say_what_is_blocked()
+            if self._peers.vanished:
+                seconds = min(seconds, LOST_PEER_SECONDS)
+            if self._is_polling:
                 self._changed.wait(seconds)
             else:
                 self._progress(seconds)
+            now = self.now()
         del self.waits[thread]
         if self.waits:
             self._changed.notify_all()  # another thread has to poll now
@@ -167,7 +168,7 @@ class Mailbox:
     def flush(self) -> None:
         """Say goodbye, and return when the kernel has taken everything that this rank has sent."""
         with self._lock:
-            while self._due:  # their senders wait for an acknowledgement
+            while self._held:  # their senders wait for an acknowledgement
                 self._progress(self.timeout)
             for peer in self._links:
                 self._send(peer, GOODBYE, self.now())
@@ -196,13 +197,18 @@ class Mailbox:
 
     # Progress
 
+    def _send_message(self, dst: int, operation: Pending, form: int, description: bytes, **body: Any) -> None:
+        tag, posted, nbytes = operation.tag, operation.posted, operation.nbytes
+        start = posted if self._ports is None else self._ports.leave(posted, nbytes)
+        self._send(
+            dst, MESSAGE, posted, form=form, tag=tag, nbytes=nbytes, description=description, start=start, **body
+        )
+
     def _send(self, peer: int, kind: int, posted: float, **frame: Any) -> None:
         link = self._links[peer]
         if link.closed:
             return
         self._page.sent(peer)
-        if self._ports is not None and kind == MESSAGE:
-            frame["start"] = self._ports.leave(posted, frame["nbytes"])
         link.send(kind, posted, **frame)
         if link.has_outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
@@ -210,10 +216,9 @@ class Mailbox:
 
     def _progress(self, seconds: float) -> None:
         """Sleep until something can be sent or received, or for that many seconds, and move what can be moved."""
-        if self._due:
-            seconds = min(seconds, self._due[0][0] - self.now())
+        if self._ports is not None and self._held:
+            seconds = min(seconds, self._held.next_due - self.now())
         self._is_polling = True
-        self._say_what_is_blocked()
         self._lock.release()
         try:
             if seconds < 0.001:  # less than poll can wait for
@@ -229,17 +234,17 @@ class Mailbox:
             elif descriptor == self._control:
                 self._failure = self._failure or self._read_control()
             elif self._bell is not None:
-                self._bell[0].recv(1024)
-        while self._due and self._due[0][0] <= self.now():
-            self._complete(*heapq.heappop(self._due)[2:])
+                self._bell.hear()
+        while self._ports is not None and self._held and self._held.next_due <= self.now():
+            self._complete(*self._held.pop())
         if len(self.waits) > 1:
             self._changed.notify_all()
 
     def _say_what_is_blocked(self) -> None:
         """Put it on the page if all threads of this rank are blocked, and nothing that is here will wake one."""
-        threads = 1 + sum(tasks > 0 for tasks in self._at_work.values())
+        threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         waits = [operation for operation, _ in self.waits.values()]
-        if len(waits) == threads and not self._due and not any(operation.done for operation in waits):
+        if len(waits) == threads and not self._held and not any(operation.done for operation in waits):
             self._page.blocked([operation.peer for operation in waits if operation.kind != "helper"])
 
     def _move(self, descriptor: int, events: int) -> None:
@@ -260,13 +265,7 @@ class Mailbox:
     def _end_poll(self) -> None:
         """Let the thread that polls begin anew: there is something else to wait for."""
         if self._is_polling and self._bell is not None:
-            self._bell[1].send(b"!")
-
-    def _hang_bell(self) -> None:
-        """From now on, several threads share this mailbox."""
-        if self._bell is None:
-            self._bell = socket.socketpair()
-            self._poll.register(self._bell[0], select.POLLIN)
+            self._bell.ring()
 
     # Matching
 
@@ -312,8 +311,7 @@ class Mailbox:
             if frame.segment:
                 due = self._ports.arrive(max(frame.start, operation.posted), frame.nbytes)
             if due > self.now():
-                self._held += 1
-                heapq.heappush(self._due, (due, self._held, operation, peer, frame))
+                self._held.push(due, (operation, peer, frame))
                 self._end_poll()
                 return
         self._complete(operation, peer, frame)
@@ -324,7 +322,7 @@ class Mailbox:
         else:
             assert frame.body is not None
             body = frame.body
-        operation.payload = payload.decode(frame.form, frame.description, body, operation.out)
+        operation.payload = payload.deliver(frame.form, frame.description, body, operation.out)
         operation.source, operation.nbytes, operation.peer_posted = peer, frame.nbytes, frame.posted
         operation.done = True
         if frame.segment:
@@ -338,11 +336,11 @@ class Mailbox:
         if self._failure is not None:
             raise self._failure
         if send is not None and send.peer in self._peers.failed:
-            self._raise_if_hopeless(send)
+            self._raise_if_hopeless(send, self.now())
 
-    def _raise_if_hopeless(self, operation: Pending) -> None:
+    def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
         try:
-            self._peers.raise_if_hopeless(operation, self.now())
+            self._peers.raise_if_hopeless(operation, now)
         except RankFailed:
             if operation.tag & COLLECTIVE:  # those that count on this rank cannot complete it either
                 for peer in self._links:

@@ -9,6 +9,7 @@ import marshal
 import pickle
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -37,6 +38,21 @@ def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
     pieces = [head, *(buffer.raw() for buffer in buffers)]
     sizes = [len(piece) for piece in pieces]
     return OBJECT, struct.pack(f"<{len(sizes)}Q", *sizes), pieces, sum(sizes)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """In place of a payload that cannot be delivered as its receive asks."""
+
+    error: Exception
+
+
+def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
+    """The payload again; or a Refusal, because the error is not for whoever happens to deliver."""
+    try:
+        return decode(form, description, body, out)
+    except Exception as error:
+        return Refusal(error)
 
 
 def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:

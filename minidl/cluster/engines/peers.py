@@ -15,6 +15,7 @@ class Peers:
 
     def __init__(self, rank: int, failed: Mapping[int, ClusterError]) -> None:
         self._rank = rank
+        self._alone = (rank, frozenset((rank,)))
         self.failed = failed
         self.ended: set[int] = set()  # they have returned from the program, and everything they sent is here
         self.vanished: dict[int, float] = {}  # their sockets have closed without a goodbye, and when
@@ -22,6 +23,8 @@ class Peers:
 
     def raise_if_hopeless(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
+        if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
+            return  # nothing has happened; this is asked whenever a rank waits
         if operation.kind == "helper" or (operation.kind == "receive" and operation.source >= 0):
             return  # of the latter, the message is here and held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}

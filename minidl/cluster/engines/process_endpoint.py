@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.board import Fingerprint
+from minidl.cluster.engines.bell import Bell
 from minidl.cluster.engines.helpers import Helpers, Task
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array, Pending
@@ -47,13 +48,18 @@ class ProcessEndpoint(Mailbox):
         self._shared_arrays = SharedArrays(memory, self.timeout)
         self._slots = Slots(self._shared_arrays, self.rank, self.size)
 
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program is blocked in, and since when."""
+        return self.waits.get(self._program)
+
     # Beside the program
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
         task = Task("helper", self.rank, lane, self.now(), source=self.rank, work=work)
         with self._lock:
             self._raise_failure()
-            self._hang_bell()
+            self._bell = self._bell or Bell(self._poll)  # several threads share the mailbox now
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
         self._helpers.start(task, lane)
         return task
@@ -83,7 +89,7 @@ class ProcessEndpoint(Mailbox):
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
         """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
-        if self.network is not None or not self._may_share:
+        if self.network is not None or not self._may_share or not isinstance(x, np.ndarray):
             return False
         if len(ranks) > 1:
             SharedReduction(self, self._slots, x, op, ranks, tag).run()

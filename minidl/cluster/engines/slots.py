@@ -29,7 +29,7 @@ class Slot:
     def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int) -> None:
         header = -(-8 * (FLAGS + 2 * size) // 64) * 64
         memory = arrays.get(f"slots/{rank}/{number}", (header + BLOCKS * BLOCK_BYTES,), np.dtype(np.uint8))
-        self._words = memoryview(memory[:header].view(np.uint64))
+        self._words = memory[:header].view(np.uint64).data
         self._blocks = memory[header:].reshape(BLOCKS, BLOCK_BYTES)
         self._typed: dict[np.dtype[Any], list[Array]] = {}
         self._read, self._asleep = FLAGS, FLAGS + size
@@ -117,5 +117,5 @@ class Slots:
         """Of the slots of a rank: how many there are, and the tag under which each was last taken."""
         if rank not in self._directories:
             words = self._arrays.get(f"slots/{rank}", (1 + MAX_SLOTS,), np.dtype(np.uint64))
-            self._directories[rank] = memoryview(words)
+            self._directories[rank] = words.data
         return self._directories[rank]
