@@ -70,6 +70,7 @@ class Recorder:
         "_count",
         "_counts",
         "_dropped",
+        "_is_full",
         "_label",
         "_lane",
         "_lanes",
@@ -85,6 +86,7 @@ class Recorder:
     def __init__(self, now: Callable[[], float], max_events: int, lane: int = 0) -> None:
         self._now = now
         self._max_events = max_events
+        self._is_full = max_events == 0
         self._lane = lane
         self._lanes: dict[int, Recorder] = {}
         self._rows: list[Row] = []
@@ -141,7 +143,11 @@ class Recorder:
         count = self._count
         count[0] += 1
         count[1] += nbytes
-        self._add(SEND, self._now(), nbytes, peer, self.operation or "", posted)
+        now = self._now()
+        if self._is_full and now == self._last:
+            self._dropped += 1
+        else:
+            self._add(SEND, now, nbytes, peer, self.operation or "", posted)
 
     def delivered(self, peer: int, posted: float, peer_posted: float | None) -> None:
         """The receiver has a synchronous message, for which it posted its receive at `peer_posted`."""
@@ -168,9 +174,19 @@ class Recorder:
         self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None))
 
     def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
-        now = self._now()
-        if peer_posted is not None and peer_posted > self._last:
-            self._add(WAIT, min(peer_posted, now), 0, peer, self.operation or "", posted, peer_posted)
+        now, last = self._now(), self._last
+        until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # of waiting
+        if self._is_full:  # the sums alone, without a call: simulations make millions of messages
+            if until > last:
+                self._seconds[WAIT] += until - last
+                last = until
+                self._dropped += 1
+            self._seconds[kind] += now - last
+            self._last = now
+            self._dropped += 1
+            return
+        if until > last:
+            self._add(WAIT, until, 0, peer, self.operation or "", posted, peer_posted)
         self._add(kind, now, nbytes, peer, self.operation or "", posted, peer_posted)
 
     def _add(
@@ -191,6 +207,7 @@ class Recorder:
                 (kind, start, end, nbytes, peer, self._label, operation, self.call, self._lane, posted, peer_posted)
             )
         else:
+            self._is_full = True
             self._dropped += 1
 
     @property
