@@ -102,6 +102,15 @@ def crossed(fingerprint: str, calls_of: Mapping[int, list[tuple[int, str]]]) -> 
     return CollectiveMismatch("\n".join(lines))
 
 
+def left_out(call: int, made: Mapping[int, Posted], missing: list[int]) -> CollectiveMismatch:
+    """The error of ranks that have returned without a collective call that others of their group have made."""
+    lines = [f"{_name(sorted(missing))} returned without a collective call that {_name(sorted(made))} made"]
+    for posted in sorted(set(made.values())):
+        ranks = _name(sorted(rank for rank in made if made[rank] == posted))
+        lines.append(f"  {ranks}: collective {call + 1} of the group is {posted.fingerprint} at {posted.place}")
+    return CollectiveMismatch("\n".join(lines), rank=missing[0] if len(missing) == 1 < len(made) else None)
+
+
 def _name(ranks: list[int]) -> str:
     *first, last = map(str, ranks)
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"

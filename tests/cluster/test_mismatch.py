@@ -148,6 +148,22 @@ def test_a_collective_that_one_rank_leaves_out_at_the_end_is_a_deadlock(on: str)
         cluster.launch(program, on=on)
 
 
+def test_a_collective_that_one_rank_leaves_out_where_nobody_waits_for_it_is_found_at_the_end() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        half = comm.split(comm.rank // 2)
+        assert half is not None
+        if comm.rank != 3:
+            half.broadcast(1)
+
+    with pytest.raises(cluster.CollectiveMismatch) as caught:
+        cluster.launch(program)
+    assert str(caught.value) == (
+        "rank 3 returned without a collective call that rank 2 made\n"
+        f"  rank 2: collective 1 of the group is broadcast(root=0) at {line_of(program, 4)}"
+    )
+    assert caught.value.trace is not None
+
+
 @pytest.mark.parametrize("on", ENGINES)
 def test_an_exchange_on_one_line_is_found_with_labels_and_not_without(on: str) -> None:
     def program(comm: cluster.Communicator, has_labels: bool) -> None:

@@ -27,6 +27,7 @@ from minidl.cluster.engines import control, worker
 from minidl.cluster.engines.deadlock import DeadlockWatch
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.shared_board import find_left_out
 from minidl.cluster.engines.shared_page import MAX_NODES, Page, create_page
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed
@@ -94,7 +95,11 @@ class Processes:
                         pickle.dumps(start),
                         (process.output, standard_error(process), task_file, *peers, memory, page_file),
                     )
-            return supervisor.supervise()
+            run = supervisor.supervise()
+            if not run.failures and (error := find_left_out(page)) is not None:
+                error.trace = run.trace
+                raise error
+            return run
         except OSError as error:
             if error.errno not in (errno.EMFILE, errno.ETOOMANYREFS):
                 raise
