@@ -10,9 +10,10 @@ What a blocking ping-pong contains: packing the message, handing it to the syste
 until it comes*, the way through memory, unpacking. On processes the wake-up is the larger part of alpha. A collective
 pays for it wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked
 for. An exchange (both send and receive at once, as in a ring) should take as long as one message where the network is
-full duplex. Between processes it takes longer: two ranks that take turns can live on one core, as one of them is always
-asleep, and large messages share the way to memory. So calibrate with the pattern that you want to predict. With more
-ranks than cores there is another wait, for a core, which belongs to the scheduler and to no network.
+full duplex. Between processes it took 1.4 to 3 times as long on two cores; likely because ranks that take turns can
+live on one core (one of them is always asleep), and because large messages share the way to memory. So calibrate with
+the pattern that you want to predict. With more ranks than cores there is another wait, for a core, which belongs to the
+scheduler and to no network.
 """
 
 from __future__ import annotations
