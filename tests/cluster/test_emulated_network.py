@@ -1,0 +1,112 @@
+"""A slower network than the machine has: nothing arrives before the model says, and only that is asserted."""
+
+import time
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster import cost
+from minidl.cluster.engines.emulated_network import Held, Ports
+
+pytestmark = pytest.mark.timeout(60)
+
+ALPHA, BETA = 0.02, 1e-7
+SLOW = cluster.Network(ALPHA, BETA)
+
+
+def test_a_port_carries_one_message_at_a_time_and_its_two_directions_do_not_disturb_each_other() -> None:
+    ports = Ports(cluster.Network(1.0, 0.1))
+    assert [ports.leave(0.0, 10), ports.leave(0.5, 20), ports.leave(9.0, 0)] == [0.0, 2.0, 9.0]
+    assert [ports.arrive(0.0, 10), ports.arrive(0.5, 20), ports.arrive(9.0, 0)] == [2.0, 5.0, 10.0]
+    ports.acknowledged(20.0)
+    assert ports.leave(11.0, 0) == 20.0
+
+
+def test_what_is_held_comes_out_when_due_and_in_order_when_due_together() -> None:
+    held: Held[str] = Held()
+    for due, item in ((2.0, "late"), (1.0, "first"), (1.0, "second")):
+        held.push(due, item)
+    assert held.next_due == 1.0
+    assert [held.pop() for _ in range(3)] == ["first", "second", "late"]
+    assert not held
+
+
+@pytest.mark.parametrize("nbytes", [8, 1_000_000])
+def test_a_message_takes_alpha_and_beta_for_each_byte_at_least(nbytes: int) -> None:
+    def program(comm: cluster.Communicator) -> float:
+        comm.barrier()
+        began = time.perf_counter()
+        if comm.rank == 0:
+            comm.send(np.zeros(nbytes, np.uint8), 1)
+            comm.recv(1)
+        else:
+            comm.recv(0)
+            comm.send(np.zeros(nbytes, np.uint8), 0)
+        return time.perf_counter() - began
+
+    there_and_back = cluster.launch(program, nodes=2, network=SLOW, deadline=40).results[0]
+    assert there_and_back >= 2 * (ALPHA + nbytes * BETA)
+
+
+def test_messages_keep_their_order_and_those_of_one_sender_follow_each_other() -> None:
+    sizes = (10, 1_000_000, 10, 100_000, 10)
+
+    def program(comm: cluster.Communicator) -> tuple[list[int], float]:
+        comm.barrier()
+        began = time.perf_counter()
+        if comm.rank == 0:
+            works = [comm.isend(np.zeros(size, np.uint8), 1) for size in sizes]
+            for work in works:
+                work.wait()
+            return [], 0.0
+        return [comm.recv(0).size for _ in sizes], time.perf_counter() - began
+
+    got, seconds = cluster.launch(program, nodes=2, network=SLOW, deadline=40).results[1]
+    assert got == list(sizes)
+    assert seconds >= sum(ALPHA + size * BETA for size in sizes) - 0.01  # a barrier ends some time apart
+
+
+def test_messages_to_one_rank_follow_each_other() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        comm.barrier()
+        began = time.perf_counter()
+        if comm.rank == 0:
+            for _ in range(comm.size - 1):
+                comm.recv(cluster.ANY)
+        else:
+            comm.send(np.zeros(300_000, np.uint8), 0)
+        return time.perf_counter() - began
+
+    seconds = cluster.launch(program, nodes=4, network=SLOW, deadline=40).results[0]
+    assert seconds >= 3 * (ALPHA + 300_000 * BETA) - 0.01
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "auto"])
+def test_an_all_reduce_takes_what_its_formula_says_at_least(algorithm: str) -> None:
+    n = 250_000
+
+    def program(comm: cluster.Communicator) -> tuple[float, bool]:
+        x = np.full(n // 4, comm.rank, np.float32)
+        comm.barrier()
+        began = time.perf_counter()
+        comm.all_reduce(x, algorithm=algorithm)
+        return time.perf_counter() - began, bool((x == 3).all())
+
+    times, right = zip(*cluster.launch(program, nodes=3, network=SLOW, deadline=40).results, strict=True)
+    names = [algorithm] if algorithm != "auto" else ["ring", "tree", "recursive_doubling", "rabenseifner"]
+    assert all(right)
+    assert max(times) >= min(cost.all_reduce(name, 3, n, ALPHA, BETA) for name in names) - 0.01
+
+
+def test_what_is_still_under_way_when_its_sender_returns_arrives() -> None:
+    def program(comm: cluster.Communicator) -> object:
+        return comm.send("late", 1) if comm.rank == 0 else comm.recv(0)
+
+    assert cluster.launch(program, nodes=2, network=SLOW, deadline=40).results[1] == "late"
+
+
+def test_a_tree_is_refused_and_the_error_says_where_it_runs() -> None:
+    tree = cluster.Network.tree(1, 2, nic=(1e-6, 1e9), uplink=(1e-6, 1e9))
+    with pytest.raises(Exception, match='on="simulation"'):
+        cluster.launch(lambda comm: None, nodes=2, network=tree, deadline=40)

@@ -1,0 +1,159 @@
+"""All-reduce in shared memory: the bits of rank order on every rank, and an end also when ranks fail."""
+
+import os
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster.channel import REDUCE
+from minidl.cluster.engines import shared_reduction, slots
+from minidl.cluster.engines.shared_reduction import AT_ONCE_BYTES
+from minidl.cluster.engines.slots import BLOCK_BYTES
+
+pytestmark = pytest.mark.timeout(60)
+
+SIZES = (0, 1, 2, 3, 1000, AT_ONCE_BYTES // 8, AT_ONCE_BYTES // 8 + 1, 4 * BLOCK_BYTES // 8 + 5)
+DTYPES = ("float64", "float32", "float16", "int8", "uint16", "int64", "bool", "complex128", ">i4")
+
+
+def share_of(rank: int, n: int, dtype: str) -> Any:
+    generator = np.random.default_rng(rank)
+    if np.dtype(dtype).kind in "fc":
+        return generator.standard_normal(n).astype(dtype)
+    return generator.integers(0, 2 if dtype == "bool" else 4, n).astype(dtype)
+
+
+def in_rank_order(n: int, dtype: str, op: str, ranks: Any) -> Any:
+    """What a loop over the ranks gives on one node."""
+    result, *others = (share_of(rank, n, dtype) for rank in ranks)
+    for other in others:
+        result = REDUCE[op](result, other)
+    return result.astype(dtype)
+
+
+def natively(comm: Any, x: Any, op: str, ranks: Any, tag: int) -> Any:
+    assert comm._owner.endpoint.native_all_reduce(x, op, tuple(ranks), tag)
+    return x
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5])
+def test_every_rank_gets_the_bits_of_rank_order_for_any_size_dtype_and_op(nodes: int) -> None:
+    cases = [(n, "float64", "sum") for n in SIZES]
+    cases += [(n, dtype, op) for dtype in DTYPES for op in ("sum", "prod") for n in (5, 9001)]
+    cases += [(9001, dtype, op) for dtype in ("float32", "int64") for op in ("max", "min", "mean")]
+
+    def program(comm: cluster.Communicator) -> list[bytes]:
+        results = []
+        for number, (n, dtype, op) in enumerate(cases):
+            x = natively(comm, share_of(comm.rank, n, dtype), op, range(comm.size), (1 << 63) + number + (1 << 31))
+            results.append(x.tobytes())
+        return results
+
+    want = [in_rank_order(*case, range(nodes)).tobytes() for case in cases]
+    for got in cluster.launch(program, nodes=nodes, deadline=50).results:
+        assert [case for case, a, b in zip(cases, got, want, strict=True) if a != b] == []
+
+
+def test_auto_takes_it_and_takes_the_cost_model_where_messages_are_to_be_slow() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        comm.all_reduce(np.ones(100_000))
+        comm.all_reduce(np.ones(10))
+        return len(comm._owner.endpoint._slots._mine)
+
+    assert min(cluster.launch(program, nodes=2, deadline=30).results) > 0
+    assert cluster.launch(program, nodes=2, deadline=30, network=cluster.Network(1e-6, 0.0)).results == [0, 0]
+
+
+def test_groups_reduce_at_the_same_time_each_in_its_own_order() -> None:
+    def program(comm: cluster.Communicator) -> list[Any]:
+        rows, columns = comm.split(comm.rank // 2, key=-comm.rank), comm.split(comm.rank % 2)
+        results = []
+        for _ in range(20):
+            for group in (rows, columns, comm):
+                results.append([group.all_reduce(np.full(n, 1 << comm.rank)).tolist() for n in (1, 3000)])
+        return results
+
+    ends = cluster.launch(program, nodes=4, deadline=50).results
+    for rank, got in enumerate(ends):
+        row, column = (0b0011, 0b1100)[rank // 2], (0b0101, 0b1010)[rank % 2]
+        assert got == [[[total], [total] * 3000] for _ in range(20) for total in (row, column, 0b1111)]
+
+
+def test_one_beside_the_program_and_one_in_it_do_not_mix() -> None:
+    def program(comm: cluster.Communicator) -> bool:
+        right = True
+        for step in range(30):
+            beside = comm.all_reduce(np.full(40_000, step), async_op=True)
+            right &= bool((comm.all_reduce(np.full(50_000, 100 + step)) == 2 * (100 + step)).all())
+            right &= bool((beside.wait() == 2 * step).all())
+        return right
+
+    assert cluster.launch(program, nodes=2, deadline=50).results == [True, True]
+
+
+@pytest.mark.parametrize("spin", [0.0, 5e-4])
+def test_ranks_that_sleep_are_woken_and_slots_serve_again(spin: float) -> None:
+    def program(comm: cluster.Communicator) -> tuple[int, bool]:
+        shared_reduction.SPIN_SECONDS = spin
+        right = True
+        for step in range(150):
+            if step % 10 == comm.rank:
+                time.sleep(0.005)
+            n = (1, 5000)[step % 2]
+            right &= bool((comm.all_reduce(np.full(n, comm.rank + step)) == 3 * step + 3).all())
+        return len(comm._owner.endpoint._slots._mine), right
+
+    for used, right in cluster.launch(program, nodes=3, deadline=50, timeout=20).results:
+        assert right
+        assert used <= 3
+
+
+@pytest.mark.parametrize("how", ["raises", "dies", "returns"])
+def test_ranks_that_wait_in_shared_memory_are_told_when_another_fails(how: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.all_reduce(np.ones(100_000))
+        if comm.rank == 1:
+            time.sleep(0.05)
+            if how == "raises":
+                raise ValueError("on purpose")
+            if how == "dies":
+                os._exit(3)
+            return
+        comm.all_reduce(np.ones(100_000))
+
+    with pytest.raises(cluster.ClusterError) as caught:
+        cluster.launch(program, nodes=3, timeout=20, deadline=30)
+    want = {"raises": "on purpose", "dies": "exit", "returns": "returned"}[how]
+    assert want in str(caught.value)
+    if how == "returns":
+        assert isinstance(caught.value, cluster.Deadlock)
+
+
+def test_a_rank_that_never_comes_is_a_timeout() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            time.sleep(30)
+        comm.all_reduce(np.ones(10))
+
+    with pytest.raises(cluster.CommTimeout):
+        cluster.launch(program, nodes=2, timeout=0.3, deadline=20)
+
+
+def test_a_slot_is_not_taken_again_before_all_have_read_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slots, "BLOCK_BYTES", 4096)
+    descriptor = os.memfd_create("test")
+    ours, theirs = (slots.Slots(slots.SharedArrays(descriptor, 1.0), rank, 3) for rank in (0, 1))
+    first = ours.take((0, 1, 2), tag=7)
+    first.leave()
+    assert theirs.find(0, 8) is None
+    seen = theirs.find(0, 7)
+    assert seen is not None
+    seen.read_by(1, 7)
+    assert ours.take((0, 1), tag=8) is not first
+    seen.read_by(2, 7)
+    assert ours.take((0, 1), tag=9) is first
+    assert theirs.find(0, 7) is None
+    os.close(descriptor)
