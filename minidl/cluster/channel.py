@@ -77,19 +77,21 @@ class Channel:
 
     def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any:
         """Send x to `dst` while receiving from `src`."""
-        ranks, tag = self._ranks, self.tag
-        receive = self._endpoint.post_receive(ranks[src], tag, out)
+        ranks, tag, endpoint = self._ranks, self.tag, self._endpoint
+        receive = endpoint.post_receive(ranks[src], tag, out)
         send = self.post_send(x, ranks[dst], tag, True)
-        payload = self.finish_receive(receive)
+        endpoint.wait(receive)
+        self._recorder.received(receive.nbytes, receive.source, receive.posted, receive.peer_posted)
         if not send.done:
             self.finish_send(send)
-        return payload
+        return receive.payload
 
     def reduce_into(self, a: Array, b: Array, op: str) -> None:
         """a becomes `a op b`, element by element."""
-        REDUCE[op](a, b, out=a)
-        self._endpoint.charge_reduction(a.nbytes)
-        self._recorder.reduced(a.nbytes)
+        REDUCE[op](a, b, a)
+        nbytes = a.nbytes
+        self._endpoint.charge_reduction(nbytes)
+        self._recorder.reduced(nbytes)
 
     def among(self, ranks: Sequence[int]) -> Channel:
         """The same channel among these ranks only, numbered in this order; the caller is one of them."""

@@ -162,7 +162,11 @@ class Recorder:
 
     def reduced(self, nbytes: int) -> None:
         """Two arrays have been combined."""
-        self._add(REDUCE, self._now(), nbytes, -1, self.operation or "")
+        now = self._now()
+        if self._is_full and now == self._last:
+            self._dropped += 1
+        else:
+            self._add(REDUCE, now, nbytes, -1, self.operation or "")
 
     def waited(self) -> None:
         """Time has passed in a call that waits for what runs beside the program."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.engines.simulation.letters import ARRAY, Receive, Send
+from minidl.cluster.engines.simulation.letters import ARRAY, Awaited, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
@@ -106,7 +106,7 @@ class SimulatedEndpoint:
         scheduler = self._scheduler
         if scheduler.time > scheduler.now:
             scheduler.turn()
-        assert isinstance(pending, Send | Receive | Helper)
+        assert isinstance(pending, Awaited)
         if not pending.done:
             hopeless = self._world.hopeless(pending) if self._world.ended else None
             if hopeless is not None:
@@ -223,13 +223,13 @@ class SimulatedEndpoint:
         raise AssertionError("a stopped rank goes on")
 
 
-class Helper(Pending):
+class Helper(Awaited):
     """Work that goes on beside the program; `tag` is its lane."""
 
-    __slots__ = ("error", "waiter", "work")
+    __slots__ = ("error", "work")
 
     def __init__(self, rank: int, lane: int, posted: float, work: Callable[[], Any]) -> None:
         super().__init__("helper", rank, lane, posted)
         self.work = work
         self.error: BaseException | None = None
-        self.waiter: Task | None = None
+        self.waiter = None

@@ -23,10 +23,17 @@ ndarray = np.ndarray
 ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit is an array that `out` cannot hold
 
 
-class Send(Pending):
+class Awaited(Pending):
+    """Something that a task can wait for: the `waiter`."""
+
+    __slots__ = ("waiter",)
+    waiter: Task | None
+
+
+class Send(Awaited):
     """What a rank sends to another; for the transport, the transfer."""
 
-    __slots__ = ("content", "dst", "form", "is_copy", "receive", "src", "waiter")
+    __slots__ = ("content", "dst", "form", "is_copy", "receive", "src")
 
     kind = "send"
     out = None
@@ -41,7 +48,7 @@ class Send(Pending):
         self.done = False
         self.peer_posted = None
         self.receive: Receive | None = None  # the other half
-        self.waiter: Task | None = None
+        self.waiter = None
         self.is_copy = must_copy
         if type(payload) is ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
             self.form = ARRAY
@@ -61,10 +68,10 @@ class Send(Pending):
         return self.receive is not None
 
 
-class Receive(Pending):
+class Receive(Awaited):
     """What a rank is to receive; `form` is that of `payload`, once it is done."""
 
-    __slots__ = ("form", "waiter")
+    __slots__ = ("form",)
 
     kind = "receive"
 
@@ -79,7 +86,7 @@ class Receive(Pending):
         self.source = -1
         self.peer_posted = None
         self.form = ARRAY
-        self.waiter: Task | None = None
+        self.waiter = None
 
     @property
     def is_matched(self) -> bool:
