@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import secrets
 import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -23,7 +25,7 @@ from minidl import kernels
 from minidl.cluster.engines import control
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.mpi.leftovers import remove_unused, segments
-from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank
+from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
 from minidl.cluster.engines.processes import standard_error
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
@@ -33,6 +35,8 @@ from minidl.cluster.errors import CommTimeout, RankFailed
 from minidl.cluster.run import Run
 
 LOOK_MILLISECONDS = 50
+CREDENTIALS = struct.Struct("3i")  # of who has connected: process, user, group (man 7 unix)
+VERSION_SECONDS = 10.0
 GRACE_SECONDS = 2.0  # for mpiexec to end by itself once its ranks have ended
 
 
@@ -92,13 +96,12 @@ class Job:
     def __enter__(self) -> Job:
         self._segments = segments()
         self._stack = contextlib.ExitStack()
-        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="minidl-"))
         self._door = self._stack.enter_context(socket.socket(socket.AF_UNIX))
-        address = os.path.join(folder, "launcher")
-        self._door.bind(address)
+        name = f"minidl-{secrets.token_hex(8)}"
+        self._door.bind(address(name))
         self._door.listen(self._nodes)
         self._said = self._stack.enter_context(tempfile.TemporaryFile())
-        module = ("-m", "minidl.cluster.engines.mpi.rank", address, "debug" if self._debug else "")
+        module = ("-m", "minidl.cluster.engines.mpi.rank", name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
         variables = thread_variables(self._threads) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         with interrupts_held():
@@ -126,7 +129,13 @@ class Job:
                 raise RankFailed(f"{self._mpiexec} ended before its ranks had started; it said:\n{self.words()}")
             if door.poll(LOOK_MILLISECONDS):
                 link, _ = self._door.accept()
-                rank, process = HELLO.unpack(link.recv(HELLO.size, socket.MSG_WAITALL))
+                process, user, _ = CREDENTIALS.unpack(
+                    link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+                )
+                if user != os.getuid():
+                    link.close()
+                    continue
+                (rank,) = HELLO.unpack(link.recv(HELLO.size, socket.MSG_WAITALL))
                 found[rank] = StartedRank(rank, StartedProcess(process), link)
         self._has_connected = True
         ranks += [found[rank] for rank in range(self._nodes)]
@@ -151,9 +160,11 @@ class Job:
 
 
 def _options(mpiexec: str) -> list[str]:
-    """The ranks stay together when one dies, so that they can report; the operating system places them.
-
-    MPICH's mpiexec takes options for that, Open MPI's variables (`_environment`).
-    """
-    version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=GRACE_SECONDS).stdout
-    return ["-disable-auto-cleanup", "-bind-to", "none"] if "HYDRA" in version else []
+    """Ranks may be more than there are cores, and stay when one of them dies, so that they can report."""
+    said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS).stdout
+    if "HYDRA" in said:  # MPICH, and what is derived from it
+        return ["-disable-auto-cleanup", "-bind-to", "none"]
+    if "Open MPI" in said or "PRRTE" in said:
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it asks whether that is meant
+        return ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--enable-recovery", *as_root]
+    return []

@@ -1,6 +1,6 @@
-"""What MPICH leaves in /dev/shm when a run ends abnormally: 4 MB a run, under a name that nobody knows.
+"""What MPI leaves in /dev/shm when a run ends abnormally: with MPICH 4 MB a run, under a name that nobody knows.
 
-Once all ranks are connected the name has served; the ranks take it away themselves, so that nothing is left however
+Once all ranks are connected the names have served; the ranks take them away themselves, so that nothing is left however
 they end. A run that is ended while its ranks are still connecting is cleaned up by the launcher.
 """
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 FOLDER = Path("/dev/shm")
-MAPPED = re.compile(r"/dev/shm/mpich_\S+")
+MAPPED = re.compile(r"/dev/shm/(?:mpich_|sm_segment)\S+")  # of MPICH; of Open MPI
 
 
 def forget_names(comm: MPI.Intracomm) -> None:
     """Take the names of this run's segments away; all ranks call it when MPI has been initialized."""
-    comm.Barrier()  # all have opened them
+    comm.alltoall([None] * comm.size)  # whom a rank has never sent to, it may not have opened yet
     for path in _mapped_by("self"):
         with contextlib.suppress(FileNotFoundError):  # each name is known to all ranks of the machine
             os.unlink(path)
 
 
 def segments() -> set[str]:
-    """The names of MPICH's segments at the moment, of this and other runs."""
-    return {str(path) for path in FOLDER.glob("mpich_*")}
+    """The names of MPI's segments at the moment, of this and other runs."""
+    return {str(path) for path in FOLDER.glob("*") if MAPPED.fullmatch(str(path))}
 
 
 def remove_unused(known: set[str]) -> None:

@@ -1,7 +1,7 @@
-"""A rank that mpiexec has started for a launch: `python -m minidl.cluster.engines.mpi.rank SOCKET`.
+"""A rank that mpiexec has started for a launch: `python -m minidl.cluster.engines.mpi.rank NAME`.
 
-It tells the launcher at that socket who it is, becomes a rank as any process does, and lives until the launcher ends
-the run: other ranks may still want messages that it has sent.
+It tells the launcher at the socket of that name who it is, becomes a rank as any process does, and lives until the
+launcher ends the run: other ranks may still want messages that it has sent.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from minidl.cluster.engines import control, mpi
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
-from minidl.cluster.engines.mpi.started import HELLO
+from minidl.cluster.engines.mpi.started import HELLO, address
 from minidl.cluster.engines.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
 from minidl.cluster.errors import ClusterError
 
 LOOK_SECONDS = 0.001
 
 
-def main(address: str, debug: bool) -> NoReturn:
-    """Serve the launcher at that address; never returns."""
+def main(name: str, debug: bool) -> NoReturn:
+    """Serve the launcher whose socket has that name; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
     comm = MPI.COMM_WORLD
     forget_names(comm)
     memory = SharedFile(comm)
     link = socket.socket(socket.AF_UNIX)
     try:
-        link.connect(address)
-        link.sendall(HELLO.pack(comm.rank, os.getpid()))
+        link.connect(address(name))
+        link.sendall(HELLO.pack(comm.rank))
         launcher = control.ControlSocket(link)
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()
@@ -73,7 +73,7 @@ def main(address: str, debug: bool) -> NoReturn:
             time.sleep(LOOK_SECONDS)
     except ClusterError:
         os._exit(1)  # another rank has failed since this one has reported
-    except (EOFError, BrokenPipeError, ConnectionResetError, FileNotFoundError):
+    except (EOFError, BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
         os._exit(1)  # the launcher has ended, and nobody is left to be told
     os._exit(0)
 

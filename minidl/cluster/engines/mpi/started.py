@@ -1,4 +1,4 @@
-"""A rank that mpiexec has started, as its launcher sees it."""
+"""A rank that mpiexec has started, as its launcher sees it, and how the two find each other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import struct
 
 from minidl.cluster.engines.supervisor import RankProcess
 
-HELLO = struct.Struct("<II")  # what a rank says first: its number, and its process id
+HELLO = struct.Struct("<I")  # what a rank says first: its number
+
+
+def address(name: str) -> str:
+    """Of the launcher's socket: in Linux's abstract namespace, so that no file of it can be left behind."""
+    return f"\0{name}"
 
 
 class StartedProcess:
