@@ -54,14 +54,14 @@ class SimulatedEndpoint:
             send.done = True
         mailbox = self._mailboxes[dst]
         receives = mailbox.receives.get(tag)
-        if receives:
-            for index, receive in enumerate(receives):
-                if receive.peer == self.rank or (type(receive.peer) is frozenset and self.rank in receive.peer):
-                    del receives[index]
-                    if not receives:
-                        del mailbox.receives[tag]
-                    self._match(send, receive)
-                    return send
+        if receives is not None:
+            index = 0 if receives[0].peer == self.rank else _first_for(self.rank, receives)
+            if index >= 0:
+                receive = receives.pop(index)
+                if not receives:
+                    del mailbox.receives[tag]
+                self._match(send, receive)
+                return send
         if dst in self._world.failed:
             raise self._world.lost(send, dst)
         sends = mailbox.sends.get(tag)
@@ -76,18 +76,19 @@ class SimulatedEndpoint:
         if scheduler.time > scheduler.now:
             scheduler.turn()
         receive = Receive(src, tag, out, scheduler.time)
-        sends = self._mailbox.sends.get(tag)
-        if sends:
-            for index, send in enumerate(sends):
-                if send.src == src or (type(src) is frozenset and send.src in src):
-                    del sends[index]
-                    if not sends:
-                        del self._mailbox.sends[tag]
-                    self._match(send, receive)
-                    return receive
-        receives = self._mailbox.receives.get(tag)
+        mailbox = self._mailbox
+        sends = mailbox.sends.get(tag)
+        if sends is not None:
+            index = 0 if sends[0].src == src else _first_from(src, sends)
+            if index >= 0:
+                send = sends.pop(index)
+                if not sends:
+                    del mailbox.sends[tag]
+                self._match(send, receive)
+                return receive
+        receives = mailbox.receives.get(tag)
         if receives is None:
-            self._mailbox.receives[tag] = [receive]
+            mailbox.receives[tag] = [receive]
         else:
             receives.append(receive)
         return receive
@@ -221,6 +222,20 @@ class SimulatedEndpoint:
         self._scheduler.turn()
         self._world.freeze(self.rank)
         raise AssertionError("a stopped rank goes on")
+
+
+def _first_for(src: int, receives: list[Receive]) -> int:
+    """Where the first receive is that takes messages of rank `src`; -1 if there is none."""
+    takes = (
+        receive.peer == src or (isinstance(receive.peer, frozenset) and src in receive.peer) for receive in receives
+    )
+    return next((index for index, does in enumerate(takes) if does), -1)
+
+
+def _first_from(src: Peer, sends: list[Send]) -> int:
+    """Where the first send is that comes from `src`, or from one of them; -1 if there is none."""
+    ranks = src if isinstance(src, frozenset) else (src,)
+    return next((index for index, send in enumerate(sends) if send.src in ranks), -1)
 
 
 class Helper(Awaited):
