@@ -29,7 +29,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-BLOCK_SECONDS = 0.1  # of one side
+BLOCK_SECONDS = 0.05  # of one side
 UNITS = {"KB": 1 << 10, "MB": 1 << 20}
 SIDES = Path(__file__).with_name("collective_sides.py")
 

@@ -1,0 +1,58 @@
+"""Functions that numba compiles reach the ranks from where they are written: a script, a notebook cell."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(120)
+
+DEFINITIONS = """
+import numba
+import numpy as np
+from minidl import cluster
+
+@numba.njit
+def square(x):
+    return x * x
+
+@numba.njit
+def sum_of_squares(xs):
+    total = 0.0
+    for x in xs:
+        total += square(x)
+    return total
+
+class Layer:
+    def __init__(self, rank):
+        self.weight = np.full(3, rank + 1.0)
+    def norm(self):
+        return sum_of_squares(self.weight)
+
+def program(comm):
+    return comm.all_reduce(Layer(comm.rank).norm())
+"""
+LAUNCH = "print(cluster.launch(program, nodes=2, on=cluster.Processes({method!r}), deadline=100).results)"
+WANT = "[15.0, 15.0]\n"
+
+
+@pytest.mark.slow
+def test_compiled_functions_of_a_script_run_on_every_rank_that_is_forked(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(DEFINITIONS + LAUNCH.format(method="forkserver"))
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=110, check=False)
+    assert (done.stdout, done.stderr) == (WANT, "")
+
+
+@pytest.mark.slow
+def test_compiled_functions_of_notebook_cells_run_on_every_rank_that_is_spawned() -> None:
+    nbformat = pytest.importorskip("nbformat", reason="notebooks need the extra `dev`")
+    nbclient = pytest.importorskip("nbclient", reason="notebooks need the extra `dev`")
+    pytest.importorskip("ipykernel", reason="notebooks need the extra `dev`")
+    first, second = DEFINITIONS.split("class Layer")
+    sources = [first, "class Layer" + second, LAUNCH.format(method="spawn")]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source.strip()) for source in sources])
+    nbclient.NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
+    texts = ["".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells]
+    assert texts == ["", "", WANT]

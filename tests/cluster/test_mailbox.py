@@ -1,0 +1,155 @@
+"""The mailbox of a rank, two of them in one process: several threads, early messages, and what goes on the page."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl.cluster.engines import mailbox
+from minidl.cluster.engines.bell import Bell
+from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.shared_page import EPOCH, Page, create_page
+from minidl.cluster.errors import CommTimeout, RankFailed
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+def page() -> Page:
+    return Page(create_page(2), 2)
+
+
+@pytest.fixture
+def launcher() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ends = socket.socketpair()
+    yield ends
+    for end in ends:
+        end.close()
+
+
+@pytest.fixture
+def two(page: Page, launcher: tuple[socket.socket, socket.socket]) -> tuple[Mailbox, Mailbox]:
+    links = socket.socketpair()
+
+    def mailbox_of(rank: int) -> Mailbox:
+        return Mailbox(
+            rank,
+            {1 - rank: links[rank]},
+            control=launcher[1].fileno(),
+            read_control=lambda: RankFailed("told by the launcher"),
+            timeout=5.0,
+            origin=0.0,
+            page=page,
+            lost={},
+        )
+
+    return mailbox_of(0), mailbox_of(1)
+
+
+def receive(box: Mailbox, tag: int) -> Any:
+    pending = box.post_receive(1 - box.rank, tag)
+    box.wait(pending)
+    return pending.payload
+
+
+def in_threads(*works: Any) -> list[threading.Thread]:
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_each_of_several_threads_gets_its_own_message_in_whatever_order_they_come(two: tuple[Mailbox, Mailbox]) -> None:
+    here, there = two
+    here._bell = Bell(here._poll)
+    got: dict[int, Any] = {}
+    threads = in_threads(*(lambda tag=tag: got.update({tag: receive(here, tag)}) for tag in range(5)))
+    while len(here.waits) < 5:
+        time.sleep(0.001)
+    for tag in (3, 0, 4, 1, 2):
+        there.post_send(f"for {tag}", 0, tag)
+    for thread in threads:
+        thread.join(5)
+    assert got == {tag: f"for {tag}" for tag in range(5)}
+    assert here.waits == {}
+
+
+def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(two: tuple[Mailbox, Mailbox]) -> None:
+    here, there = two
+    here._bell = Bell(here._poll)
+    (waiting,) = in_threads(lambda: receive(here, 99))
+    while not here.waits:
+        time.sleep(0.001)
+    for tag in range(100):
+        here.post_send(np.full(8000, tag, np.float64), 1, tag)  # 6.4 MB, eager: the thread that polls has to flush it
+    assert [receive(there, tag)[0] for tag in range(100)] == list(range(100))
+    there.post_send(None, 0, 99)
+    waiting.join(5)
+    assert not waiting.is_alive()
+
+
+def test_an_abort_ends_the_waiting_of_every_thread(
+    two: tuple[Mailbox, Mailbox], launcher: tuple[socket.socket, socket.socket]
+) -> None:
+    here, _ = two
+    here._bell = Bell(here._poll)
+    errors: list[str] = []
+
+    def work(tag: int) -> None:
+        try:
+            receive(here, tag)
+        except RankFailed as error:
+            errors.append(str(error))
+
+    threads = in_threads(*(lambda tag=tag: work(tag) for tag in range(3)))
+    while len(here.waits) < 3:
+        time.sleep(0.001)
+    launcher[0].send(b"!")
+    for thread in threads:
+        thread.join(5)
+    assert errors == ["told by the launcher"] * 3
+    with pytest.raises(RankFailed):
+        here.post_send(None, 1, 0)  # and so does everything that follows
+
+
+def test_tags_have_64_bits(two: tuple[Mailbox, Mailbox]) -> None:
+    here, there = two
+    for tag in ((1 << 64) - 1, 1 << 63):
+        there.post_send(tag, 0, tag)
+    assert receive(here, 1 << 63) == 1 << 63
+    assert receive(here, (1 << 64) - 1) == (1 << 64) - 1
+
+
+def test_only_a_wait_that_is_not_short_is_on_the_page(
+    two: tuple[Mailbox, Mailbox], page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, _ = two
+    monkeypatch.setattr(mailbox, "SHORT_SECONDS", 4.9)
+    here.timeout = 0.05
+    with pytest.raises(CommTimeout):
+        receive(here, 1)
+    assert page.waits[0, EPOCH] == 0
+    monkeypatch.setattr(mailbox, "SHORT_SECONDS", 0.01)
+    with pytest.raises(CommTimeout):
+        receive(here, 1)
+    assert page.waits[0, EPOCH] > 0
+
+
+def test_a_sleeper_is_woken_and_one_that_need_not_sleep_does_not(two: tuple[Mailbox, Mailbox]) -> None:
+    here, there = two
+    here.sleep(1, 7, lambda: True)
+    woken = []
+    (sleeping,) = in_threads(lambda: woken.append(here.sleep(1, 7, lambda: False)))
+    while not here.waits:
+        time.sleep(0.001)
+    there.wake(0, 8)  # of another tag
+    there.wake(0, 7)
+    sleeping.join(5)
+    assert woken == [None]
+    there.wake(0, 7)  # nobody sleeps: nothing is left of it
+    there.post_send("after", 0, 7)
+    assert receive(here, 7) == "after"
