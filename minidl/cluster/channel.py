@@ -88,7 +88,7 @@ class Channel:
 
     def reduce_into(self, a: Array, b: Array, op: str) -> None:
         """a becomes `a op b`, element by element."""
-        REDUCE[op](a, b, a)
+        REDUCE[op](a, b, out=a)
         nbytes = a.nbytes
         self._endpoint.charge_reduction(nbytes)
         self._recorder.reduced(nbytes)

@@ -191,7 +191,6 @@ class SimulatedEndpoint:
 
     def now(self) -> float:
         self.clock()
-        self._world.look_at_the_clock()  # a program may ask for the time for ever
         self._scheduler.turn()
         return self._scheduler.time
 

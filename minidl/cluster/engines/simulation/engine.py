@@ -34,7 +34,8 @@ class Simulation:
     """A simulated cluster in this process; the engine that `on="simulation"` means.
 
     Ranks take turns on a virtual clock: messages take what the `network` says (a Network or the name of a preset; None:
-    nothing), computation what the `node` says (None: nothing). A run is the same to the last bit every time, also of
+    nothing), computation what the `node` says (None: what kernels do takes nothing, and work that a program states what
+    it takes on processes). A run is the same to the last bit every time, also of
     programs that receive from any rank. How it works: `scheduler.py`; what it leaves out: TCP's slow start, buffers of
     switches, caches, and all that ranks could do to each other in one process (they share modules and the state of
     numpy's old global generator, so use `comm.rng`).

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minidl.cluster.engines.process_endpoint import BYTES_PER_S, FLOPS_PER_S
+
 
 @dataclass(frozen=True)
 class Node:
@@ -62,18 +64,20 @@ class Node:
 
 
 class Core:
-    """What one rank computes with: it turns work into seconds."""
+    """What one rank computes with: it turns work into seconds.
+
+    Without a node, work that a program states takes as long as processes sleep for it.
+    """
 
     def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:
-        self._node = node
+        self._node = node or Node(FLOPS_PER_S, BYTES_PER_S)
         self.factor = slowdown / (node.speed(rank) if node else 1.0)
         self._jitter = node.jitter if node else 0.0
         self._rng = np.random.default_rng((seed, rank, 0x6A69))  # a stream of its own: the program's is untouched
 
     def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
-        """How long the stated seconds and the work take together; without a node, counted work takes no time."""
-        if self._node is not None:
-            seconds += self._node.seconds(flops, nbytes)
+        """How long the stated seconds and the work take together."""
+        seconds += self._node.seconds(flops, nbytes)
         if self._jitter and seconds:
             seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1
         return seconds * self.factor

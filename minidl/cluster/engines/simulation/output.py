@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 _output: ContextVar[io.StringIO | None] = ContextVar("minidl_simulation_output", default=None)
 
 
-class Router(io.TextIOBase):
+class Router:
     """Stands in for sys.stdout: what is printed in a rank's context is kept, all else goes where it went before."""
 
     def __init__(self, original: TextIO) -> None:
@@ -21,12 +21,11 @@ class Router(io.TextIOBase):
     def write(self, text: str) -> int:
         return (_output.get() or self._original).write(text)
 
-    def flush(self) -> None:
-        if _output.get() is None:
-            self._original.flush()
+    def writelines(self, lines: Iterable[str]) -> None:
+        (_output.get() or self._original).writelines(lines)
 
-    def writable(self) -> bool:
-        return True
+    def flush(self) -> None:
+        (_output.get() or self._original).flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
@@ -36,7 +35,7 @@ class Router(io.TextIOBase):
 def routed() -> Iterator[None]:
     """Within this, what ranks print goes to where `keep` has said."""
     original = sys.stdout
-    sys.stdout = Router(original)
+    sys.stdout = cast(TextIO, Router(original))
     try:
         yield
     finally:

@@ -16,6 +16,7 @@ from contextvars import Context
 from copy import copy
 from functools import partial
 from operator import attrgetter
+from time import monotonic
 from typing import Any, Protocol
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
@@ -24,7 +25,6 @@ from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.engines.simulation.transport import Transport
 
 INFINITY = float("inf")
-ROUNDS_BETWEEN_LOOKS = 64  # at the real clock
 
 _order = attrgetter("order")
 
@@ -75,19 +75,20 @@ class Director(Protocol):
     def overdue(self, task: Task) -> None:
         """The task has been blocked for the timeout: wake it with an error."""
 
-    def check_deadline(self) -> None:
-        """Called now and then, by the real clock: end the run if it has lasted too long."""
+    def late(self) -> None:
+        """The deadline is over: end the run."""
 
 
 class Scheduler:
-    """Runs tasks on a virtual clock, over a transport; `timeout` is how long a task may be blocked.
+    """Runs tasks on a virtual clock, over a transport; `timeout` is how long a task may be blocked, `ends_at` when
+    the run must have ended, by time.monotonic().
 
     `deliver` is called for each transfer that finishes. `main` is the task that is not on the clock: it starts the run,
     and has a turn when the run is to end.
     """
 
     def __init__(
-        self, transport: Transport, timeout: float, director: Director, deliver: Callable[[Any], None]
+        self, transport: Transport, timeout: float, ends_at: float, director: Director, deliver: Callable[[Any], None]
     ) -> None:
         self.now = 0.0  # the instant that is being played
         self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
@@ -104,9 +105,9 @@ class Scheduler:
         self._transport = transport
         self._timeout = timeout
         self._look_at = timeout  # until then nobody can be overdue
+        self._ends_at = ends_at
         self._director = director
         self._deliver = deliver
-        self._rounds = 0
         self.woken: list[Task] = []  # who has a turn in the next round, which is at this instant
         self._round: list[Task] = []  # who is still to have a turn in this round, the last one first
         self._due: dict[float, list[Task]] = {}
@@ -117,6 +118,8 @@ class Scheduler:
 
     def turn(self) -> None:
         """Return when it is this task's turn to do what others notice; callers may skip it when `time` is `now`."""
+        if self.failure is None and monotonic() > self._ends_at:
+            self._director.late()
         if self.failure is not None:
             raise copy(self.failure)
         task = self.running
@@ -232,11 +235,9 @@ class Scheduler:
         return self._round.pop()
 
     def _begin_round(self) -> None:
-        self._rounds += 1
-        if not self._rounds % ROUNDS_BETWEEN_LOOKS:
-            self._director.check_deadline()
-            if self.failure is not None:
-                return
+        if monotonic() > self._ends_at:
+            self._director.late()
+            return
         event, due = self._transport.next_event(), self._times[0] if self._times else INFINITY
         when = self.now if self.woken else min(event, due)
         if when > self._look_at and (when < INFINITY or self.has_stopped) and self._is_overdue(when):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -20,7 +19,7 @@ from minidl.cluster.engines.simulation.transport import Transport
 from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.network import Network
 
-CALLS_BETWEEN_LOOKS = 256  # at the real clock
+COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
 class Member(Protocol):
@@ -49,20 +48,19 @@ class World:
         self.nodes = terms.nodes
         self.network = terms.network
         self.transport = transport_over(terms.network, terms.nodes)
-        self.scheduler = Scheduler(self.transport, terms.timeout, self, self.deliver)
+        self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver)
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
         self.board = Board()
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: in a line, why
+        self._given_up: set[tuple[int, int]] = set()  # by rank and tag: collectives that cannot complete on that rank
         self.culprit: int | None = None  # whose failure has ended the run
         self.deadlock = ""
         self.is_late = False
         self.interruption: BaseException | None = None  # from outside of all ranks: Ctrl-C, or an error of the listener
-        self._ends_at = ends_at
         self._call_outside = call_outside
-        self._calls = 0
         self._stopped: set[int] = set()
         self._shared: dict[str, Array] = {}
 
@@ -158,29 +156,57 @@ class World:
 
     def hopeless(self, pending: Pending) -> ClusterError | None:
         """The error of an operation that can never complete, because those whom it needs have ended; else None."""
+        me = self.scheduler.running.rank
+        error = self._hopeless(pending, me)
+        if self._give_up(me, pending, error):
+            self._wake_the_hopeless()
+        return error
+
+    def lost(self, pending: Pending, rank: int) -> RankFailed:
+        """The error of a send to a rank that has failed."""
+        error = self._failed(pending, rank)
+        if self._give_up(self.scheduler.running.rank, pending, error):
+            self._wake_the_hopeless()
+        return error
+
+    def _hopeless(self, pending: Pending, me: int) -> ClusterError | None:
         if not isinstance(pending, Send | Receive) or pending.is_matched:
             return None
         peers = {pending.peer} if isinstance(pending.peer, int) else set(pending.peer)
-        me = self.scheduler.running.rank
         peers = peers - {me} or peers
-        if not all(peer in self.failed or peer in self.returned for peer in peers):
+        given_up = sorted(peer for peer in peers if (peer, pending.tag) in self._given_up)
+        if not all(peer in self.failed or peer in self.returned or peer in given_up for peer in peers):
             return None
         gone = sorted(peer for peer in peers if peer in self.failed)
         if gone:
-            return self.lost(pending, gone[0])
+            return self._failed(pending, gone[0])
+        if given_up:
+            because = "; ".join(f"rank {rank} failed: {why}" for rank, why in self.failed.items())
+            who = f"rank {given_up[0]} has given up this collective"
+            return RankFailed(f"{pending} can never complete: {who} because {because}")
         who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
         return Deadlock(f"{pending} can never complete: {who} already returned from the program")
 
-    def lost(self, pending: Pending, rank: int) -> RankFailed:
-        """The error of an operation that needs a rank that has failed."""
+    def _failed(self, pending: Pending, rank: int) -> RankFailed:
         return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
 
+    def _give_up(self, rank: int, pending: Pending, error: ClusterError | None) -> bool:
+        """Whether the error ends a collective on this rank: those who count on it there cannot go on either."""
+        is_over = isinstance(error, RankFailed) and bool(pending.tag & COLLECTIVE)
+        if is_over:
+            self._given_up.add((rank, pending.tag))
+        return is_over
+
     def _wake_the_hopeless(self) -> None:
-        for task in self.scheduler.blocked():
-            assert task.waiting is not None
-            error = self.hopeless(task.waiting)
-            if error is not None:
-                self.scheduler.unblock(task, error)
+        last_hope_is_gone = True
+        while last_hope_is_gone:
+            last_hope_is_gone = False
+            for task in self.scheduler.blocked():
+                assert task.waiting is not None
+                error = self._hopeless(task.waiting, task.rank)
+                if error is not None:
+                    last_hope_is_gone |= self._give_up(task.rank, task.waiting, error)
+                    self.scheduler.unblock(task, error)
 
     # The scheduler asks
 
@@ -202,17 +228,9 @@ class World:
         text = f"{task.waiting} did not complete within {self.terms.timeout:g} s"
         self.scheduler.unblock(task, CommTimeout(text))
 
-    def look_at_the_clock(self) -> None:
-        """To be called when the program makes a call that switches nobody."""
-        self._calls += 1
-        if not self._calls % CALLS_BETWEEN_LOOKS:
-            self.check_deadline()
-            self.scheduler.turn()
-
-    def check_deadline(self) -> None:
-        if time.monotonic() > self._ends_at and self.scheduler.failure is None:
-            self.is_late = True
-            self.scheduler.end(RankFailed(f"the run did not finish within its deadline of {self.terms.deadline:g} s"))
+    def late(self) -> None:
+        self.is_late = True
+        self.scheduler.end(RankFailed(f"the run did not finish within its deadline of {self.terms.deadline:g} s"))
 
     # The end
 
