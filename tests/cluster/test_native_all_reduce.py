@@ -11,11 +11,11 @@ from minidl import cluster
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines import shared_reduction, slots
 from minidl.cluster.engines.shared_reduction import AT_ONCE_BYTES
-from minidl.cluster.engines.slots import BLOCK_BYTES
+from minidl.cluster.engines.slots import CROWDED_BLOCK_BYTES
 
 pytestmark = pytest.mark.timeout(60)
 
-SIZES = (0, 1, 2, 3, 1000, AT_ONCE_BYTES // 8, AT_ONCE_BYTES // 8 + 1, 4 * BLOCK_BYTES // 8 + 5)
+SIZES = (0, 1, 2, 3, 1000, AT_ONCE_BYTES // 8, AT_ONCE_BYTES // 8 + 1, 4 * CROWDED_BLOCK_BYTES // 8 + 5)
 DTYPES = ("float64", "float32", "float16", "int8", "uint16", "int64", "bool", "complex128", ">i4")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.engines.slots import BLOCK_BYTES, BLOCKS, Slot, Slots
+from minidl.cluster.engines.slots import BLOCKS, Slot, Slots
 
 AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces everything: then there is less to wait for
 SPIN_SECONDS = 5e-4  # to look at a flag before going to sleep
@@ -69,7 +69,7 @@ class SharedReduction:
         self._reduce_in_order(shares, x)
 
     def _chunk_by_chunk(self) -> None:
-        step = BLOCK_BYTES // self._x.itemsize
+        step = self._all_slots.block_bytes // self._x.itemsize
         blocks = [self._x[start : start + step] for start in range(0, self._x.size, step)]
         self._put(blocks[0], 0)
         for number, block in enumerate(blocks):

@@ -13,9 +13,11 @@ import numpy as np
 
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.engines.shared_arrays import SharedArrays
+from minidl.cluster.engines.threads import cores
 from minidl.cluster.errors import RankFailed
 
-BLOCK_BYTES = 1 << 18  # as much as still lies in a cache when others read it
+BLOCK_BYTES = 1 << 18  # as much as still lies in a core's cache when others read it
+CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores: to wait for each other is dear then, so they do it less often
 BLOCKS = 3
 MAX_SLOTS = 256  # of a rank: one for each collective at a time, and for each that was broken off
 FLAGS = (
@@ -26,11 +28,11 @@ FLAGS = (
 class Slot:
     """Slot number `number` of `rank`: `blocks` to put arrays in, and `flags` for whoever uses it."""
 
-    def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int) -> None:
+    def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int, block_bytes: int) -> None:
         header = -(-8 * (FLAGS + 2 * size) // 64) * 64
-        memory = arrays.get(f"slots/{rank}/{number}", (header + BLOCKS * BLOCK_BYTES,), np.dtype(np.uint8))
+        memory = arrays.get(f"slots/{rank}/{number}", (header + BLOCKS * block_bytes,), np.dtype(np.uint8))
         self._words = memory[:header].view(np.uint64).data
-        self._blocks = memory[header:].reshape(BLOCKS, BLOCK_BYTES)
+        self._blocks = memory[header:].reshape(BLOCKS, block_bytes)
         self._typed: dict[np.dtype[Any], list[Array]] = {}
         self._read, self._asleep = FLAGS, FLAGS + size
         self._readers: list[int] = []
@@ -38,12 +40,13 @@ class Slot:
         self._is_taken = False
         self.number = number
         self.flags = self._words[:FLAGS]
+        self._flag_bytes = self.flags.cast("B")
 
     def blocks(self, dtype: np.dtype[Any]) -> list[Array]:
         """The BLOCKS blocks as arrays of that dtype."""
         typed = self._typed.get(dtype)
         if typed is None:
-            whole = BLOCK_BYTES // dtype.itemsize * dtype.itemsize
+            whole = self._blocks.shape[1] // dtype.itemsize * dtype.itemsize
             typed = self._typed[dtype] = [block[:whole].view(dtype) for block in self._blocks]
         return typed
 
@@ -53,8 +56,7 @@ class Slot:
     def begin(self, tag: int, readers: list[int]) -> None:
         self._is_taken = True
         self._tag, self._readers = tag, readers
-        for flag in range(FLAGS):
-            self.flags[flag] = 0
+        self._flag_bytes[:] = bytes(8 * FLAGS)
 
     def leave(self) -> None:
         """The owner is done with it; others may not be."""
@@ -80,6 +82,7 @@ class Slots:
     """The slots of all ranks, as rank `rank` of `size` sees them."""
 
     def __init__(self, arrays: SharedArrays, rank: int, size: int) -> None:
+        self.block_bytes = BLOCK_BYTES if size <= cores() else CROWDED_BLOCK_BYTES  # the same on all ranks
         self._arrays = arrays
         self._rank = rank
         self._size = size
@@ -95,7 +98,7 @@ class Slots:
             if slot is None:
                 if len(self._mine) == MAX_SLOTS:
                     raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} were broken off", rank=self._rank)
-                slot = Slot(self._arrays, self._rank, len(self._mine), self._size)
+                slot = Slot(self._arrays, self._rank, len(self._mine), self._size, self.block_bytes)
                 self._mine.append(slot)
             slot.begin(tag, [rank for rank in ranks if rank != self._rank])
             directory = self._directory(self._rank)
@@ -105,12 +108,14 @@ class Slots:
 
     def find(self, rank: int, tag: int) -> Slot | None:
         """The slot that another rank has taken under that tag; None if it has not come so far."""
-        directory = self._directory(rank)
+        directory = self._directories.get(rank) or self._directory(rank)
         for number in range(directory[0]):
             if directory[1 + number] == tag:
-                if (rank, number) not in self._found:
-                    self._found[rank, number] = Slot(self._arrays, rank, number, self._size)
-                return self._found[rank, number]
+                slot = self._found.get((rank, number))
+                if slot is None:
+                    slot = Slot(self._arrays, rank, number, self._size, self.block_bytes)
+                    self._found[rank, number] = slot
+                return slot
         return None
 
     def _directory(self, rank: int) -> memoryview:
