@@ -48,7 +48,7 @@ def every_algorithm_reduces_every_type_by_every_operation(comm: Communicator) ->
 @case()
 def every_algorithm_reduces_any_number_of_elements_on_any_number_of_ranks(comm: Communicator) -> None:
     for algorithm in ALGORITHMS:
-        for n in (0, 1, comm.size - 1, 37):
+        for n in (0, 1, comm.size - 1, 37) if comm.size < 10 else (1, 37):
             check(comm, n, "float64", "sum", algorithm)
         check(comm, 7, "int64", "max", algorithm)
 

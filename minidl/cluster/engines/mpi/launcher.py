@@ -103,7 +103,10 @@ class Job:
         self._said = self._stack.enter_context(tempfile.TemporaryFile())
         module = ("-m", "minidl.cluster.engines.mpi.rank", name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
-        variables = thread_variables(self._threads) | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        variables = thread_variables(self._threads) | {
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
+        }
         with interrupts_held():
             self._process = subprocess.Popen(
                 command,

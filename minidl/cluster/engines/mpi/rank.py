@@ -32,6 +32,7 @@ LOOK_SECONDS = 0.001
 def main(name: str, debug: bool) -> NoReturn:
     """Serve the launcher whose socket has that name; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
+    MPI.Init_thread()
     comm = MPI.COMM_WORLD
     forget_names(comm)
     memory = SharedFile(comm)
