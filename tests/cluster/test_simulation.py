@@ -91,6 +91,41 @@ def test_a_port_carries_one_message_at_a_time() -> None:
     assert simulate(program, nodes=4, network=NETWORK).results == pytest.approx([0.303, 0.101, 0.202, 0.303])
 
 
+def test_a_port_sends_one_message_at_a_time() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        if comm.rank == 0:
+            for work in [comm.isend(np.zeros(BIG, np.uint8), dst) for dst in (2, 1)]:
+                work.wait()
+        else:
+            comm.recv(0)
+        return comm.now()
+
+    assert simulate(program, nodes=3, network=NETWORK).results == pytest.approx(
+        [0.202, 0.101, 0.202]
+    )  # 1 was ready first
+
+
+def test_ports_that_become_free_at_the_same_instant_do_so_together() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        x = np.zeros(BIG, np.uint8)
+        if comm.rank == 0:  # to 2, then (ready at 0.01) to 3 and (ready at 0.02) to 4
+            for work in [comm.isend(x, dst) for dst in (2, 3, 4)]:
+                work.wait()
+        elif comm.rank == 1:
+            comm.send(x, 3)
+        elif comm.rank == 3:  # from 1, until the very moment at which rank 0 is done with 2
+            first = comm.irecv(1)
+            comm.compute(seconds=0.01)
+            comm.recv(0)
+            first.wait()
+        else:
+            comm.compute(seconds=0.02 * (comm.rank == 4))
+            comm.recv(0)
+        return comm.now()
+
+    assert simulate(program, nodes=5, network=NETWORK).results == pytest.approx([0.303, 0.101, 0.101, 0.202, 0.303])
+
+
 def test_a_message_that_waits_for_its_receiver_does_not_stand_in_the_way_of_another() -> None:
     def program(comm: cluster.Communicator) -> float:
         if comm.rank == 0:  # the first message cannot start before 1 s
@@ -339,6 +374,17 @@ def test_reductions_beside_the_program_take_the_core_from_it() -> None:
 
     reduced = 3 * 8 * (BIG // 4) * 1e-6  # three chunks of a quarter
     assert simulate(program, nodes=4, network=network).results == pytest.approx([5 + reduced] * 4)
+
+
+def test_two_reductions_beside_the_program_have_the_core_one_after_the_other() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        groups = [comm, comm.split(0)]
+        works = [group.all_reduce(np.ones(1000), async_op=True, algorithm="recursive_doubling") for group in groups]
+        for work in works:
+            work.wait()
+        return comm.now()
+
+    assert simulate(program, network=cluster.Network(0, 0, gamma=1e-3)).results == pytest.approx([16.0, 16.0])
 
 
 def test_two_lanes_share_the_network_and_each_does_its_work_in_order() -> None:

@@ -227,16 +227,20 @@ def test_two_large_sends_first_are_a_deadlock_and_two_short_ones_are_not() -> No
 
 
 def test_waiting_for_a_rank_that_has_returned_is_found_while_others_still_run() -> None:
-    def program(comm: cluster.Communicator) -> None:
+    def program(comm: cluster.Communicator, returns_after: float) -> None:
+        if comm.rank == 0:
+            comm.compute(seconds=returns_after)
         if comm.rank == 1:
+            comm.compute(seconds=5.0)
             comm.recv(0)
         if comm.rank == 2:
             for _ in itertools.count():
                 comm.compute(seconds=1.0)
 
-    error = failure_of(program, nodes=3, timeout=1000, deadline=20)
-    assert isinstance(error, cluster.Deadlock)
-    assert str(error).startswith("a receive from rank 0 can never complete: rank 0 has already returned")
+    for returns_after in (1.0, 10.0):
+        error = failure_of(program, nodes=3, timeout=1e6, deadline=5, args=(returns_after,))
+        assert isinstance(error, cluster.Deadlock)
+        assert str(error).startswith("a receive from rank 0 can never complete: rank 0 has already returned")
 
 
 def test_a_wait_of_more_than_the_timeout_in_virtual_seconds_is_too_long() -> None:
