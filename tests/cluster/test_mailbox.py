@@ -11,6 +11,7 @@ import pytest
 
 from minidl.cluster.engines import mailbox
 from minidl.cluster.engines.bell import Bell
+from minidl.cluster.engines.frames import ABANDON
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.shared_page import EPOCH, Page, create_page
 from minidl.cluster.errors import CommTimeout, RankFailed
@@ -84,6 +85,8 @@ def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(two: t
     (waiting,) = in_threads(lambda: receive(here, 99))
     while not here.waits:
         time.sleep(0.001)
+    here.timeout = 20.0
+    time.sleep(2 * mailbox.SHORT_SECONDS)  # now it polls for long
     for tag in range(100):
         here.post_send(np.full(8000, tag, np.float64), 1, tag)  # 6.4 MB, eager: the thread that polls has to flush it
     assert [receive(there, tag)[0] for tag in range(100)] == list(range(100))
@@ -114,6 +117,32 @@ def test_an_abort_ends_the_waiting_of_every_thread(
     assert errors == ["told by the launcher"] * 3
     with pytest.raises(RankFailed):
         here.post_send(None, 1, 0)  # and so does everything that follows
+
+
+def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[Mailbox, Mailbox]) -> None:
+    here, there = two
+    here._bell = Bell(here._poll)
+    here.timeout = 20.0
+    errors: list[RankFailed] = []
+    got: list[Any] = []
+
+    def fail() -> None:
+        try:
+            receive(here, 1)
+        except RankFailed as error:
+            errors.append(error)
+
+    (failing,) = in_threads(fail)
+    while not here._is_polling:
+        time.sleep(0.001)
+    (waiting,) = in_threads(lambda: got.append(receive(here, 2)))
+    time.sleep(2 * mailbox.SHORT_SECONDS)  # now it waits for long to be told
+    there._send(0, ABANDON, 0.0, tag=1)
+    failing.join(5)
+    there.post_send("on time", 0, 2)
+    waiting.join(5)
+    assert len(errors) == 1
+    assert got == ["on time"]
 
 
 def test_tags_have_64_bits(two: tuple[Mailbox, Mailbox]) -> None:

@@ -162,8 +162,6 @@ class Mailbox:
                 self._progress(seconds)
             now = self.now()
         del self.waits[thread]
-        if self.waits:
-            self._changed.notify_all()  # another thread has to poll now
 
     def flush(self) -> None:
         """Say goodbye, and return when the kernel has taken everything that this rank has sent."""
@@ -238,7 +236,7 @@ class Mailbox:
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > 1:
-            self._changed.notify_all()
+            self._changed.notify_all()  # for what is done, and so that another polls when this thread does not go on
 
     def _say_what_is_blocked(self) -> None:
         """Put it on the page if all threads of this rank are blocked, and nothing that is here will wake one."""
