@@ -18,15 +18,19 @@ from minidl.cluster.network import Network
 T = TypeVar("T")
 
 
+def check_emulated(network: Network | None) -> None:
+    """Raise ValueError for a network that processes cannot emulate."""
+    if network is not None and network.topology is not None:
+        raise ValueError(
+            f"processes cannot share the links of {network!r} as messages in a tree do: emulate a Network(alpha, beta), "
+            'or run on="simulation"'
+        )
+
+
 class Ports:
     """Until when the two ports of one rank are occupied, in seconds of the run's clock."""
 
     def __init__(self, network: Network) -> None:
-        if network.topology is not None:
-            raise ValueError(
-                f"processes cannot share the links of {network!r} as a tree does: emulate a Network(alpha, beta), or "
-                'run it with on="simulation"'
-            )
         self._network = network
         self._out_free = 0.0
         self._in_free = 0.0

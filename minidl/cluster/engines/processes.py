@@ -25,6 +25,7 @@ import multiprocess.spawn
 from minidl import kernels
 from minidl.cluster.engines import control, worker
 from minidl.cluster.engines.deadlock import DeadlockWatch
+from minidl.cluster.engines.emulated_network import check_emulated
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.shared_board import find_left_out
@@ -69,6 +70,7 @@ class Processes:
             raise RuntimeError("a rank cannot launch ranks of its own: call launch() where the run was started")
         if nodes > MAX_NODES:
             raise ValueError(f"at most {MAX_NODES} nodes run as processes on one machine, got {nodes}")
+        check_emulated(terms.network)
         threads = self.threads or threads_of_a_rank(nodes)
         task = packed(program, args)
         page_file = create_page(nodes)
