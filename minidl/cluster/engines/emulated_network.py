@@ -22,8 +22,8 @@ def check_emulated(network: Network | None) -> None:
     """Raise ValueError for a network that processes cannot emulate."""
     if network is not None and network.topology is not None:
         raise ValueError(
-            f"processes cannot share the links of {network!r} as messages in a tree do: emulate a Network(alpha, beta), "
-            'or run on="simulation"'
+            f"processes cannot emulate the shared links of {network!r}: give a Network(alpha, beta), or run it with "
+            'on="simulation"'
         )
 
 
