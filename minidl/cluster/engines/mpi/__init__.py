@@ -25,6 +25,8 @@ class MPI:
 
     A deadlock of several ranks is found by `timeout`. Errors: ValueError for `on_failure="continue"`, because MPI does
     not go on without a rank, and for a `network`, because the messages cross a real one.
+
+    >>> cluster.launch(program, nodes=4, on=cluster.MPI(debug=True))  # doctest: +SKIP
     """
 
     debug: bool = False
