@@ -112,8 +112,12 @@ class SimulatedEndpoint:
             hopeless = self._world.hopeless(pending) if self._world.ended else None
             if hopeless is not None:
                 raise hopeless
-            pending.waiter = scheduler.running
-            scheduler.block(pending)
+            pending.waiter = task = scheduler.running
+            task.waiting, task.since, task.is_blocked = pending, scheduler.time, True
+            scheduler.switch()
+            if task.error is not None:
+                error, task.error = task.error, None
+                raise error
         if type(pending) is Receive:
             if pending.form != ARRAY:
                 pending.unpack()

@@ -54,7 +54,7 @@ class Task:
         self.rank = rank
         self.lane = lane
         self.order = rank << 32 | lane
-        self.is_blocked = False
+        self.is_blocked = False  # in `waiting`, since `since`; woken by `Scheduler.unblock`
         self.is_new = True
         self.is_gone = False  # it has ended, or died, or stopped for good: it never has a turn again
         self.is_usual = False  # neither new nor gone
@@ -129,15 +129,6 @@ class Scheduler:
             self.switch()
             self.time += task.debt
             task.debt = 0.0
-
-    def block(self, pending: Pending) -> None:
-        """Return when the pending is done; raises what this task is woken with."""
-        task = self.running
-        task.waiting, task.since, task.is_blocked = pending, self.time, True
-        self.switch()
-        if task.error is not None:
-            error, task.error = task.error, None
-            raise error
 
     def switch(self) -> None:
         """Let others have their turns; returns when it is this task's again."""
