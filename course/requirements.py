@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import tomllib
 from importlib import metadata
@@ -11,12 +12,19 @@ EXTRAS = ("course", "dev")
 """The extras that the course's own environment has, beside what minidl itself needs."""
 
 REQUIREMENT = re.compile(r"\s*(?P<name>[A-Za-z0-9._-]+)\s*(\[[^]]*\])?\s*(?P<range>[^;]*)")
+SYSTEM = re.compile(r";\s*platform_system\s*==\s*['\"](?P<system>\w+)['\"]\s*$")  # the one marker that is used
 
 
 def missing(root: Path, extras: tuple[str, ...]) -> list[str]:
-    """The distributions that pyproject.toml asks for, `extras` included, and that this Python does not have."""
-    names = [name for name, _ in declared(root, extras)]
+    """The distributions that pyproject.toml asks for on this system, and that this Python does not have."""
+    names = [name for line in lines(root, extras) if suits(line) for name, _ in named([line])]
     return [name for name in names if not installed(name)]
+
+
+def suits(line: str) -> bool:
+    """Whether a requirement is one for this operating system."""
+    match = SYSTEM.search(line)
+    return match is None or match["system"] == platform.system()
 
 
 def installed(name: str) -> bool:
@@ -39,14 +47,18 @@ def lock_is_current(root: Path) -> bool:
     entries = project["metadata"]["requires-dist"]
     locked = {(normal(entry["name"]), sorted_range(entry.get("specifier", ""))) for entry in entries}
     extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
-    return locked == set(declared(root, tuple(extras)))
+    return locked == set(named(lines(root, tuple(extras))))
 
 
-def declared(root: Path, extras: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Name and version range of each requirement of pyproject.toml: the project's own, then those of `extras`."""
+def lines(root: Path, extras: tuple[str, ...]) -> list[str]:
+    """The requirements of pyproject.toml as they stand there: the project's own, then those of `extras`."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
-    matches = [REQUIREMENT.match(line) for line in lines]
+    return [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
+
+
+def named(requirements: list[str]) -> list[tuple[str, str]]:
+    """Name and version range of each requirement."""
+    matches = [REQUIREMENT.match(line) for line in requirements]
     return [(normal(match["name"]), sorted_range(match["range"])) for match in matches if match]
 
 

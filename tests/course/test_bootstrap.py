@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from course import bootstrap, command_line, installation
+from course import bootstrap, command_line, installation, requirements
 from course.bootstrap import SetupError, bring_up_to_date, plan
 from course.exclusive import exclusive
 from course.setup_step import SetupStep
@@ -280,3 +280,13 @@ def test_an_unwritable_folder_gets_a_sentence(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(bootstrap, "bring_up_to_date", refuse)
     with pytest.raises(SetupError, match=r"Permission denied.*MINIDL_NO_VENV=1"):
         bootstrap.ensure_environment([], ())
+
+
+def test_what_another_system_needs_is_not_missing_here(tmp_path, monkeypatch):
+    (tmp_path / "pyproject.toml").write_text(
+        "[project]\ndependencies = ['numpy', \"no-such-package>=1; platform_system == 'Plan9'\"]\n"
+        "[project.optional-dependencies]\n"
+    )
+    assert requirements.missing(tmp_path, ()) == []
+    monkeypatch.setattr("platform.system", lambda: "Plan9")
+    assert requirements.missing(tmp_path, ()) == ["no-such-package"]
