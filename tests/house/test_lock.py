@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from course.requirements import declared, lock_is_current, missing
+from course.requirements import lines, lock_is_current, missing, named
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -76,8 +76,8 @@ def test_without_a_lock_there_is_none_that_is_current(folder: Path) -> None:
 
 
 def test_requirements_are_those_of_the_project_and_of_the_extras_asked_for(folder: Path) -> None:
-    assert [name for name, _ in declared(folder, ())] == ["numpy", "import-linter"]
-    assert [name for name, _ in declared(folder, ("mpi",))] == ["numpy", "import-linter", "mpich", "mpi4py"]
+    assert [name for name, _ in named(lines(folder, ()))] == ["numpy", "import-linter"]
+    assert [name for name, _ in named(lines(folder, ("mpi",)))] == ["numpy", "import-linter", "mpich", "mpi4py"]
 
 
 def test_what_is_not_installed_is_missing(folder: Path) -> None:
