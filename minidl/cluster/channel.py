@@ -56,12 +56,12 @@ class Channel:
     Sends are synchronous in the model: one returns when the receiver has the message.
     """
 
-    __slots__ = ("_endpoint", "_faults", "_ranks", "_recorder", "rank", "size", "tag")
+    __slots__ = ("_endpoint", "_faults", "_ranks", "rank", "recorder", "size", "tag")
 
     def __init__(self, owner: Rank, recorder: Recorder, ranks: tuple[int, ...], rank: int, tag: int) -> None:
         self._endpoint = owner.endpoint
         self._faults = owner.faults
-        self._recorder = recorder
+        self.recorder = recorder
         self._ranks = ranks
         self.tag = tag
         self.rank = rank
@@ -81,11 +81,11 @@ class Channel:
         receive = endpoint.post_receive(ranks[src], tag, out)
         if self._faults is None:  # as in post_send: this is where simulations spend their time
             send = endpoint.post_send(x, ranks[dst], tag, True)
-            self._recorder.sent(send.nbytes, ranks[dst], send.posted)
+            self.recorder.sent(send.nbytes, ranks[dst], send.posted)
         else:
             send = self.post_send(x, ranks[dst], tag, True)
         endpoint.wait(receive)
-        self._recorder.received(receive.nbytes, receive.source, receive.posted, receive.peer_posted)
+        self.recorder.received(receive.nbytes, receive.source, receive.posted, receive.peer_posted)
         if not send.done:
             self.finish_send(send)
         return receive.payload
@@ -95,12 +95,12 @@ class Channel:
         REDUCE[op](a, b, out=a)
         nbytes = a.nbytes
         self._endpoint.charge_reduction(nbytes)
-        self._recorder.reduced(nbytes)
+        self.recorder.reduced(nbytes)
 
     def among(self, ranks: Sequence[int]) -> Channel:
         """The same channel among these ranks only, numbered in this order; the caller is one of them."""
         few = Channel.__new__(Channel)
-        few._endpoint, few._faults, few._recorder, few.tag = self._endpoint, self._faults, self._recorder, self.tag
+        few._endpoint, few._faults, few.recorder, few.tag = self._endpoint, self._faults, self.recorder, self.tag
         few._ranks = tuple(self._ranks[rank] for rank in ranks)
         few.rank, few.size = list(ranks).index(self.rank), len(ranks)
         return few
@@ -111,11 +111,11 @@ class Channel:
         """Start to send."""
         endpoint = self._endpoint
         if self._faults is not None:
-            x = self._faults.message(x, dst, self._recorder.call)
+            x = self._faults.message(x, dst, self.recorder.call)
             if x is DROPPED:  # as far as this side can tell, it has gone out
                 return Pending("send", dst, tag, endpoint.now(), done=True)
         pending = endpoint.post_send(x, dst, tag, synchronous)
-        self._recorder.sent(pending.nbytes, dst, pending.posted)
+        self.recorder.sent(pending.nbytes, dst, pending.posted)
         return pending
 
     def post_receive(self, src: Peer, tag: int, out: Array | None) -> Pending:
@@ -126,10 +126,10 @@ class Channel:
         """Return when the send is done."""
         if not pending.done:
             self._endpoint.wait(pending)
-            self._recorder.delivered(pending.peer, pending.posted, pending.peer_posted)  # type: ignore[arg-type]
+            self.recorder.delivered(pending.peer, pending.posted, pending.peer_posted)  # type: ignore[arg-type]
 
     def finish_receive(self, pending: Pending) -> Any:
         """What was received."""
         self._endpoint.wait(pending)
-        self._recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
+        self.recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
         return pending.payload

@@ -201,7 +201,7 @@ class Communicator(Messages):
         machines.
         """
         whole_shape = (shape,) if isinstance(shape, int) else tuple(shape)
-        return self._owner.endpoint.shared_array(f"{self._group}/{name}", whole_shape, np.dtype(dtype))
+        return self._owner.endpoint.shared_array(f"{self._group}/{self._ranks[0]}/{name}", whole_shape, np.dtype(dtype))
 
     # Work, time, traces, progress
 
@@ -275,7 +275,7 @@ class Communicator(Messages):
     def _best_all_reduce(self, x: npt.NDArray[Any], op: str, channel: Channel) -> str | None:
         """The name of the algorithm that "auto" means here; None when the engine has done it in its own way."""
         endpoint = self._owner.endpoint
-        if endpoint.native_all_reduce(x, op, self._ranks, channel.tag):
+        if endpoint.native_all_reduce(x, op, self._ranks, channel.tag, channel.recorder):
             return None
         return cost.best_all_reduce(self.size, x.nbytes, endpoint.network, itemsize=x.itemsize)
 

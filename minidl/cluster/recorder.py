@@ -168,9 +168,22 @@ class Recorder:
         else:
             self._add(REDUCE, now, nbytes, -1, self.operation or "")
 
-    def waited(self) -> None:
-        """Time has passed in a call that waits for what runs beside the program."""
-        self._add(WAIT, self._now(), 0, -1, self.operation or "")
+    def waited(self, peer: int = -1) -> None:
+        """Time has passed in a call that waits for what runs beside the program, or for what another rank does."""
+        self._add(WAIT, self._now(), 0, peer, self.operation or "")
+
+    def laid_out(self, nbytes: int) -> None:
+        """This rank has put so many bytes where others read them."""
+        self._add(SEND, self._now(), nbytes, -1, self.operation or "")
+
+    def took(self, nbytes: int, peer: int) -> None:
+        """This rank has taken so many bytes from where another has put them."""
+        self._add(RECEIVE, self._now(), nbytes, peer, self.operation or "")
+
+    def exchanged(self, messages: int, nbytes: int) -> None:
+        """The engine's own way is done: for the ledger, as many messages and bytes have gone out as have come in."""
+        self._count[:] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=True)]
+        self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
     def fault(self, what: str) -> None:
         """A fault on purpose has taken effect; it is kept beyond the bound, because there are few."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.engines.bell import Bell
-from minidl.cluster.engines.helpers import Helpers, Task
+from minidl.cluster.engines.helper_threads import Helpers, Task
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
@@ -21,6 +21,7 @@ from minidl.cluster.engines.shared_board import SharedBoard
 from minidl.cluster.engines.shared_page import Page
 from minidl.cluster.engines.shared_reduction import SharedReduction
 from minidl.cluster.engines.slots import Slots
+from minidl.cluster.recorder import Recorder
 
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10
@@ -79,6 +80,14 @@ class ProcessEndpoint(Mailbox):
             self._say_what_is_blocked()
             self._changed.notify_all()
 
+    def is_done(self, operation: Pending) -> bool:
+        with self._lock:
+            if not operation.done:
+                self._raise_failure()
+                if not self._is_polling:
+                    self._progress(0.0)
+        return operation.done
+
     def flush(self) -> None:
         """Wait for what nobody has waited for; then as the mailbox does."""
         for task in self._helpers.unwaited():
@@ -87,12 +96,12 @@ class ProcessEndpoint(Mailbox):
 
     # Memory that all ranks see
 
-    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
+    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
         if self.network is not None or not self._may_share or not isinstance(x, np.ndarray):
             return False
         if len(ranks) > 1:
-            SharedReduction(self, self._slots, x, op, ranks, tag).run()
+            SharedReduction(self, self._slots, x, op, ranks, tag, recorder).run()
         return True
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.network import Network
+from minidl.cluster.recorder import Recorder
 from minidl.cluster.run import Run
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
@@ -88,10 +89,15 @@ class Endpoint(Protocol):
         """
         ...
 
-    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
+    def is_done(self, pending: Pending) -> bool:
+        """Whether `wait` would return at once; moves what can be moved, and never blocks."""
+        ...
+
+    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """Reduce the contiguous one-dimensional x over the ranks by a way of the engine's own, if it has one for this.
 
-        Returns whether it did; all ranks decide alike from the size, dtype and op.
+        Returns whether it did; all ranks decide alike from the size, dtype and op. What it does is recorded as if it
+        were messages, as far as the engine knows.
         """
         ...
 

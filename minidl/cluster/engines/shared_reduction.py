@@ -21,6 +21,7 @@ from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines.mailbox import Mailbox
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.engines.slots import BLOCKS, Slot, Slots
+from minidl.cluster.recorder import Recorder
 
 AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces everything: then there is less to wait for
 SPIN_SECONDS = 5e-4  # to look at a flag before going to sleep
@@ -38,7 +39,16 @@ class SharedReduction:
     receive in a ring.
     """
 
-    def __init__(self, mailbox: Mailbox, slots: Slots, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> None:
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        slots: Slots,
+        x: Array,
+        op: str,
+        ranks: tuple[int, ...],
+        tag: int,
+        recorder: Recorder,
+    ) -> None:
         self._mailbox = mailbox
         self._all_slots = slots
         self._x = x
@@ -47,6 +57,7 @@ class SharedReduction:
         self._me = ranks.index(mailbox.rank)
         self._others = [number for number in range(len(ranks)) if number != self._me]
         self._tag = tag
+        self._recorder = recorder
         self._slots: list[Slot | None] = [None] * len(ranks)
 
     def run(self) -> None:
@@ -59,10 +70,16 @@ class SharedReduction:
         for number in self._others:
             self._slot(number).read_by(self._mailbox.rank, self._tag)
         self._mine.leave()
+        others, nbytes = len(self._others), self._x.nbytes
+        if nbytes <= AT_ONCE_BYTES:
+            self._recorder.exchanged(others, others * nbytes)
+        else:
+            self._recorder.exchanged(2 * others, 2 * others * nbytes // len(self._ranks))
 
     def _all_at_once(self) -> None:
         x = self._x
         self._mine.blocks(x.dtype)[0][: x.size] = x
+        self._recorder.laid_out(x.nbytes)
         self._raise_flag(PUT, 1)
         self._wait_for_all(PUT, 1)
         shares = [self._slot(number).blocks(x.dtype)[0][: x.size] for number in range(len(self._ranks))]
@@ -85,6 +102,7 @@ class SharedReduction:
         start, end = self._chunk(self._me, block.size)
         room[:start] = block[:start]
         room[end : block.size] = block[end:]
+        self._recorder.laid_out(block.nbytes)
         self._raise_flag(PUT, number + 1)
 
     def _reduce_chunk(self, block: Array, number: int) -> None:
@@ -104,11 +122,13 @@ class SharedReduction:
             self._wait_for(rank, REDUCED, number + 1)
             start, end = self._chunk(rank, block.size)
             block[start:end] = self._slot(rank).blocks(block.dtype)[number % BLOCKS][start:end]
+            self._recorder.took(block[start:end].nbytes, self._ranks[rank])
 
     def _reduce_in_order(self, shares: list[Array], result: Array) -> None:
         self._reduce(shares[0], shares[1], out=result)
         for share in shares[2:]:
             self._reduce(result, share, out=result)
+        self._recorder.reduced(result.nbytes)
 
     def _chunk(self, number: int, size: int) -> tuple[int, int]:
         p = len(self._ranks)
@@ -143,6 +163,11 @@ class SharedReduction:
 
         if is_raised():
             return
+        self._sleep_until(is_raised, number)
+        self._recorder.waited(self._ranks[number])
+
+    def _sleep_until(self, is_raised: Callable[[], bool], number: int) -> None:
+        """Look for a moment, then sleep."""
         if self._mailbox.is_program:  # a helper would keep the program from its work
             end = time.perf_counter() + SPIN_SECONDS
             while time.perf_counter() < end:

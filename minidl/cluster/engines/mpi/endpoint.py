@@ -12,7 +12,7 @@ import numpy as np
 from mpi4py import MPI
 
 from minidl.cluster.board import Board, Fingerprint
-from minidl.cluster.engines.helpers import Helpers, Task
+from minidl.cluster.engines.helper_threads import Helpers, Task
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
@@ -21,6 +21,7 @@ from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.network import Network
+from minidl.cluster.recorder import Recorder
 
 
 class MPIEndpoint(MPIMailbox):
@@ -92,8 +93,12 @@ class MPIEndpoint(MPIMailbox):
 
     # MPI's own all-reduce
 
-    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
-        return self._may_reduce and self._reduction.run(x, op, ranks, tag)
+    def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
+        """By MPI's own algorithm, which does not say what it sends: recorded are this rank's bytes, as one message."""
+        if not (self._may_reduce and self._reduction.run(x, op, ranks, tag)):
+            return False
+        recorder.exchanged(1, x.nbytes)
+        return True
 
     def begin_all_reduce(self, comm: MPI.Intracomm, x: Array, op: MPI.Op) -> MPI.Request:
         """Start to reduce x in place."""

@@ -150,6 +150,10 @@ class MPIMailbox:
         if is_program:
             self.blocked = None
 
+    def is_done(self, pending: Pending) -> bool:
+        self.progress()
+        return pending.done
+
     def look_until(self, is_done: Callable[[], bool], what: object) -> None:
         """Make progress until it is done; raises when a failure or the timeout forbids it."""
         since, looks, pause = self.now(), 0, SHORTEST_PAUSE
