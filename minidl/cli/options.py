@@ -8,7 +8,7 @@ from typing import Any
 from minidl import data, kernels
 from minidl.cli.catalogue import MODELS
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.cluster.engines.shared_page import MAX_NODES
+from minidl.cluster.engines.processes.shared_page import MAX_NODES
 from minidl.data.checks import one_of
 from minidl.parallel import Checkpoint, CheckpointError
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from minidl.cluster import chrome_trace
 from minidl.cluster.critical_path import CriticalPath, find_critical_path
 from minidl.cluster.event import Event
+from minidl.cluster.event_bars import bars
 from minidl.cluster.recorder import KINDS, Recording, Shares, Traffic
 from minidl.plots import timeline
 
@@ -103,17 +104,17 @@ class Trace:
     ) -> Figure:
         """Draw the Gantt picture, a row a rank, from `start` to `end` (seconds); saved to `path` if given.
 
-        What ran beside a rank's program is on thin tracks under its bar; planned faults are marked; with
-        `critical_path`, that is outlined. Returns the matplotlib figure, which a notebook shows.
+        Where a rank sends and receives at once, its bar has two halves: the send above, the receive below. What ran
+        beside a rank's program is on thin tracks under its bar; planned faults are marked; with `critical_path`, that
+        is outlined. Returns the matplotlib figure, which a notebook shows.
         """
         return plot_traces([self], path, start, end, [title] if title else None, critical_path)
 
     def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool) -> timeline.Panel:
         """What the picture of this trace shows, as plain data."""
-        events = self.events_between(start, float("inf") if end is None else end)
         outline = self.critical_path() if with_critical_path else ()
         return timeline.Panel(
-            [(event.rank, event.kind, event.start, event.end, event.label, event.lane) for event in events],
+            list(bars(self.events, start, float("inf") if end is None else end)),
             ranks=self.size,
             source=self.source,
             title=title,

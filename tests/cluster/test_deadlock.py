@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.deadlock import DeadlockWatch
-from minidl.cluster.engines.shared_page import Page, Waits, create_page
+from minidl.cluster.engines.processes.deadlock import DeadlockWatch
+from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import cost
-from minidl.cluster.engines.emulated_network import Held, Ports
+from minidl.cluster.engines.processes.emulated_network import Held, Ports
 
 pytestmark = pytest.mark.timeout(60)
 

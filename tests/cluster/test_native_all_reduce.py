@@ -9,9 +9,9 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster.channel import REDUCE
-from minidl.cluster.engines import shared_reduction, slots
-from minidl.cluster.engines.shared_reduction import AT_ONCE_BYTES
-from minidl.cluster.engines.slots import CROWDED_BLOCK_BYTES
+from minidl.cluster.engines.processes import shared_reduction, slots
+from minidl.cluster.engines.processes.shared_reduction import AT_ONCE_BYTES
+from minidl.cluster.engines.processes.slots import CROWDED_BLOCK_BYTES
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,7 +14,7 @@ import pytest
 
 from minidl import data, kernels, nn, optim
 from minidl.cluster.comm import Communicator
-from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.processes.mailbox import Mailbox
 from minidl.cluster.recorder import Recorder
 from minidl.parallel import Checkpoint, Job, NonFiniteLoss, Serial, Synchronous
 from minidl.parallel.session import Session

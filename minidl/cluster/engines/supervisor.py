@@ -17,8 +17,8 @@ from typing import Any
 import cloudpickle
 
 from minidl.cluster.engines import control
-from minidl.cluster.engines.deadlock import DeadlockWatch
 from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
 from minidl.cluster.engines.segments import anonymous_file

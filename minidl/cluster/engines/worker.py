@@ -18,9 +18,9 @@ import cloudpickle
 from minidl import kernels
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines import control, report
-from minidl.cluster.engines.process_endpoint import ProcessEndpoint
+from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
+from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.protocol import Endpoint, Pending
-from minidl.cluster.engines.shared_page import Page
 from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.errors import ClusterError
 from minidl.cluster.recorder import Recorder

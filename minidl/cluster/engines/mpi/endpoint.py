@@ -16,7 +16,7 @@ from minidl.cluster.engines.helper_threads import Helpers, Task
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
-from minidl.cluster.engines.process_endpoint import BYTES_PER_S, FLOPS_PER_S
+from minidl.cluster.engines.processes.endpoint import BYTES_PER_S, FLOPS_PER_S
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.errors import ClusterError, CollectiveMismatch

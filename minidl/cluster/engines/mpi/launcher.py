@@ -26,7 +26,7 @@ from minidl.cluster.engines import control
 from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.mpi.leftovers import remove_unused, segments
 from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
-from minidl.cluster.engines.processes import standard_error
+from minidl.cluster.engines.processes.engine import standard_error
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed

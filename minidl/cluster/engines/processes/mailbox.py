@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.bell import Bell
-from minidl.cluster.engines.emulated_network import Held, Ports
-from minidl.cluster.engines.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
-from minidl.cluster.engines.matching import Matching
-from minidl.cluster.engines.peers import LOST_PEER_SECONDS, Peers
+from minidl.cluster.engines.processes.bell import Bell
+from minidl.cluster.engines.processes.emulated_network import Held, Ports
+from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
+from minidl.cluster.engines.processes.matching import Matching
+from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
+from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.engines.segments import Segment, SegmentPool
-from minidl.cluster.engines.shared_page import Page, Waits
 from minidl.cluster.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.network import Network
 

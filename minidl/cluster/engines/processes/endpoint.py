@@ -12,15 +12,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.board import Fingerprint
-from minidl.cluster.engines.bell import Bell
 from minidl.cluster.engines.helper_threads import Helpers, Task
-from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.processes.bell import Bell
+from minidl.cluster.engines.processes.mailbox import Mailbox
+from minidl.cluster.engines.processes.shared_board import SharedBoard
+from minidl.cluster.engines.processes.shared_page import Page
+from minidl.cluster.engines.processes.shared_reduction import SharedReduction
+from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.shared_arrays import SharedArrays
-from minidl.cluster.engines.shared_board import SharedBoard
-from minidl.cluster.engines.shared_page import Page
-from minidl.cluster.engines.shared_reduction import SharedReduction
-from minidl.cluster.engines.slots import Slots
 from minidl.cluster.recorder import Recorder
 
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from minidl.cluster.engines.frames import Frame
+from minidl.cluster.engines.processes.frames import Frame
 from minidl.cluster.engines.protocol import Pending
 
 

@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minidl.cluster.channel import REDUCE
-from minidl.cluster.engines.mailbox import Mailbox
+from minidl.cluster.engines.processes.mailbox import Mailbox
+from minidl.cluster.engines.processes.slots import BLOCKS, Slot, Slots
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.engines.slots import BLOCKS, Slot, Slots
 from minidl.cluster.recorder import Recorder
 
 AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces everything: then there is less to wait for

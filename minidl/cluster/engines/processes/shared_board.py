@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from minidl.cluster.board import Entry, Fingerprint, Posted, crossed, crossing, digest, left_out, mismatch
-from minidl.cluster.engines.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
+from minidl.cluster.engines.processes.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
 from minidl.cluster.errors import CollectiveMismatch
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, TEXT = range(6)  # the words of an entry: the call's number from 1, ..., then text

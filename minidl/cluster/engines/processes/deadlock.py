@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from minidl.cluster.engines.shared_page import EPOCH, HANDLED, PEERS, SENT, Page, Words
+from minidl.cluster.engines.processes.shared_page import EPOCH, HANDLED, PEERS, SENT, Page, Words
 
 
 class DeadlockWatch:
