@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from minidl.plots.style import bytes_text
+
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)
 
@@ -23,18 +25,6 @@ def parse_bytes(text: str) -> int:
     if amount != int(amount):
         raise ValueError(f"{text!r} is no whole number of bytes")
     return int(amount)
-
-
-def bytes_text(nbytes: float) -> str:
-    """To three digits, in powers of 1000.
-
-    >>> bytes_text(100_000_000), bytes_text(65536), bytes_text(12)
-    ('100 MB', '65.5 KB', '12 B')
-    """
-    for power, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
-        if nbytes >= 0.9995 * power:
-            return f"{nbytes / power:.3g} {unit}"
-    return f"{nbytes:.3g} B"
 
 
 def size_text(nbytes: int) -> str:

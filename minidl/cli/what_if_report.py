@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from rich import box
 from rich.table import Table
 
-from minidl.cli.quantities import bytes_text, seconds_text, size_text
+from minidl.cli.quantities import seconds_text, size_text
 from minidl.cli.what_if import AUTO, Case, Outcome
 from minidl.cluster.trace import plot_traces
-from minidl.plots import scaling
+from minidl.plots import scaling, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ def _table(outcomes: Sequence[Outcome]) -> Table:
                 seconds_text(row.formula),
                 f"{row.seconds / best:.2f}",
                 f"{row.messages:,}",
-                bytes_text(row.nbytes_sent),
+                style.bytes_text(row.nbytes_sent),
                 style="bold" if row.seconds == best else None,
             )
         result.add_section()

@@ -30,10 +30,13 @@ class Transfer(NamedTuple):
 
 
 def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Iterator[Bar]:
-    """A bar for each event that overlaps the time from `start` to `end` (seconds), in halves while a message is on its way in the other direction.
+    """A bar for each event, in halves while a message is on its way in the other direction.
+
+    start, end: only of events that overlap this time (seconds). A send or a receive that took no time has no bar.
 
     A rank records one activity at a time: of an exchange the receive, and after it the send, if that is not over by
-    then. A message is on its way from when both sides were ready for it until the receiver has it.
+    then. A message is on its way from when both sides were ready for it until its receiver has it; that is known from
+    the receive. Only the bars of sends and receives are halved: a rank that waits or computes meanwhile does that.
     """
     messages = _messages(events)
     posts = {
@@ -46,7 +49,7 @@ def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Itera
     for event, message in shown:
         if message is None:
             yield Bar(event.rank, event.kind, event.start, event.end, event.label, event.lane)
-        else:
+        elif event.start < event.end:
             label = _label(event.kind, event.peer, posts.get(message, event).nbytes)
             own = Bar(event.rank, event.kind, event.start, event.end, label, event.lane, "", message)
             yield from _cut(own, under_way[event.rank, event.lane, OTHER[event.kind]])
@@ -54,20 +57,19 @@ def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Itera
 
 def _cut(own: Bar, transfers: Sequence[Transfer]) -> Iterator[Bar]:
     """The bar of a send or a receive, halved from where a transfer in the other direction begins to where it ends."""
-    time = own.start
+    rank, kind, time, end, label, lane, _, message = own
     for index in range(bisect_right(transfers, time, key=attrgetter("end")), len(transfers)):
         other = transfers[index]
-        first, last = max(other.start, time), min(other.end, own.end)
+        first, last = max(other.start, time), min(other.end, end)
         if first >= last:
             break
         if time < first:
-            yield own._replace(start=time, end=first)
-        yield own._replace(start=first, end=last, half=HALF[own.kind])
-        kind = OTHER[own.kind]
-        yield Bar(own.rank, kind, first, last, other.label, own.lane, HALF[kind], other.message)
+            yield Bar(rank, kind, time, first, label, lane, "", message)
+        yield Bar(rank, kind, first, last, label, lane, HALF[kind], message)
+        yield Bar(rank, OTHER[kind], first, last, other.label, lane, HALF[OTHER[kind]], other.message)
         time = last
-    if time < own.end:
-        yield own._replace(start=time)
+    if time < end:
+        yield Bar(rank, kind, time, end, label, lane, "", message)
 
 
 def _transfers(

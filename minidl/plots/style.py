@@ -91,3 +91,15 @@ def time_unit(seconds: float) -> tuple[float, str]:
         if seconds * factor >= 2:
             return factor, name
     return 1e6, "µs"
+
+
+def bytes_text(nbytes: float) -> str:
+    """To three digits, in powers of 1000.
+
+    >>> bytes_text(100_000_000), bytes_text(65536), bytes_text(12)
+    ('100 MB', '65.5 KB', '12 B')
+    """
+    for power, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if nbytes >= 0.9995 * power:
+            return f"{nbytes / power:.3g} {unit}"
+    return f"{nbytes:.3g} B"

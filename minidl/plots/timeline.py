@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from minidl.plots import style
+from minidl.plots import bars, style
+from minidl.plots.bars import Bar, Geometry, Polygons
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Row = tuple[int, str, float, float, str] | tuple[int, str, float, float, str, int]
+Row = tuple[int, str, float, float, str] | tuple[int, str, float, float, str, int] | Bar
 """Rank, activity, start and end in seconds, label; and the lane: 0 (or none): the rank's program, 1 ...: beside it."""
 
 Span = tuple[int, int, float, float]  # rank, lane, start and end in seconds
 
-BAR = 0.8  # the height of a rank's bar, of the distance between two ranks
-BESIDE = 0.32  # the part of it that goes to what runs beside the program, if anything does
-LABEL_WIDTH = 0.012  # of the picture, for each letter of a label
-COLUMNS = 600  # where a track has more bars than that, each column shows the shares of its time
+LABEL_WIDTH = 0.012  # of the picture, for each letter of a compute bar's label
+MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message
+MESSAGE_HEIGHT = 0.34  # of the distance between two ranks, for each line of it
+HAIR = 1e-9  # of the picture: shorter bars come from rounding, and would be drawn as hairlines
 MANY_RANKS = 16  # above, there is no room for labels
 
 
@@ -103,25 +104,23 @@ def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = Non
 
 def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: float) -> bool:
     """Draw one run; returns whether there were more bars than can be told apart."""
-    tracks: dict[tuple[int, int], list[Row]] = {}
-    for row in panel.rows:
-        if row[2] <= end and row[3] >= start:
-            tracks.setdefault((row[0], _lane(row)), []).append(row)
-    geometry = _Geometry(max((lane for _, lane in tracks), default=0))
-    polygons: dict[str, list[npt.NDArray[np.float64]]] = {kind: [] for kind in style.ACTIVITY}
-    is_dense = False
-    for (rank, lane), rows in tracks.items():
-        low, high = geometry.extent(rank, lane)
-        if len(rows) > COLUMNS:
-            is_dense = True
-            _stack(polygons, rows, start, end, low, high)
-        else:
-            for _, kind, first, last, *_ in rows:
-                if kind in polygons:
-                    polygons[kind].append(np.array([(first, low), (first, high), (last, high), (last, low)]))
-    _fill(axes, polygons, factor)
+    tracks: dict[tuple[int, int], list[Bar]] = {}
+    for bar in (row if isinstance(row, Bar) else Bar(*row) for row in panel.rows):
+        if bar.start <= end and bar.end >= start and bar.end - bar.start > HAIR * (end - start):
+            tracks.setdefault((bar.rank, bar.lane), []).append(bar)
+    geometry = Geometry(max((lane for _, lane in tracks), default=0))
+    polygons: Polygons = {kind: [] for kind in style.ACTIVITY}
+    lines: list[npt.NDArray[np.float64]] = []
+    for track in tracks.values():
+        for kind, shapes in bars.polygons(track, geometry, start, end).items():
+            polygons[kind] += shapes
+        lines += bars.gaps(track, geometry, end - start)
+    _fill(axes, polygons, lines, factor)
     if panel.ranks <= MANY_RANKS:
-        _label_bars(axes, tracks, geometry, start, end, factor)
+        for (_, lane), track in tracks.items():
+            if lane == 0:
+                _label_work(axes, track, geometry, start, end, factor)
+                _label_messages(axes, track, geometry, start, end, factor)
     _outline(axes, panel.outline, geometry, factor)
     _mark_faults(axes, panel, geometry, start, end, factor)
     axes.set_ylim(panel.ranks - 0.4, -0.6)
@@ -129,81 +128,53 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
     axes.set_yticks(range(0, panel.ranks, step), [f"rank {rank}" for rank in range(0, panel.ranks, step)])
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    return is_dense
+    return any(len(track) > bars.COLUMNS for track in tracks.values())
 
 
-@dataclass(frozen=True)
-class _Geometry:
-    """Where the bars lie: a rank's program above, the lanes beside it below, thinner."""
-
-    lanes: int
-
-    def extent(self, rank: int, lane: int) -> tuple[float, float]:
-        """The upper and the lower edge of a track (the axis points down)."""
-        top, beside = rank - BAR / 2, BESIDE if self.lanes else 0.0
-        if lane == 0:
-            return top, top + BAR - beside
-        height = beside / self.lanes
-        upper = top + BAR - beside + (lane - 1) * height
-        return upper + 0.15 * height, upper + height
-
-
-def _stack(
-    polygons: dict[str, list[npt.NDArray[np.float64]]],
-    rows: Sequence[Row],
-    start: float,
-    end: float,
-    top: float,
-    bottom: float,
-) -> None:
-    """Divide the track into columns and each column by the shares of its time, so that areas stay true."""
-    edges = np.linspace(start, end, COLUMNS + 1)
-    base = np.full(COLUMNS, bottom)
-    for kind in polygons:
-        spans = np.array([(row[2], row[3]) for row in rows if row[1] == kind], dtype=np.float64).reshape(-1, 2)
-        if not len(spans):
-            continue
-        spent = np.cumsum(spans[:, 1] - spans[:, 0])
-        before = np.stack([np.concatenate([[0.0], spent[:-1]]), spent], 1).reshape(-1)  # at each start and end
-        shares = np.diff(np.interp(edges, spans.reshape(-1), before)) / (edges[1] - edges[0])
-        roof = base - shares * (bottom - top)
-        there = np.stack([np.repeat(edges, 2)[1:-1], np.repeat(roof, 2)], 1)
-        back = np.stack([np.repeat(edges, 2)[1:-1], np.repeat(base, 2)], 1)[::-1]
-        polygons[kind].append(np.concatenate([there, back]))
-        base = roof
-
-
-def _fill(axes: Axes, polygons: dict[str, list[npt.NDArray[np.float64]]], factor: float) -> None:
+def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]], factor: float) -> None:
     """Polygons of one colour as one collection: a trace has thousands."""
-    from matplotlib.collections import PolyCollection
+    from matplotlib.collections import LineCollection, PolyCollection
 
     for kind, shapes in polygons.items():
         axes.add_collection(
             PolyCollection([shape * (factor, 1) for shape in shapes], facecolor=style.ACTIVITY[kind], linewidth=0)
         )
+    paths = [line * (factor, 1) for line in gaps]
+    axes.add_collection(LineCollection(paths, colors="white", linewidths=0.7, capstyle="butt"))
 
 
-def _label_bars(
-    axes: Axes,
-    tracks: dict[tuple[int, int], list[Row]],
-    geometry: _Geometry,
-    start: float,
-    end: float,
-    factor: float,
-) -> None:
+def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float) -> None:
     """Write the label into those compute bars that have room for it."""
-    for (rank, lane), rows in tracks.items():
-        if lane:
-            continue
-        for _, kind, first, last, label, *_ in rows:
-            first, last = max(first, start), min(last, end)
-            if kind == "compute" and label and (last - first) > LABEL_WIDTH * len(label) * (end - start):
-                middle = (first + last) / 2 * factor
-                height = sum(geometry.extent(rank, 0)) / 2
-                axes.text(middle, height, label, ha="center", va="center", color="white", fontsize=7, clip_on=True)
+    for bar in track:
+        first, last = max(bar.start, start), min(bar.end, end)
+        if bar.kind == "compute" and bar.label and last - first > LABEL_WIDTH * len(bar.label) * (end - start):
+            place = (first + last) / 2 * factor, sum(geometry.extent(bar.rank, 0)) / 2
+            axes.text(*place, bar.label, ha="center", va="center", color="white", fontsize=7, clip_on=True)
 
 
-def _outline(axes: Axes, spans: Sequence[Span], geometry: _Geometry, factor: float) -> None:
+def _label_messages(
+    axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float
+) -> None:
+    """Write whom a message goes to or comes from, and its bytes, into those that have room for it."""
+    if len(track) > bars.COLUMNS:
+        return
+    for kind, colour in (("send", "white"), ("receive", "black")):
+        for message in bars.messages(track, kind):
+            bar = max(message, key=lambda bar: min(bar.end, end) - max(bar.start, start))
+            first, last = max(bar.start, start), min(bar.end, end)
+            top, bottom = geometry.extent(bar.rank, bar.lane, bar.half)
+            peer, _, nbytes = bar.label.partition("\n")
+            for text in (f"{peer}, {nbytes}", bar.label, peer) if nbytes else (peer,):
+                lines = text.split("\n")
+                width = MESSAGE_WIDTH * (max(map(len, lines)) + 0.8) * (end - start)
+                if width <= last - first and MESSAGE_HEIGHT * len(lines) <= bottom - top:
+                    place = (first + last) / 2 * factor, (top + bottom) / 2
+                    written = axes.text(*place, text, ha="center", va="center", color=colour, fontsize=6, clip_on=True)
+                    written.set_in_layout(False)
+                    break
+
+
+def _outline(axes: Axes, spans: Sequence[Span], geometry: Geometry, factor: float) -> None:
     """Frame the spans, and join those that follow each other on different tracks."""
     from matplotlib.collections import LineCollection
 
@@ -225,7 +196,7 @@ def _outline(axes: Axes, spans: Sequence[Span], geometry: _Geometry, factor: flo
     axes.add_collection(LineCollection(paths, colors="black", linewidths=1.2, zorder=4, capstyle="projecting"))
 
 
-def _mark_faults(axes: Axes, panel: Panel, geometry: _Geometry, start: float, end: float, factor: float) -> None:
+def _mark_faults(axes: Axes, panel: Panel, geometry: Geometry, start: float, end: float, factor: float) -> None:
     """A cross where a planned fault took effect, and what it was."""
     for rank, kind, first, _, label, *_ in panel.rows:
         if kind == "fault" and start <= first <= end:
@@ -259,7 +230,3 @@ def _heading(panel: Panel, factor: float, unit: str) -> str:
     """What stands above one of several runs."""
     parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source, f"{panel.end * factor:.3g} {unit}"]
     return ", ".join([*parts, panel.note] if panel.note else parts)
-
-
-def _lane(row: Row) -> int:
-    return row[5] if len(row) == 6 else 0

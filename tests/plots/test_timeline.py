@@ -6,8 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from matplotlib import colors, image
+from matplotlib.collections import LineCollection
 
 from minidl.plots import style, timeline
+from minidl.plots.bars import Bar
 
 ROWS = [
     (0, "compute", 0.0, 1.0, "forward"),
@@ -71,6 +73,101 @@ def test_where_bars_are_too_many_the_areas_stay_true() -> None:
         found = area(picture, style.ACTIVITY[kind])
         assert found / area(picture, style.ACTIVITY["wait"]) == pytest.approx(share / 0.4, rel=0.08), kind
     assert "stacked by their share" in figure.get_supxlabel()
+
+
+def exchange(start: float, end: float, message: int, to: int = 1, lane: int = 0) -> list[Bar]:
+    return [
+        Bar(0, "send", start, end, f"to {to}\n4 KB", lane, "upper", ("there", message)),
+        Bar(0, "receive", start, end, f"from {to}\n4 KB", lane, "lower", ("back", message)),
+    ]
+
+
+def rows_of(picture: np.ndarray, kind: str) -> np.ndarray:
+    """The pixel rows in which that colour is, below the legend."""
+    wanted = np.array(colors.to_rgb(style.ACTIVITY[kind])) * 255
+    return np.unique(np.nonzero((np.abs(picture[60:] - wanted) <= 1).all(-1))[0])
+
+
+def test_of_an_exchange_the_send_lies_above_the_receive_and_each_has_half_the_bar() -> None:
+    whole = pixels(timeline.draw([(0, "send", 0.0, 1.0, "")], ranks=1, source="measured"))
+    picture = pixels(timeline.draw(exchange(0.0, 1.0, 0), ranks=1, source="measured"))
+    above, below = rows_of(picture, "send"), rows_of(picture, "receive")
+    assert above.max() < below.min()
+    assert len(above) == pytest.approx(len(rows_of(whole, "send")) / 2, abs=1.5)
+    assert len(below) == pytest.approx(len(rows_of(whole, "send")) / 2, abs=1.5)
+
+
+def test_where_exchanges_are_too_many_sends_still_lie_above_receives_with_half_the_area_each() -> None:
+    rows: list[timeline.Row] = []
+    for k in range(1200):  # two in each column
+        rows += [*exchange(2 * k, 2 * k + 1, k), (0, "wait", 2 * k + 1, 2 * k + 2, "")]
+    figure = timeline.draw(rows, ranks=1, source="measured")
+    picture = pixels(figure)
+    assert "stacked by their share" in figure.get_supxlabel()
+    for kind in ("send", "receive"):
+        assert area(picture, style.ACTIVITY[kind]) / area(picture, style.ACTIVITY["wait"]) == pytest.approx(
+            0.5, rel=0.1
+        )
+    assert rows_of(picture, "wait").mean() < rows_of(picture, "send").mean() < rows_of(picture, "receive").mean()
+    assert gaps(figure) == []
+    assert not figure.axes[0].texts
+
+
+def gaps(figure: object) -> list[float]:
+    """Where the white lines between messages are, from left to right."""
+    lines = next(one for one in figure.axes[0].collections if isinstance(one, LineCollection))  # type: ignore[attr-defined]
+    return sorted(float(line[0, 0]) for line in lines.get_segments())
+
+
+def test_messages_that_follow_each_other_are_told_apart_where_there_is_room() -> None:
+    def sends(*spans: tuple[float, float, int]) -> list[float]:
+        rows = [Bar(0, "send", start, end, "", message=message) for start, end, message in spans]
+        return gaps(timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=1, source="simulated"))
+
+    assert sends((0.0, 2.0, 1), (2.0, 4.0, 2), (4.0, 6.0, 3)) == [2.0, 4.0]
+    assert sends((0.0, 2.0, 1), (2.0, 4.0, 1)) == []  # one message in two parts
+    assert sends((0.0, 2.0, 1), (3.0, 4.0, 2)) == []  # something else lies between
+    assert sends((0.0, 2.0, 1), (2.0, 2.01, 2)) == []  # no room
+    assert gaps(timeline.draw([*exchange(0.0, 1.0, 1), *exchange(1.0, 2.0, 2)], ranks=1, source="simulated")) == [
+        1.0,
+        1.0,
+    ]
+
+
+def test_a_message_says_whom_it_goes_to_and_its_bytes_as_far_as_there_is_room() -> None:
+    def texts(rows: list[timeline.Row], ranks: int = 1) -> list[str]:
+        figure = timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=ranks, source="simulated")
+        return [text.get_text() for text in figure.axes[0].texts]
+
+    def send(end: float) -> list[timeline.Row]:
+        return [Bar(0, "send", 0.0, end, "to 3\n4 KB", message=1)]
+
+    assert texts(send(5.0)) == ["to 3, 4 KB"]
+    assert texts(send(0.5)) == ["to 3\n4 KB"]
+    assert texts(send(0.1)) == []
+    assert texts([*exchange(0.0, 5.0, 1)]) == ["to 1, 4 KB", "from 1, 4 KB"]
+    assert texts([*exchange(0.0, 0.5, 1)]) == ["to 1", "from 1"]  # half a bar has no second line
+    assert texts([*exchange(0.0, 5.0, 1, lane=1)]) == []
+    assert texts([*exchange(0.0, 5.0, 1), (0, "send", 0.0, 1.0, "", 1)]) == []  # thinner bars, for what lies beside
+    assert texts(send(5.0), ranks=17) == []
+
+
+def test_the_letters_of_a_message_stay_inside_its_bar() -> None:
+    """Rank 0 has 1 exchange, rank 1 has 2 of half the length, and so on: every label has its tightest bar."""
+    rows: list[timeline.Row] = []
+    for rank in range(16):
+        for k, (start, end) in enumerate(pairwise(np.linspace(0.0, 1.0, rank + 2).tolist())):
+            rows += [bar._replace(rank=rank) for bar in exchange(start, end, k, to=10 + k % 6)]
+    figure = timeline.draw(rows, ranks=16, source="simulated", end=1.0)
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    spans = {((bar[2] + bar[3]) / 2, bar[0]): bar[3] - bar[2] for bar in rows}
+    assert len(axes.texts) > 80
+    for text in axes.texts:
+        box = text.get_window_extent().transformed(axes.transData.inverted())
+        x, y = text.get_position()
+        assert box.width <= spans[x / 1e3, round(y)] * 1e3
+        assert abs(box.height) <= 0.42
 
 
 def test_what_runs_beside_the_program_lies_below_its_bar() -> None:
