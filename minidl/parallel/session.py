@@ -95,9 +95,9 @@ class Session:
                 now = comm.now()
                 if comm.rank == 0 and now - last_told > PROGRESS_SECONDS:
                     last_told = now
-                    self._tell(len(loader), samples / (now - epoch_started))
+                    self._tell(len(loader), per_second(samples, now - epoch_started))
             self.epoch += 1
-            self._end_epoch(len(loader), samples / (comm.now() - epoch_started))
+            self._end_epoch(len(loader), per_second(samples, comm.now() - epoch_started))
 
     def loss(self, batch: Batch) -> Tensor:
         """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
@@ -178,6 +178,11 @@ class Session:
                 row=row,
             )
         )
+
+
+def per_second(samples: int, seconds: float) -> float:
+    """The throughput; infinite where a simulation has been told neither what work takes nor what messages take."""
+    return samples / seconds if seconds > 0 else math.inf
 
 
 @no_grad()

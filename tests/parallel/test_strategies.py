@@ -222,3 +222,28 @@ def test_the_speed_counts_samples_and_not_places_in_the_minibatch():
     messages = []
     parallel.train(small_job(batch_size=10**9, epochs=20), progress=messages.append)
     assert all(message.samples_per_second < 1e7 for message in messages)
+
+
+def test_on_a_simulated_cluster_where_nothing_takes_time_training_ends_with_the_same_bits():
+    report = parallel.train(small_job(), Synchronous(algorithm="ring"), nodes=3, on="simulation")
+    truth = parallel.train(small_job(), Synchronous(algorithm="ring"), nodes=3)
+    assert report.digests == truth.digests
+    assert report.seconds == 0.0
+    assert report.history[-1]["samples_per_second"] == float("inf")
+
+
+def test_where_only_messages_take_time_simulated_training_takes_what_the_formulas_say():
+    alpha, beta = 50e-6, 8e-9
+    sizes = [40, 8, 24, 3]  # of the model's parameters; float64
+    steps = 4  # of 16, 16, 16 and 12 samples
+    chunk = 8 * -(-(sum(sizes) + len(sizes)) // 4)  # with the gradients travels who has one
+    broadcasts = sum(2 * (alpha + 8 * size * beta) for size in sizes)
+    ring = 2 * 3 * (alpha + chunk * beta)
+    losses = sum(2 * (alpha + 8 * numbers * beta) for numbers in (2, 4))  # at the end of the epoch; recursive doubling
+    report = parallel.train(
+        small_job(epochs=1),
+        Synchronous(algorithm="ring"),
+        nodes=4,
+        on=cluster.Simulation(cluster.Network(alpha, beta), cluster.Node(float("inf"), float("inf"))),
+    )
+    assert report.seconds == pytest.approx(broadcasts + steps * ring + losses, rel=1e-12)
