@@ -1,12 +1,12 @@
 """Collectives as plain functions of messages: every rank makes the same call, and together they do the work.
 
-The file is a construction kit: the collectives of every day, the parts in which data go round a ring or back and forth
-in halves, and the all-reduce in eight ways, put together from these. An all-reduce changes its contiguous flat x in
-place, and all ranks end with the same bits.
+The file is a construction kit: the collectives of every day; the parts in which data go round a ring, or are halved
+and doubled; and the all-reduce in eight ways, put together from these. All it needs of a `comm` is in
+`point_to_point.py`. An all-reduce changes its contiguous flat x in place, and all ranks end with the same bits.
 
 Costs are for p ranks and n bytes: alpha seconds a message, beta a byte sent, gamma a byte reduced; lg is the logarithm
-to base 2; `cost.py` has them exactly, for any p and n. TRG is the source of many: Thakur, Rabenseifner and Gropp,
-Optimization of Collective Communication Operations in MPICH (IJHPCA 19(1), 2005), section 4.
+to base 2. They hold for equal chunks, and lg p for powers of two; `cost.py` has them exactly, for any p and n. TRG is
+Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH (2005), section 4.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from functools import wraps
-from itertools import pairwise
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def broadcast_tree(comm: PointToPoint, x: Any, src: int = 0) -> Any:
 
 
 def reduce_tree(comm: PointToPoint, x: Array, dst: int = 0, op: str = "sum") -> Array | None:
-    """The broadcast's tree run backwards: in every round, half of the ranks hand what they have to the other half.
+    """The broadcast's tree run backwards: in every round, half of those that are left hand over to the other half.
 
     Returns the result on rank `dst`, None elsewhere; x stays as it is. One message of n bytes by each of the others.
     Time: ceil(lg p) (alpha + n beta + n gamma). Source: TRG (reduce).
@@ -114,11 +114,11 @@ def barrier_dissemination(comm: PointToPoint) -> None:
         distance *= 2
 
 
-# Parts: round the ring, and back and forth in halves
+# Parts: round the ring, and by halving and doubling
 
 
 def reduce_scatter_ring(comm: PointToPoint, x: Array, op: str = "sum") -> Array:
-    """Chunk i of the sum starts behind rank i and goes once round, growing by each rank's share, until i has it all.
+    """Chunk i of the sum starts at rank i + 1 and goes once round, growing by each rank's share, until i has it all.
 
     Returns this rank's chunk, as of `np.array_split` along the first axis; x stays as it is. p - 1 messages and
     (p - 1)/p n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n (beta + gamma). Source: Patarasuk and Yuan, Bandwidth
@@ -127,13 +127,13 @@ def reduce_scatter_ring(comm: PointToPoint, x: Array, op: str = "sum") -> Array:
     p, me = comm.size, comm.rank
     right, left = (me + 1) % p, (me - 1) % p
     chunks = split(x, p)
-    spare, room = np.empty_like(chunks[0]), np.empty_like(chunks[0])  # the first chunk is as large as any
+    rooms = cycle([np.empty_like(chunks[0]), np.empty_like(chunks[0])])  # one is sent from while the other is filled
     growing = chunks[left] if p > 1 else x.copy()
     for step in range(2, p + 1):
         share = chunks[(me - step) % p]
-        incoming = comm.sendrecv(growing, right, left, out=room[: len(share)])
+        incoming = comm.sendrecv(growing, right, left, out=next(rooms)[: len(share)])
         comm.reduce_into(incoming, share, op)
-        growing, room, spare = incoming, spare, room
+        growing = incoming
     return growing
 
 
@@ -144,20 +144,21 @@ def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
     """
     items = [None] * comm.size
     items[comm.rank] = copy(x)
-    complete_ring(comm, items)
+    all_gather_ring_into(comm, items)
     return items
 
 
-def complete_ring(comm: PointToPoint, items: list[Any]) -> None:
-    """Fill everyone's list (arrays in place): what came from the left in one step goes to the right in the next."""
+def all_gather_ring_into(comm: PointToPoint, items: list[Any]) -> None:
+    """Fill everyone's list, of which rank i has item i: what comes from the left goes to the right a step later."""
     p, me = comm.size, comm.rank
     right, left = (me + 1) % p, (me - 1) % p
-    for have, get in pairwise([(me - step) % p for step in range(p)]):
+    for step in range(p - 1):
+        have, get = (me - step) % p, (me - step - 1) % p
         items[get] = comm.sendrecv(items[have], right, left, out=items[get])
 
 
 def reduce_scatter_halving(comm: PointToPoint, x: Array, op: str) -> list[tuple[int, Array, Array]]:
-    """Two partners split their piece of x: each hands one half over and reduces the other, until a 1/p is left.
+    """Recursive halving: two partners split their piece, each gives one half and reduces the other, down to a 1/p.
 
     In place, for p a power of two; returns for every round the partner, the half kept and the half handed over. lg p
     messages and (p - 1)/p n bytes a rank. Time: lg p alpha + (p - 1)/p n (beta + gamma). Source: TRG (reduce-scatter).
@@ -175,7 +176,7 @@ def reduce_scatter_halving(comm: PointToPoint, x: Array, op: str) -> list[tuple[
 
 
 def all_gather_doubling(comm: PointToPoint, rounds: list[tuple[int, Array, Array]]) -> None:
-    """The halving run backwards: partners exchange what they have, which doubles each time, until all have all.
+    """Recursive doubling: the halving run backwards; partners exchange what they have, twice as much in every round.
 
     lg p messages and (p - 1)/p n bytes a rank. Time: lg p alpha + (p - 1)/p n beta. Source: TRG (allgather).
     """
@@ -184,24 +185,25 @@ def all_gather_doubling(comm: PointToPoint, rounds: list[tuple[int, Array, Array
 
 
 def with_power_of_two(all_reduce: AllReduce) -> AllReduce:
-    """Let an all-reduce run among the first p' ranks, p' the greatest power of two; the others lean on one of them.
+    """Let an all-reduce run among the first p' ranks, p' the greatest power of two; the others fold into these.
 
-    They hand over their vectors before and get the result after. Adds 2 (alpha + n beta) + n gamma. Source: TRG.
+    Each of them hands its vector to one of the first before, and gets the result from it after. Where there are any,
+    this adds 2 (alpha + n beta) + n gamma. Source: TRG.
     """
 
     @wraps(all_reduce)
     def all_reduce_of_any(comm: PointToPoint, x: Array, op: str = "sum") -> None:
         first = 1 << comm.size.bit_length() - 1
-        leaning = comm.rank + first
+        folded = comm.rank + first
         if comm.rank >= first:
             comm.send(x, comm.rank - first)
             comm.recv(comm.rank - first, out=x)
             return
-        if leaning < comm.size:
-            comm.reduce_into(x, comm.recv(leaning, out=np.empty_like(x)), op)
+        if folded < comm.size:
+            comm.reduce_into(x, comm.recv(folded, out=np.empty_like(x)), op)
         all_reduce(comm.among(range(first)), x, op)
-        if leaning < comm.size:
-            comm.send(x, leaning)
+        if folded < comm.size:
+            comm.send(x, folded)
 
     return all_reduce_of_any
 
@@ -212,11 +214,12 @@ def with_power_of_two(all_reduce: AllReduce) -> AllReduce:
 def all_reduce_ring(comm: PointToPoint, x: Array, op: str = "sum") -> None:
     """Reduce-scatter, then all-gather, both round the ring: every link is busy all the time.
 
-    2(p - 1) messages, 2(p - 1)/p n bytes a rank: no fewer will do. Time: (p - 1) (2 alpha + n/p (2 beta + gamma)).
+    2(p - 1) messages, 2(p - 1)/p n bytes a rank: fewer bytes will not do. Time: (p - 1) (2 alpha + n/p (2 beta +
+    gamma)). Source: Patarasuk and Yuan (2009), as above.
     """
     chunks = split(x, comm.size)
     chunks[comm.rank][...] = reduce_scatter_ring(comm, x, op)
-    complete_ring(comm, chunks)
+    all_gather_ring_into(comm, chunks)
 
 
 def all_reduce_tree(comm: PointToPoint, x: Array, op: str = "sum") -> None:
@@ -307,7 +310,7 @@ def all_reduce_hierarchical(comm: PointToPoint, x: Array, op: str = "sum", per_g
 
     Where groups are fast inside: of the ring's bytes, only those of a chunk cross between groups. With l ranks in each
     of m groups, 2(l - 1) + 2(m - 1) messages a rank. Time: that of reduce-scatter and all-gather of n bytes among l,
-    and of the ring of n/l bytes among m. Source: Goyal et al. (arXiv:1706.02677), section 4.2.
+    and of the ring of n/l bytes among m. Source: Goyal et al. (arXiv:1706.02677), section 4.
     """
     size = group_size(comm.size, per_group)
     group, place = divmod(comm.rank, size)
@@ -316,7 +319,7 @@ def all_reduce_hierarchical(comm: PointToPoint, x: Array, op: str = "sum", per_g
     chunks = split(x, size)
     chunks[place][...] = reduce_scatter_ring(near, x, op)
     all_reduce_ring(far, chunks[place], op)
-    complete_ring(near, chunks)
+    all_gather_ring_into(near, chunks)
 
 
 def all_reduce_ordered(comm: PointToPoint, x: Array, op: str = "sum") -> None:
@@ -330,7 +333,7 @@ def all_reduce_ordered(comm: PointToPoint, x: Array, op: str = "sum") -> None:
     for share in shares[1:]:
         comm.reduce_into(shares[0], share, op)
     chunks[comm.rank][...] = shares[0]
-    complete_ring(comm, chunks)
+    all_gather_ring_into(comm, chunks)
 
 
 ALL_REDUCE: dict[str, AllReduce] = {
