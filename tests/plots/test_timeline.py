@@ -150,6 +150,7 @@ def test_a_message_says_whom_it_goes_to_and_its_bytes_as_far_as_there_is_room() 
     assert texts([*exchange(0.0, 5.0, 1, lane=1)]) == []
     assert texts([*exchange(0.0, 5.0, 1), (0, "send", 0.0, 1.0, "", 1)]) == []  # thinner bars, for what lies beside
     assert texts(send(5.0), ranks=17) == []
+    assert texts([(0, "send", 0.0, 5.0, "forward")]) == []  # not known which message: its label is the program's mark
 
 
 def test_the_letters_of_a_message_stay_inside_its_bar() -> None:
