@@ -124,10 +124,13 @@ class Communicator(Messages):
         check_algorithm(algorithm, collectives.ALL_REDUCE, options)
 
         def work(channel: Channel) -> Any:
-            name = algorithm if algorithm != "auto" else self._best_all_reduce(operand.flat, op, channel)
-            if name is not None:
-                collectives.ALL_REDUCE[name](channel, operand.flat, op, **options)
-            return operand.result(operand.flat, self.size)
+            flat, endpoint = operand.flat, self._owner.endpoint
+            if algorithm != "auto":
+                collectives.ALL_REDUCE[algorithm](channel, flat, op, **options)
+            elif not endpoint.native_all_reduce(flat, op, self._ranks, channel.tag, channel.recorder):
+                best = cost.best_all_reduce(self.size, flat.nbytes, endpoint.network, itemsize=flat.itemsize)
+                collectives.ALL_REDUCE[best](channel, flat, op)
+            return operand.result(flat, self.size)
 
         return self._collective(work, operand.fingerprint("all_reduce", algorithm=algorithm, label=label), async_op)
 
@@ -206,9 +209,11 @@ class Communicator(Messages):
     # Work, time, traces, progress
 
     def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
-        """Work for so many seconds, or for as long as so many operations, or bytes of memory, take on this node.
+        """Work: so many seconds, and as long as this node takes for so much arithmetic and memory traffic.
 
-        In a simulation the virtual clock moves on; elsewhere the rank sleeps.
+        flops: floating-point operations; nbytes: bytes read and written; of the two the slower one counts. In a
+        simulation the virtual clock moves on, at the speed of its `cluster.Node`; elsewhere the rank sleeps, at 10
+        GFLOP/s and 10 GB/s.
         """
         if flops < 0 or seconds < 0 or nbytes < 0:
             raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
@@ -271,13 +276,6 @@ class Communicator(Messages):
     def _finish_beside(self, pending: Pending) -> None:
         self._owner.endpoint.wait(pending)
         self._owner.recorder.waited()
-
-    def _best_all_reduce(self, x: npt.NDArray[Any], op: str, channel: Channel) -> str | None:
-        """The name of the algorithm that "auto" means here; None when the engine has done it in its own way."""
-        endpoint = self._owner.endpoint
-        if endpoint.native_all_reduce(x, op, self._ranks, channel.tag, channel.recorder):
-            return None
-        return cost.best_all_reduce(self.size, x.nbytes, endpoint.network, itemsize=x.itemsize)
 
     def _check_items(self, operation: str, items: Any) -> None:
         if not hasattr(items, "__len__") or len(items) != self.size:

@@ -149,12 +149,14 @@ ALL_REDUCE: dict[str, Callable[..., float]] = {
 
 def broadcast(p: int, nbytes: int, alpha: float, beta: float) -> float:
     """Seconds for a broadcast along a binomial tree."""
-    return _check(p, nbytes) * (alpha + nbytes * beta)
+    _check(p, nbytes)
+    return _rounds(p) * (alpha + nbytes * beta)
 
 
 def reduce(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
     """Seconds for a reduce along a binomial tree."""
-    return _check(p, nbytes) * (alpha + nbytes * (beta + gamma))
+    _check(p, nbytes)
+    return _rounds(p) * (alpha + nbytes * (beta + gamma))
 
 
 def reduce_scatter(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0, itemsize: int = 4) -> float:
@@ -187,7 +189,8 @@ def scatter(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -
 
 def barrier(p: int, alpha: float) -> float:
     """Seconds for a barrier by dissemination."""
-    return _check(p) * alpha
+    _check(p)
+    return _rounds(p) * alpha
 
 
 # How far there is to go
@@ -200,8 +203,9 @@ def lower_bound(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0
     and some rank reduces (p - 1)/p n. Source: Patarasuk and Yuan (2009), section 3; Chan et al., Collective
     communication: theory, practice, and experience (2007), section 3.
     """
+    _check(p, nbytes)
     share = (p - 1) / p * nbytes
-    return max(_check(p, nbytes) * alpha, 2 * share * beta, share * gamma)
+    return max(_rounds(p) * alpha, 2 * share * beta, share * gamma)
 
 
 def crossover(p: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
@@ -281,11 +285,15 @@ def _folding(p: int, nbytes: int, alpha: float, beta: float, gamma: float) -> fl
     return 0.0 if p & (p - 1) == 0 else 2 * (alpha + nbytes * beta) + nbytes * gamma
 
 
-def _check(p: int, nbytes: int = 0, itemsize: int = 1) -> int:
-    """Raise ValueError for numbers that cannot be; returns ceil(lg p), the rounds in which news reaches all."""
+def _rounds(p: int) -> int:
+    """ceil(lg p): the rounds in which news of one rank reaches all, for each round doubles those who know."""
+    return (p - 1).bit_length()
+
+
+def _check(p: int, nbytes: int = 0, itemsize: int = 1) -> None:
+    """Raise ValueError for numbers that cannot be."""
     if p < 1 or nbytes < 0 or itemsize < 1:
         raise ValueError(
             f"a collective needs p >= 1 ranks, nbytes >= 0 and itemsize >= 1: got p={p}, nbytes={nbytes}, "
             f"itemsize={itemsize}"
         )
-    return (p - 1).bit_length()
