@@ -35,7 +35,7 @@ def in_rank_order(n: int, dtype: str, op: str, ranks: Any) -> Any:
 
 
 def natively(comm: Any, x: Any, op: str, ranks: Any, tag: int) -> Any:
-    assert comm._owner.endpoint.native_all_reduce(x, op, tuple(ranks), tag)
+    assert comm._owner.endpoint.native_all_reduce(x, op, tuple(ranks), tag, comm._owner.recorder)
     return x
 
 
