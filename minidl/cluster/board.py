@@ -5,7 +5,8 @@ collectives still find messages that match. What must agree is compared; where i
 reported, since ranks may well take different branches. One disagreement shows in the places alone, a *crossing*: calls
 that look the same and come in another order, see `crossing` below.
 
-A simulation keeps this `Board`; processes keep theirs in memory that they share (`engines/processes/shared_page.py`).
+A simulation keeps this `Board`, and under MPI in debug mode every rank keeps one; processes keep theirs in memory that
+they share (`engines/processes/shared_board.py`).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<BQ")
 
 @dataclass(frozen=True)
 class Start:
-    """Who a rank is. The descriptors of standard output, standard error, the payload and its peers come along."""
+    """Who a rank is. Descriptors come along: of standard output, standard error, the task, and what its engine adds."""
 
     rank: int
     terms: Terms  # without the listener, which stays where it is
@@ -46,7 +46,7 @@ class Failure:
     """How a rank failed, in words; `exception` is the pickled exception itself, if it can be pickled."""
 
     summary: str
-    kind: str  # "CommTimeout", "Deadlock", or "RankFailed" for every other exception
+    kind: str  # "CommTimeout", "Deadlock" or "CollectiveMismatch"; "RankFailed" for every other exception
     operation: str | None
     call: int  # its number among this rank's calls
     call_site: str | None

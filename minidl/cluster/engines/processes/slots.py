@@ -20,9 +20,7 @@ BLOCK_BYTES = 1 << 18  # as much as still lies in a core's cache when others rea
 CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores: to wait for each other is dear then, so they do it less often
 BLOCKS = 3
 MAX_SLOTS = 256  # of a rank: one for each collective at a time, and for each that was broken off
-FLAGS = (
-    8  # words; then come, for each rank, the tag under which it was the last to have read, and whether it is slept for
-)
+FLAGS = 8  # words; then for each rank: the tag under which it has read last, and whether the owner sleeps for it
 
 
 class Slot:

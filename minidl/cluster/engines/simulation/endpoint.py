@@ -142,7 +142,8 @@ class SimulatedEndpoint:
         return helper
 
     def _begin(self, helper: Helper) -> None:
-        self._scheduler.begin(Task(self.rank, helper.tag), lambda: self._help(helper), self._context)
+        helper.task = Task(self.rank, helper.tag)
+        self._scheduler.begin(helper.task, lambda: self._help(helper), self._context)
 
     def _help(self, helper: Helper) -> None:
         try:
@@ -159,6 +160,15 @@ class SimulatedEndpoint:
         queue.pop(0)
         if queue:
             self._begin(queue[0])
+
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program, or what it waits for beside it, is blocked in or was when that failed, and since when."""
+        task = self._program
+        if isinstance(task.waiting, Helper):
+            helper = task.waiting if task.waiting.task is not None else self._lanes[task.waiting.tag][0]
+            assert helper.task is not None
+            task = helper.task
+        return None if task.waiting is None or task.waiting.done else (task.waiting, task.since)
 
     def finish_helpers(self) -> None:
         """Return when nothing goes on beside the program any more; raises what was raised there and not waited for."""
@@ -251,12 +261,13 @@ def _first_from(src: Peer, sends: list[Send]) -> int:
 
 
 class Helper(Awaited):
-    """Work that goes on beside the program; `tag` is its lane."""
+    """Work that goes on beside the program; `tag` is its lane, `task` does it once it has begun."""
 
-    __slots__ = ("error", "work")
+    __slots__ = ("error", "task", "work")
 
     def __init__(self, rank: int, lane: int, posted: float, work: Callable[[], Any]) -> None:
         super().__init__("helper", rank, lane, posted)
         self.work = work
+        self.task: Task | None = None
         self.error: BaseException | None = None
         self.waiter = None

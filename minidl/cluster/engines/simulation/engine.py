@@ -33,12 +33,12 @@ EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes
 class Simulation:
     """A simulated cluster in this process; the engine that `on="simulation"` means.
 
-    Ranks take turns on a virtual clock: messages take what the `network` says (a Network or the name of a preset; None:
-    nothing), computation what the `node` says (None: what kernels do takes nothing, and work that a program states what
-    it takes on processes). A run is the same to the last bit every time, also of
-    programs that receive from any rank. How it works: `scheduler.py`; what it leaves out: TCP's slow start, buffers of
-    switches, caches, and all that ranks could do to each other in one process (they share modules and the state of
-    numpy's old global generator, so use `comm.rng`).
+    Ranks take turns on a virtual clock. network: what messages take, a Network or the name of a preset; None: nothing.
+    node: what computation takes, a Node; None: what the kernels do takes nothing, and work that a program states
+    (`comm.compute`) as long as on processes. A run is the same to the last bit every time, also of programs that
+    receive from any rank. How it works: `scheduler.py`. What it leaves out: TCP's slow start, buffers of switches,
+    caches, and all that ranks could do to each other in one process (they share modules and the state of numpy's old
+    global generator, so use `comm.rng`).
 
     isolated: runs all ranks in one child process, so that a rank that never makes another call ends with the deadline,
     and one that crashes the interpreter does no harm here. trace: "full", or "ledger" for messages, bytes and shares

@@ -38,9 +38,7 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
             users.setdefault(link, []).append(flow)
     room = {link: capacities[link] for link in users}  # what the flows that have stopped rising leave
     rising = {link: len(flows_here) for link, flows_here in users.items()}
-    filling = [
-        (room[link] / rising[link], link) for link in users
-    ]  # the rate at which a link is full, first ones first
+    filling = [(room[link] / rising[link], link) for link in users]  # a heap: the rate at which each link is full
     heapq.heapify(filling)
     while filling:
         rate, link = heapq.heappop(filling)
@@ -77,9 +75,7 @@ class Flows:
     def __init__(self, topology: Tree) -> None:
         self._path, self._capacities = topology.path, topology.capacities
         self._starting: list[tuple[float, int, Flow]] = []  # a heap of those that still wait for their latency
-        self._ending: list[
-            tuple[float, int, Flow]
-        ] = []  # a heap by the end; an entry whose flow has another end is stale
+        self._ending: list[tuple[float, int, Flow]] = []  # a heap; an entry whose flow has another end is stale
         self._users: dict[int, dict[Flow, None]] = {}  # the flows in each link, in order
         self._changed: dict[int, None] = {}  # links that a flow has entered or left since the rates were computed
         self._under_way = 0

@@ -75,9 +75,7 @@ class Rank:
         return comm.world(self._endpoint, recorder, self._world.terms.seed, faults)
 
     def _fail(self, error: BaseException) -> None:
-        task = self._task
-        is_waiting = isinstance(error, ClusterError) and task.waiting is not None and not task.waiting.done
-        blocked = (task.waiting, task.since) if task.waiting is not None and is_waiting else None
+        blocked = self._endpoint.blocked() if isinstance(error, ClusterError) else None
         now = self._scheduler.time
         self.failure = report.failure(error, self.number, self._recorder, blocked, now)
         self.recording = self.failure.recording

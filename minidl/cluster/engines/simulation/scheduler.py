@@ -67,7 +67,7 @@ class Task:
 
 
 class Director(Protocol):
-    """Who decides what the scheduler cannot know; see `play.py`."""
+    """Who decides what the scheduler cannot know; `world.py` does."""
 
     def stuck(self) -> None:
         """Nothing can ever happen again: wake somebody, or end the run."""
