@@ -10,7 +10,7 @@ import numpy as np
 
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.engines.simulation.letters import ARRAY, Awaited, Receive, Send
+from minidl.cluster.engines.simulation.message import ARRAY, Awaited, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World

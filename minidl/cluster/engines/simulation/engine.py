@@ -18,7 +18,7 @@ from minidl.cluster.engines.report import Outcome, loaded_result
 from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import replay, routed
-from minidl.cluster.engines.simulation.rank import Rank
+from minidl.cluster.engines.simulation.rank import SimulatedRank
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.network import Network
 from minidl.cluster.run import Run
@@ -88,7 +88,7 @@ class Simulation:
         with routed(), rare_collections():
             world = World(terms, ends_at, contextvars.copy_context().run)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
-            ranks = [Rank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
+            ranks = [SimulatedRank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:
                 for rank in ranks:
                     rank.begin(packed)
@@ -113,7 +113,7 @@ def rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _outcome(world: World, ranks: list[Rank]) -> Run:
+def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
     """The Run, or the error that it ended with."""
     if world.interruption is not None:
         raise world.interruption

@@ -21,7 +21,7 @@ from minidl.cluster.recorder import Recorder, Recording
 from minidl.kernels import counting
 
 
-class Rank:
+class SimulatedRank:
     """What a rank is to the engine; ambient state (generators, kernels, output) lives in a context of its own."""
 
     def __init__(self, number: int, world: World, node: Node | None, events: int, kernels_in_use: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from minidl.cluster.board import Board
 from minidl.cluster.engines.protocol import Array, Pending, Terms
 from minidl.cluster.engines.simulation.flows import Flows
-from minidl.cluster.engines.simulation.letters import Mailbox, Receive, Send
+from minidl.cluster.engines.simulation.message import Mailbox, Receive, Send
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import Scheduler, Task
 from minidl.cluster.engines.simulation.transport import Transport
