@@ -18,10 +18,11 @@ from minidl.cluster.engines.protocol import Pending
 
 @dataclass(slots=True, eq=False)
 class Task(Pending):
-    """Work for a helper; `error` is what it has raised."""
+    """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
 
     work: Callable[[], Any] | None = None
     error: BaseException | None = None
+    blocked: tuple[Pending, float] | None = None
 
 
 class Helpers:

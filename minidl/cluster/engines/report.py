@@ -9,7 +9,7 @@ import os
 import sysconfig
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import cloudpickle
@@ -38,7 +38,7 @@ def failure(
 
     `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun.
     """
-    operation = recorder.operation if recorder else None
+    operation = recorder.operation if recorder and _is_inside_a_call(error) else None
     try:
         exception = cloudpickle.dumps(error, 5)
     except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
@@ -92,6 +92,12 @@ def call_site(error: BaseException) -> str | None:
     return f"{own[-1].filename}:{own[-1].lineno}" if own else None
 
 
+def _is_inside_a_call(error: BaseException) -> bool:
+    """Whether it was raised in a communicator call, not by the program that has caught an error of one before."""
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(file.startswith(PACKAGE) and not file.startswith(ENGINES) for file in files)
+
+
 def _traceback_text(error: BaseException) -> str:
     """The traceback from the program's first line on: how the rank came to call it is of no interest."""
     entry_point = error.__traceback__
@@ -108,12 +114,14 @@ class Outcome:
     """What the launcher knows of the ranks of a run that failed.
 
     `recordings`: of each rank, None if nothing came from it. `returned`: the ranks whose programs had ended well.
+    `silent`: why a rank did not answer, where that is known.
     """
 
     failures: Mapping[int, Failure]
     returned: frozenset[int]
     recordings: list[Recording | None]
     source: str
+    silent: Mapping[int, str] = field(default_factory=dict)
 
     def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
         """The error of a run that failed because of rank `culprit`, which died if it did not report."""
@@ -123,17 +131,29 @@ class Outcome:
             place.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
             if known.call_site:
                 place.append(f"at {known.call_site}")
-        lines = [known.summary if known else cause_of_death, ", ".join(place), *self._situation(culprit)]
+        root, what, cause = self._waited_for(culprit), known.summary if known else cause_of_death, _exception(known)
+        if known and known.wait and root not in (culprit, known.wait.peer):
+            what = f"{self._silence(root)}; hence {what}"
+        lines = [what, ", ".join(place), *self._situation(culprit)]
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
-        cause = _exception(known)
         return KINDS.get(known.kind if known else "", RankFailed)(
             "\n".join(lines),
-            rank=cause.rank if isinstance(cause, CollectiveMismatch) else culprit,  # who noticed it is not at fault
+            rank=cause.rank if isinstance(cause, CollectiveMismatch) else root,  # who noticed it is not at fault
             cause=cause,
             operation=known.operation if known else None,
             **self._evidence(),
         )
+
+    def _waited_for(self, culprit: int) -> int:
+        """The rank at fault: the silent one for which all wait in the end, if the culprit has only waited too long."""
+        rank, passed = culprit, {culprit}
+        while (known := self.failures.get(rank)) and known.wait and known.wait.peer is not None:
+            if self.failures[culprit].kind != "CommTimeout" or known.wait.peer in passed:
+                return culprit
+            rank = known.wait.peer
+            passed.add(rank)
+        return culprit if rank in self.failures or rank in self.returned else rank
 
     def deadline_error(self, deadline: float) -> CommTimeout:
         """The error of a run that did not finish in time."""
@@ -154,8 +174,11 @@ class Outcome:
             elif rank in self.returned:
                 lines.append(f"rank {rank} had returned")
             elif not known and rank != culprit:
-                lines.append(f"rank {rank} did not answer: it was starting, computing, or stopped")
+                lines.append(self._silence(rank))
         return lines
+
+    def _silence(self, rank: int) -> str:
+        return f"rank {rank} did not answer: {self.silent.get(rank, 'it was starting, computing, or stopped')}"
 
     def _evidence(self) -> dict[str, Any]:
         return {

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,9 @@ class RankProcess:
         self.stopped_since = min(self.stopped_since, now) if state == "T" else float("inf")
         return now - self.stopped_since > seconds
 
+    @cached_property
     def cause_of_death(self) -> str:
+        """Why it is gone."""
         if self.stopped_since < float("inf"):
             return "the process was stopped by a signal and did not go on"
         self.process.join(1.0)
@@ -89,8 +92,15 @@ class RankProcess:
         if code is None:
             return "the process has closed its connection and does not end"
         if code < 0:
-            return f"the process was killed by {signal.Signals(-code).name}"
+            return f"the process was killed by {_signal_name(-code)}"
         return f"the process ended with exit code {code} and without a result (os._exit, or a crash of the interpreter)"
+
+    @property
+    def why_silent(self) -> str:
+        """Why it does not answer, where that is known."""
+        if self.is_gone:
+            return self.cause_of_death
+        return "it was stopped by a signal" if self.stopped_since < float("inf") else ""
 
     def close(self) -> None:
         """End the process if it has not ended, and release everything that belongs to it."""
@@ -275,7 +285,7 @@ class Supervisor:
     def _abort_by(self, culprit: RankProcess, kind: type[ClusterError] | None = None) -> ClusterError:
         """What the other ranks raise: a mismatch or a deadlock is one for all of them."""
         known = culprit.failure
-        text = f"rank {culprit.rank} failed: {known.summary if known else culprit.cause_of_death()}"
+        text = f"rank {culprit.rank} failed: {known.summary if known else culprit.cause_of_death}"
         if kind is None:
             kind = KINDS[known.kind] if known and known.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
         return kind(text, rank=culprit.rank)
@@ -294,10 +304,17 @@ class Supervisor:
             frozenset(rank.rank for rank in self.ranks if rank.result),
             [r.recording if r else rank.last_words for r, rank in zip(reports, self.ranks, strict=True)],
             "measured",
+            {rank.rank: rank.why_silent for rank in self.ranks if not rank.has_reported and rank.why_silent},
         )
 
     def _error(self, rank: RankProcess) -> ClusterError:
-        return self._outcome().error(rank.rank, "" if rank.failure else rank.cause_of_death())
+        return self._outcome().error(rank.rank, "" if rank.failure else rank.cause_of_death)
+
+
+def _signal_name(number: int) -> str:
+    """As SIGKILL; most real-time signals have only their number."""
+    names = {known.value: known.name for known in signal.Signals}
+    return names.get(number, f"signal {number}")
 
 
 def _ranks(ranks: list[int]) -> str:

@@ -157,7 +157,8 @@ class Rank:
         """What there is to say about `error`, on which the program of this rank has ended."""
         if not self._has_begun:
             return report.failure(error, self.start.rank, None, None, 0.0)
-        return report.failure(error, self.start.rank, self.recorder, self.endpoint.blocked, self.endpoint.now())
+        blocked = self.endpoint.blocked if isinstance(error, ClusterError) else None
+        return report.failure(error, self.start.rank, self.recorder, blocked, self.endpoint.now())
 
     def last_words(self) -> None:
         """Report what was recorded, because this rank is about to die on purpose."""

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import struct
+from functools import cached_property
 
 from minidl.cluster.engines.supervisor import RankProcess
 
@@ -47,5 +48,6 @@ class StartedProcess:
 class StartedRank(RankProcess):
     """A rank that mpiexec has started."""
 
+    @cached_property
     def cause_of_death(self) -> str:
         return "the process died: it was killed, or it ended without a result (os._exit, or a crash of the interpreter)"

@@ -51,8 +51,8 @@ class ProcessEndpoint(Mailbox):
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
-        """What the program is blocked in, and since when."""
-        return self.waits.get(self._program)
+        """What the program, or what it waits for beside it, was blocked in when that failed, and since when."""
+        return self.failed_in.get(self._program)
 
     # Beside the program
 
@@ -66,16 +66,30 @@ class ProcessEndpoint(Mailbox):
         return task
 
     def wait(self, operation: Pending) -> None:
-        super().wait(operation)
-        if isinstance(operation, Task):
-            self._helpers.waited(operation)
-            if operation.error is not None:
-                raise operation.error
+        if not isinstance(operation, Task):
+            super().wait(operation)
+            return
+        with self._lock:
+            self._join(operation)
+        self._helpers.waited(operation)
+        if operation.error is not None:
+            if operation.blocked is not None:
+                self.failed_in[threading.get_ident()] = operation.blocked
+            raise operation.error
+
+    def _join(self, task: Task) -> None:
+        """Return when the helper has done the task; what it waits for has a timeout, and fails with the run."""
+        thread = threading.get_ident()
+        self.waits[thread] = task, self.now()
+        while not task.done:
+            self._say_what_is_blocked()
+            self._changed.wait()
+        del self.waits[thread]
 
     def _helper_finished(self, task: Task) -> None:
         with self._lock:
             task.done = True
-            self.waits.pop(threading.get_ident(), None)  # what it failed in
+            task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in one before it
             self._at_work[task.tag] -= 1
             self._say_what_is_blocked()
             self._changed.notify_all()

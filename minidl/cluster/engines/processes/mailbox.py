@@ -58,6 +58,7 @@ class Mailbox:
         self.network = network
         self.timeout = timeout
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
+        self.failed_in: dict[int, tuple[Pending, float]] = {}  # where each last raised an error instead of going on
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._page = Waits(page, rank)
@@ -140,28 +141,30 @@ class Mailbox:
         since = now = self.now()
         thread = threading.get_ident()
         self.waits[thread] = operation, since
-        while not operation.done:
-            self._raise_failure()
-            self._raise_if_hopeless(operation, now)
-            seconds = since + self.timeout - now
-            if operation.kind == "helper":
-                self._say_what_is_blocked()
-                self._changed.wait()  # what the helper waits for has a timeout
-                continue
-            if seconds <= 0:
-                raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
-            if seconds > self.timeout - SHORT_SECONDS:
-                seconds = min(seconds, SHORT_SECONDS)
-            else:
-                self._say_what_is_blocked()
-            if self._peers.vanished:
-                seconds = min(seconds, LOST_PEER_SECONDS)
-            if self._is_polling:
-                self._changed.wait(seconds)
-            else:
-                self._progress(seconds)
-            now = self.now()
-        del self.waits[thread]
+        try:
+            while not operation.done:
+                self._raise_failure()
+                self._raise_if_hopeless(operation, now)
+                seconds = since + self.timeout - now
+                if seconds <= 0:
+                    raise CommTimeout(f"{operation} did not complete within {self.timeout:g} s")
+                if seconds > self.timeout - SHORT_SECONDS:
+                    seconds = min(seconds, SHORT_SECONDS)
+                else:
+                    self._say_what_is_blocked()
+                if self._peers.vanished:
+                    seconds = min(seconds, LOST_PEER_SECONDS)
+                if self._is_polling:
+                    self._changed.wait(seconds)
+                else:
+                    self._progress(seconds)
+                now = self.now()
+        except ClusterError:
+            self.failed_in[thread] = operation, since
+            self._page.running()  # the program may catch the error
+            raise
+        finally:
+            del self.waits[thread]
 
     def flush(self) -> None:
         """Say goodbye, and return when the kernel has taken everything that this rank has sent."""
@@ -239,10 +242,11 @@ class Mailbox:
             self._changed.notify_all()  # for what is done, and so that another polls when this thread does not go on
 
     def _say_what_is_blocked(self) -> None:
-        """Put it on the page if all threads of this rank are blocked, and nothing that is here will wake one."""
+        """Put it on the page if program and helpers are blocked, and nothing that is here will wake one."""
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         waits = [operation for operation, _ in self.waits.values()]
-        if len(waits) == threads and not self._held and not any(operation.done for operation in waits):
+        is_every = self._program in self.waits and len(waits) == threads
+        if is_every and not self._held and not any(operation.done for operation in waits):
             self._page.blocked([operation.peer for operation in waits if operation.kind != "helper"])
 
     def _move(self, descriptor: int, events: int) -> None:

@@ -25,8 +25,8 @@ class Peers:
         """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
             return  # nothing has happened; this is asked whenever a rank waits
-        if operation.kind == "helper" or (operation.kind == "receive" and operation.source >= 0):
-            return  # of the latter, the message is here and held back
+        if operation.kind == "receive" and operation.source >= 0:
+            return  # the message is here and held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
         if peers <= {self._rank}:
             raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")

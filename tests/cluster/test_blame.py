@@ -1,0 +1,141 @@
+"""Who is to blame, and for what: errors that name the rank at fault, what it was in, and who waited for whom."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+
+pytestmark = pytest.mark.timeout(30)
+
+ENGINES = ["processes", "simulation"]
+
+
+def failure_of(program: Any, **keywords: Any) -> cluster.ClusterError:
+    with pytest.raises(cluster.ClusterError) as caught:
+        cluster.launch(program, **{"timeout": 20, "deadline": 25, **keywords})
+    return caught.value
+
+
+def one_stands_still(comm: cluster.Communicator) -> None:
+    comm.all_reduce(np.ones(4), algorithm="ring")
+    if comm.rank == 3:
+        comm.recv(2)
+    comm.send(None, (comm.rank + 1) % comm.size)
+    comm.recv((comm.rank - 1) % comm.size)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_rank_that_stands_still_is_at_fault_and_not_who_waited_for_one_who_waited_for_it(on: str) -> None:
+    faults = cluster.FaultPlan().stop(1, at="all_reduce")
+    for _ in range(3):
+        error = failure_of(one_stands_still, on=on, timeout=0.5, faults=faults)
+        assert isinstance(error, cluster.CommTimeout)
+        assert error.rank == 1
+        assert "rank 1" in str(error).splitlines()[0]
+
+
+def test_a_process_that_was_stopped_is_said_to_be_stopped() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        comm.recv((comm.rank + 1) % comm.size)
+
+    assert "rank 1 did not answer: it was stopped by a signal" in str(failure_of(program, timeout=1))
+
+
+def test_a_rank_that_died_as_well_is_said_to_be_dead() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        os._exit(3 + comm.rank)
+
+    run = cluster.launch(program, nodes=2, on_failure="continue")
+    assert "rank 1 did not answer: the process ended with exit code 4" in str(run.failures[0])
+    assert "rank 0 did not answer: the process ended with exit code 3" in str(run.failures[1])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other signals")
+def test_a_signal_without_a_name_is_told_by_its_number() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        os.kill(os.getpid(), 37)
+
+    assert str(failure_of(program, nodes=1)).startswith("the process was killed by signal 37\nrank 0 of 1")
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("queued", [1, 3])
+def test_who_waits_for_a_collective_beside_the_program_is_in_the_table_of_a_deadlock(on: str, queued: int) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 2:
+            comm.recv(1)
+        works = [comm.all_reduce(np.ones(4), algorithm="parameter_server", async_op=True) for _ in range(queued)]
+        works[-1].wait()
+
+    error = failure_of(program, nodes=3, on=on)
+    assert isinstance(error, cluster.Deadlock)
+    waits = {wait.rank: (wait.peer, wait.operation, wait.tag) for wait in error.waits}
+    assert waits[2] == (1, "recv", 0)
+    assert waits[0][1:] == waits[1][1:] == ("all_reduce", None)
+    assert waits[1][0] == 0
+    assert waits[0][0] in (1, 2)
+
+
+def dies(comm: cluster.Communicator) -> None:
+    if comm.rank == 2:
+        raise ValueError("on purpose")
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_an_error_that_was_caught_is_not_what_a_rank_fails_of_later(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        dies(comm)
+        with pytest.raises(cluster.RankFailed):
+            comm.recv(2)
+        if comm.rank == 1:
+            raise ValueError("later")
+
+    run = cluster.launch(program, nodes=3, on=on, on_failure="continue")
+    later = run.failures[1]
+    assert later.operation is None
+    assert later.waits == ()
+    assert str(later).startswith("ValueError: later\nrank 1 of 3, while computing, at ")
+
+
+def test_a_rank_that_has_caught_an_error_and_computes_is_not_taken_for_blocked() -> None:
+    def program(comm: cluster.Communicator) -> list[float]:
+        first, second = comm.split(comm.rank // 2), comm.split(comm.rank // 2)
+        dies(comm)
+        if comm.rank == 3:
+            return []
+        with pytest.raises(cluster.RankFailed):
+            comm.recv(2)
+        groups = (first, second) if comm.rank == 0 else (second, first)
+        x, y = np.ones(1), np.ones(1)
+        work = groups[0].all_reduce(x, algorithm="ring", async_op=True)
+        time.sleep(0.6)  # the other rank's collective beside the program waits for what comes after this
+        groups[1].all_reduce(y, algorithm="ring")
+        work.wait()
+        return [*x, *y]
+
+    run = cluster.launch(program, nodes=4, on_failure="continue", deadline=25)
+    assert run.results == [[2.0, 2.0], [2.0, 2.0], None, []]
+
+
+def test_a_receive_in_a_thread_of_the_programs_own_while_it_computes_is_no_deadlock() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        got: list[int] = []
+        thread = threading.Thread(target=lambda: got.append(comm.recv(1 - comm.rank)))
+        thread.start()
+        time.sleep(0.6)
+        comm.send(comm.rank, 1 - comm.rank)
+        thread.join()
+        return got[0]
+
+    assert cluster.launch(program, nodes=2, deadline=25).results == [1, 0]
