@@ -5,8 +5,8 @@
 - to start: `task.py` packs what a rank runs, `worker.py` becomes a rank and runs it, `threads.py` shares the cores out;
 - to go on: `supervisor.py` is the launcher's side, which hears all ranks and ends them, `control.py` what the two say
   to each other; `interrupts.py` holds Ctrl-C back for moments;
-- messages: `payload.py` makes bytes of objects, `segments.py` is memory without a name, `shared_arrays.py` has arrays
-  in such memory, `helper_threads.py` does what goes on beside a program.
+- messages: `payload.py` makes bytes of objects, `matching.py` says which receive takes which message, `segments.py` is
+  memory without a name, `shared_arrays.py` has arrays in it, `helper_threads.py` does what goes on beside a program.
 
 `report.py`, how a rank tells of its end and what error becomes of that, serves all three.
 """

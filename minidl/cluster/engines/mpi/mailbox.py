@@ -1,4 +1,4 @@
-"""One rank's messages under MPI: every one begins with a header of our own, and which receive it meets is decided here.
+"""One rank's messages under MPI: every one begins with a header of our own, and `matching.py` says what receives it.
 
 MPI's tags are too small for ours (64 bits), and MPI cannot receive from "any of these ranks". So a message of up to
 64 KiB is one MPI message, header and body; a larger one is announced by a header, its body follows when the receiver
@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from mpi4py import MPI
 
 from minidl.cluster.engines import payload
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock
 
@@ -74,9 +74,7 @@ class MPIMailbox:
         self._failure: ClusterError | None = None
         self._mpi = threading.RLock()  # held for moments: no call of MPI made under it waits for another rank
         self._status = MPI.Status()
-        self._receives: list[Pending] = []  # posted and not yet matched, in the order of posting
-        self._arrived: dict[tuple[int, int], deque[tuple[int, Message]]] = {}  # unmatched, by (source, tag)
-        self._arrivals = 0
+        self._matching: Matching[Message] = Matching()
         self._sends: dict[int, Pending] = {}  # announced, by number, until the receiver has acknowledged
         self._number = 0
         self._body_tags = highest_tag(comm) - BODIES
@@ -116,13 +114,8 @@ class MPIMailbox:
         with self._mpi:
             self._raise_failure()
             pending = Pending("receive", src, tag, self.now(), out=out)
-            sources = (src,) if isinstance(src, int) else src
-            waiting = [(self._arrived[one, tag][0][0], one) for one in sources if self._arrived.get((one, tag))]
-            if waiting:
-                _, source = min(waiting)  # the one that arrived first
-                self._match(pending, source, self._arrived[source, tag].popleft()[1])
-            else:
-                self._receives.append(pending)
+            if (early := self._matching.post(pending)) is not None:
+                self._match(pending, *early)
             return pending
 
     def _post_note(self, dst: int, note: Any) -> None:
@@ -209,15 +202,11 @@ class MPIMailbox:
         raise NotImplementedError
 
     def _arrive(self, source: int, message: Message) -> None:
-        tag = message.header.tag
-        for pending in self._receives:
-            peer = pending.peer
-            if pending.tag == tag and (source == peer if isinstance(peer, int) else source in peer):
-                self._receives.remove(pending)
-                self._match(pending, source, message)
-                return
-        self._arrivals += 1
-        self._arrived.setdefault((source, tag), deque()).append((self._arrivals, message))
+        pending = self._matching.arrive(source, message.header.tag)
+        if pending is not None:
+            self._match(pending, source, message)
+        else:
+            self._matching.keep(source, message.header.tag, message)
 
     def _match(self, pending: Pending, source: int, message: Message) -> None:
         if message.header.kind == WHOLE:

@@ -1,4 +1,4 @@
-"""One rank's end of the network on real processes: posted operations, messages that wait, and their matching.
+"""One rank's end of the network on real processes: it sends, receives, and waits until what was posted is done.
 
 Each pair of ranks has a stream socket. Nothing happens behind the program's back: messages move while a rank is in a
 communicator call. A blocked rank sleeps in `poll` on all its sockets at once, the launcher's included, so that an abort
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.engines import payload
+from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.processes.bell import Bell
 from minidl.cluster.engines.processes.emulated_network import Held, Ports
 from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
-from minidl.cluster.engines.processes.matching import Matching
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
@@ -76,7 +76,7 @@ class Mailbox:
             self._poll.register(descriptor, select.POLLIN)
         self._is_polling = False
         self._bell: Bell | None = None  # it ends another thread's poll
-        self._matching = Matching()
+        self._matching: Matching[Frame] = Matching()
         self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
         self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
@@ -303,7 +303,7 @@ class Mailbox:
             return
         if frame.body is not None and peer != self.rank:
             frame.body = frame.body.copy()  # it lies in the socket's buffer, which the next frames overwrite
-        self._matching.keep(peer, frame)
+        self._matching.keep(peer, frame.tag, frame)
 
     def _match(self, operation: Pending, peer: int, frame: Frame) -> None:
         """The receive and the message belong together: deliver it, on an emulated network when its time has come."""

@@ -7,44 +7,46 @@ from any of its senders with its tag. That is MPI's rule, by which messages of o
 from __future__ import annotations
 
 from collections import deque
+from typing import Generic, TypeVar
 
-from minidl.cluster.engines.processes.frames import Frame
 from minidl.cluster.engines.protocol import Pending
 
+Message = TypeVar("Message")
 
-class Matching:
+
+class Matching(Generic[Message]):
     """The posted receives and the early messages of one rank."""
 
     def __init__(self) -> None:
         self._receives: list[Pending] = []  # in the order of posting
-        self._arrived: dict[tuple[int, int], deque[tuple[int, Frame]]] = {}  # by (source, tag), numbered as they came
+        self._arrived: dict[tuple[int, int], deque[tuple[int, Message]]] = {}  # by (source, tag), numbered as they came
         self._arrivals = 0
 
-    def post(self, operation: Pending) -> tuple[int, Frame] | None:
-        """The message that a new receive takes, and its sender; None if the receive has to wait."""
-        sources = (operation.peer,) if isinstance(operation.peer, int) else operation.peer
-        tag = operation.tag
+    def post(self, receive: Pending) -> tuple[int, Message] | None:
+        """The message that a new receive takes, and before it its sender; None if the receive has to wait."""
+        sources = (receive.peer,) if isinstance(receive.peer, int) else receive.peer
+        tag = receive.tag
         waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
         if not waiting:
-            self._receives.append(operation)
+            self._receives.append(receive)
             return None
         _, source = min(waiting)  # the one that arrived first
         queue = self._arrived[source, tag]
-        _, frame = queue.popleft()
+        _, message = queue.popleft()
         if not queue:
             del self._arrived[source, tag]
-        return source, frame
+        return source, message
 
     def arrive(self, source: int, tag: int) -> Pending | None:
         """The receive that takes a new message; None if the message has to wait, see `keep`."""
-        for operation in self._receives:
-            peer = operation.peer
-            if operation.tag == tag and (source == peer if isinstance(peer, int) else source in peer):
-                self._receives.remove(operation)
-                return operation
+        for receive in self._receives:
+            peer = receive.peer
+            if receive.tag == tag and (source == peer if isinstance(peer, int) else source in peer):
+                self._receives.remove(receive)
+                return receive
         return None
 
-    def keep(self, source: int, frame: Frame) -> None:
+    def keep(self, source: int, tag: int, message: Message) -> None:
         """Let a message wait for its receive."""
         self._arrivals += 1
-        self._arrived.setdefault((source, frame.tag), deque()).append((self._arrivals, frame))
+        self._arrived.setdefault((source, tag), deque()).append((self._arrivals, message))
