@@ -255,10 +255,11 @@ def test_a_disk_that_is_full_at_the_end_is_said(capsys, monkeypatch):
 
 def test_a_disk_that_fills_up_during_training_is_said_and_the_last_checkpoint_stays(tmp_path):
     def small_disk():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))  # room for the weights, not for the momentum too
+        limit = 450_000  # room for the weights, not for the momentum too
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     result = subprocess.run(
-        [sys.executable, "-m", "minidl", "train", "--model", "mlp", "--out", "out"],
+        [sys.executable, "-m", "minidl", "train", "--model", "resnet", "--out", "out"],
         cwd=tmp_path,
         env=environment(),
         preexec_fn=small_disk,

@@ -7,6 +7,7 @@ it when the last process that holds it ends, however that process ends.
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import tempfile
@@ -26,27 +27,25 @@ def anonymous_file(name: str, nbytes: int = 0) -> int:
     """
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):  # a kernel, or a sandbox, without it
-            descriptor = os.memfd_create(name)
-            os.ftruncate(descriptor, nbytes)
-            return descriptor
+            return _of_size(os.memfd_create(name), nbytes)
     with tempfile.TemporaryFile() as file:
-        if nbytes:
-            _reserve(file.fileno(), nbytes)
-        return os.dup(file.fileno())
+        return _of_size(os.dup(file.fileno()), nbytes, is_on_disk=True)
 
 
-def _reserve(descriptor: int, nbytes: int) -> None:
-    """Make room on the disk now: a process that later writes where there is none would be killed."""
-    os.ftruncate(descriptor, nbytes)
-    if hasattr(os, "posix_fallocate"):  # macOS lacks it
-        try:
+def _of_size(descriptor: int, nbytes: int, is_on_disk: bool = False) -> int:
+    """The file, grown to that size; closed if it cannot be."""
+    try:
+        os.ftruncate(descriptor, nbytes)
+        if is_on_disk and nbytes and hasattr(os, "posix_fallocate"):  # macOS lacks it
+            # Room on the disk is made now: a process that later writes where there is none would be killed.
             os.posix_fallocate(descriptor, 0, nbytes)
-        except OSError as error:
-            folder = tempfile.gettempdir()
-            hint = (
-                f"no room for {nbytes:,} bytes of shared memory in {folder}: free some, or set TMPDIR to another folder"
-            )
-            raise OSError(error.errno, hint) from error
+    except OSError as error:
+        os.close(descriptor)
+        remedy = f"free some in {tempfile.gettempdir()}, or set TMPDIR to another folder"
+        if error.errno == errno.EFBIG:
+            remedy = "raise the limit on the size of files (`ulimit -f unlimited`)"
+        raise OSError(error.errno, f"no room for {nbytes:,} bytes of shared memory: {remedy}") from error
+    return descriptor
 
 
 class Segment:
