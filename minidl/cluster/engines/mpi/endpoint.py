@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -52,10 +53,17 @@ class MPIEndpoint(MPIMailbox):
         self._board = Board() if debug else None
         self._told: set[tuple[int, int, int]] = set()  # group, call, and a rank that has not said what it calls there
         self._heard: set[tuple[int, int, int]] = set()  # the other way round: what this rank has not called yet
+        self._program = threading.get_ident()
         self._helpers = Helpers(self._finished)
+        self._finishing = threading.Condition()
         self._memory = memory
         self._shared_arrays: SharedArrays | None = None
         self._reduction = NativeAllReduce(self, comm)
+
+    @property
+    def blocked(self) -> tuple[Pending, float] | None:
+        """What the program, or what it waits for beside it, was blocked in when that failed, and since when."""
+        return self.failed_in.get(self._program)
 
     def tell(self, obj: Any) -> None:
         self._tell(obj)
@@ -70,14 +78,22 @@ class MPIEndpoint(MPIMailbox):
         return task
 
     def _finished(self, task: Task) -> None:
-        task.done = True
+        with self._finishing:
+            task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in one before it
+            task.done = True
+            self._finishing.notify_all()
 
     def wait(self, pending: Pending) -> None:
-        super().wait(pending)
-        if isinstance(pending, Task):
-            self._helpers.waited(pending)
-            if pending.error is not None:
-                raise pending.error
+        if not isinstance(pending, Task):
+            super().wait(pending)
+            return
+        with self._finishing:  # without a timeout: what the helper waits for has one, and fails with the run
+            self._finishing.wait_for(lambda: pending.done)
+        self._helpers.waited(pending)
+        if pending.error is not None:
+            if pending.blocked is not None:
+                self.failed_in[self._program] = pending.blocked
+            raise pending.error
 
     def _raise_if_hopeless(self, pending: Pending) -> None:
         # What goes on beside the program may yet send it, and may have done so since the last look.

@@ -18,6 +18,7 @@ from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.threads import limit_threads, threads_of_a_rank
+from minidl.cluster.errors import ClusterError
 from minidl.cluster.recorder import Recorder
 from minidl.cluster.run import Run
 
@@ -70,4 +71,5 @@ def _end_of(
         endpoint.flush()
         return Result(report.pickled_result(value, endpoint.rank), seconds, recorder.close())
     except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
-        return report.failure(error, endpoint.rank, recorder, endpoint.blocked, endpoint.now())
+        blocked = endpoint.blocked if isinstance(error, ClusterError) else None
+        return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now())

@@ -68,7 +68,7 @@ class MPIMailbox:
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.blocked: tuple[Pending, float] | None = None  # what the program is blocked in, and since when
+        self.failed_in: dict[int, tuple[Pending, float]] = {}  # where each thread last raised an error, since when
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
@@ -136,12 +136,12 @@ class MPIMailbox:
     def wait(self, pending: Pending) -> None:
         if pending.done:
             return
-        is_program = threading.current_thread() is threading.main_thread()
-        if is_program:
-            self.blocked = pending, self.now()
-        self.look_until(lambda: pending.done, pending)
-        if is_program:
-            self.blocked = None
+        since = self.now()
+        try:
+            self.look_until(lambda: pending.done, pending)
+        except ClusterError:
+            self.failed_in[threading.get_ident()] = pending, since
+            raise
 
     def is_done(self, pending: Pending) -> bool:
         self.progress()
