@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -17,15 +14,15 @@ from minidl.cluster.engines.helper_threads import Helpers, Task
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
-from minidl.cluster.engines.processes.endpoint import BYTES_PER_S, FLOPS_PER_S
 from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_rank import RealRank
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.errors import ClusterError, CollectiveMismatch
 from minidl.cluster.network import Network
 from minidl.cluster.recorder import Recorder
 
 
-class MPIEndpoint(MPIMailbox):
+class MPIEndpoint(MPIMailbox, RealRank):
     """The endpoint of this process among those of `comm`.
 
     `tell` hands something to the caller of `launch`; `last_words` is called before the rank dies on purpose;
@@ -162,28 +159,11 @@ class MPIEndpoint(MPIMailbox):
 
     # What else an endpoint offers
 
-    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
-        """Sleep: what a program states as work is not done here."""
-        time.sleep(seconds + max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S))
-
-    def charge_reduction(self, nbytes: int) -> None:
-        """Nothing: a reduction has taken its time."""
-
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         with self._mpi:
             if self._shared_arrays is None:
                 self._shared_arrays = SharedArrays(self._memory.open(), self.timeout)
         return self._shared_arrays.get(name, shape, dtype)
-
-    def die(self) -> NoReturn:
-        self._last_words()
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("a killed process goes on")
-
-    def freeze(self) -> NoReturn:
-        self._last_words()
-        while True:
-            os.kill(os.getpid(), signal.SIGSTOP)
 
     def close(self) -> None:
         """All ranks have what they wanted: give back what MPI and the system have lent."""

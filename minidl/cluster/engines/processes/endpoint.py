@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
-import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +17,12 @@ from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, Pending
+from minidl.cluster.engines.real_rank import RealRank
 from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.recorder import Recorder
 
-FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
-BYTES_PER_S = 1e10
 
-
-class ProcessEndpoint(Mailbox):
+class ProcessEndpoint(Mailbox, RealRank):
     """The endpoint of a rank that is a process; `memory` is the descriptor of the file that all ranks share."""
 
     def __init__(
@@ -125,22 +120,3 @@ class ProcessEndpoint(Mailbox):
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         self._board.post(group, ranks, call, fingerprint)
-
-    # Work, and faults on purpose
-
-    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
-        """Sleep: work that a program only states is not done here."""
-        time.sleep(seconds + max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S))
-
-    def charge_reduction(self, nbytes: int) -> None:
-        """Nothing: the reduction has taken its time."""
-
-    def die(self) -> NoReturn:
-        self._last_words()
-        os.kill(os.getpid(), signal.SIGKILL)
-        raise AssertionError("a killed process goes on")
-
-    def freeze(self) -> NoReturn:
-        self._last_words()
-        while True:
-            os.kill(os.getpid(), signal.SIGSTOP)

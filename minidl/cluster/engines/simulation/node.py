@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.cluster.engines.processes.endpoint import BYTES_PER_S, FLOPS_PER_S
+from minidl.cluster.engines.real_rank import BYTES_PER_S, FLOPS_PER_S
 
 
 @dataclass(frozen=True)
