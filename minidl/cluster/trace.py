@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -53,22 +53,16 @@ class Trace:
     @cached_property
     def events(self) -> list[Event]:
         """All events, rank by rank and lane by lane, each lane's in order of time."""
-        return list(self._events(0.0, float("inf")))
+        return [
+            Event(rank, KINDS[row[0]], *row[1:])
+            for rank, recording in enumerate(self._recordings)
+            for row in (recording.rows if recording else ())
+        ]
 
     @property
     def faults(self) -> list[Event]:
         """The planned faults that took effect, rank by rank; `label` says what happened."""
         return [event for event in self.events if event.kind == "fault"]
-
-    def events_between(self, start: float, end: float) -> list[Event]:
-        """The events that overlap the time from `start` to `end` (seconds)."""
-        return list(self._events(start, end))
-
-    def _events(self, start: float, end: float) -> Iterator[Event]:
-        for rank, recording in enumerate(self._recordings):
-            for row in recording.rows if recording else ():
-                if row[2] >= start and row[1] <= end:
-                    yield Event(rank, KINDS[row[0]], *row[1:])
 
     def ledger(self) -> list[dict[str, Traffic]]:
         """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""

@@ -111,13 +111,6 @@ def test_beyond_the_bound_only_ledger_and_shares_go_on_and_the_trace_says_so() -
     assert trace.shares().compute > 0.5
 
 
-def test_events_can_be_cut_out_by_time(run: cluster.Run) -> None:
-    wait = next(event for event in run.trace.events if event.rank == 0 and event.kind == "wait")
-    middle = (wait.start + wait.end) / 2
-    events = run.trace.events_between(middle, middle)
-    assert {(event.rank, event.kind) for event in events} == {(0, "wait"), (1, "compute")}
-
-
 def test_the_picture_is_drawn_and_saved(run: cluster.Run, tmp_path: Path) -> None:
     figure = run.trace.plot(tmp_path / "timeline.png", start=0.0, end=0.05, title="a title")
     assert (tmp_path / "timeline.png").read_bytes().startswith(b"\x89PNG")

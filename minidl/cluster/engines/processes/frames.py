@@ -7,7 +7,6 @@ a segment carries its descriptor along, by which the kernel lets the receiver ma
 from __future__ import annotations
 
 import array
-import os
 import socket
 import struct
 from collections import deque
@@ -160,8 +159,3 @@ class FrameSocket:
             if self._start == self._end:
                 self._start = self._end = 0
             yield Frame(kind, form, segment, tag, posted, nbytes, description, body, descriptor, start)
-
-    def close(self) -> None:
-        self.socket.close()
-        for descriptor in self._descriptors:
-            os.close(descriptor)
