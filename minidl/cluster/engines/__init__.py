@@ -9,5 +9,6 @@
 - messages: `payload.py` makes bytes of objects, `matching.py` says which receive takes which message, `segments.py` is
   memory without a name, `shared_arrays.py` has arrays in it, `helper_threads.py` does what goes on beside a program.
 
-`report.py`, how a rank tells of its end and what error becomes of that, serves all three.
+`report.py`, how a rank tells of its end and what error becomes of that, and `printed.py`, how what it prints is kept
+and shown, serve all three.
 """

@@ -25,6 +25,8 @@ LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purel
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
 ENGINES = os.path.join(PACKAGE, "engines") + os.sep
 
+NOT_BEGUN = "its program had not begun: to start the ranks took longer (the first time, seconds)"
+
 KINDS: dict[str, type[ClusterError]] = {kind.__name__: kind for kind in (CommTimeout, Deadlock, CollectiveMismatch)}
 
 
@@ -155,9 +157,11 @@ class Outcome:
             passed.add(rank)
         return culprit if rank in self.failures or rank in self.returned else rank
 
-    def deadline_error(self, deadline: float) -> CommTimeout:
+    def deadline_error(self, deadline: float, had_begun: bool = True) -> CommTimeout:
         """The error of a run that did not finish in time."""
         text = f"the run did not finish within its deadline of {deadline:g} s"
+        if not had_begun:
+            text += f"\n{NOT_BEGUN}"
         return CommTimeout("\n".join([text, *self._situation(None)]), **self._evidence())
 
     def deadlock_error(self, text: str) -> Deadlock:
@@ -192,7 +196,7 @@ def loaded_result(rank: int, value: bytes) -> Any:
     """What the program of a rank returned, here."""
     try:
         return cloudpickle.loads(value)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RankFailed(f"the result of rank {rank} cannot be read here: {error}", rank=rank, cause=error) from error
 
 
@@ -201,6 +205,6 @@ def _exception(known: Failure | None) -> BaseException | None:
         return None
     try:
         exception: BaseException = cloudpickle.loads(known.exception)
-    except Exception:  # an exception class may pickle and yet not unpickle; its text and traceback are in the message
+    except (Exception, SystemExit):  # a class may pickle and yet not unpickle; text and traceback are in the message
         return None
     return exception

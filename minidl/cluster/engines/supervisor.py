@@ -8,7 +8,6 @@ import pickle
 import selectors
 import signal
 import socket
-import sys
 import time
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +18,7 @@ import cloudpickle
 
 from minidl.cluster.engines import control
 from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines.printed import KEPT, replay
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
@@ -69,8 +69,7 @@ class RankProcess:
             control.send_frame(self.link, kind, body, descriptors)
 
     def printed(self) -> str:
-        size = os.fstat(self.output).st_size
-        return os.pread(self.output, size, 0).decode("utf-8", errors="replace")
+        return os.pread(self.output, 4 * (KEPT + 1), 0).decode("utf-8", errors="replace")
 
     def has_been_stopped(self, seconds: float) -> bool:
         """Whether the process has been found stopped by a signal for so long (where the system tells)."""
@@ -260,9 +259,9 @@ class Supervisor:
 
     def _check_deadline(self) -> None:
         if time.monotonic() >= self._ends_at:
-            deadline = self._terms.deadline or 0.0
+            deadline, had_begun = self._terms.deadline or 0.0, self._has_begun
             self._end_all(RankFailed(f"the run did not finish within its deadline of {deadline:g} s"))
-            raise self._outcome().deadline_error(deadline)
+            raise self._outcome().deadline_error(deadline, had_begun)
 
     # Ending
 
@@ -292,8 +291,7 @@ class Supervisor:
 
     def _replay_output(self) -> None:
         for rank in self.ranks:
-            for line in rank.printed().splitlines():
-                sys.stdout.write(f"[rank {rank.rank}] {line}\n")
+            replay(rank.rank, rank.printed())
 
     # Saying what happened
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import linecache
 import os
 import pickle
@@ -18,6 +19,7 @@ import cloudpickle
 from minidl import kernels
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines import control, report
+from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.protocol import Endpoint, Pending
@@ -72,7 +74,8 @@ def run_rank(
     output, errors, task, *peers = descriptors
     os.dup2(output, 1)
     os.dup2(errors, 2)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+    process, printed = os.getpid(), KeptFile(1)
+    sys.stdout = printed
     rank = Rank(launcher, start, peers, endpoint_of)
     try:
         environment, sources, program_bytes = pickle.loads(os.pread(task, start.payload_bytes, 0))
@@ -88,15 +91,24 @@ def run_rank(
         program, args = cloudpickle.loads(program_bytes)
         rank.begin()
         value = program(rank.communicator, *args)
+        _end_copy(process)
         seconds = rank.endpoint.now()
         rank.endpoint.flush()
         result = control.Result(report.pickled_result(value, start.rank), seconds, rank.recorder.close())
         last = control.RESULT, pickle.dumps(result, 5)
     except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
+        _end_copy(process)
         last = control.ERROR, pickle.dumps(rank.failure(error), 5)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (printed, sys.stderr):
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # the program may have closed it, or put None
+            stream.flush()
     launcher.send(*last)
+
+
+def _end_copy(process: int) -> None:
+    """End this process if it is a copy of the rank's process that the program has made by os.fork."""
+    if os.getpid() != process:
+        os._exit(1)
 
 
 class Rank:

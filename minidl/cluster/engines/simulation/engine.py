@@ -13,11 +13,12 @@ from typing import Any
 
 from minidl import kernels
 from minidl.cluster.engines import task
+from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import Outcome, loaded_result
 from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
-from minidl.cluster.engines.simulation.output import replay, routed
+from minidl.cluster.engines.simulation.output import routed
 from minidl.cluster.engines.simulation.rank import SimulatedRank
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.network import Network

@@ -14,6 +14,7 @@ import cloudpickle
 from minidl.cluster.comm import Communicator
 from minidl.cluster.engines.processes import Processes
 from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.report import NOT_BEGUN
 from minidl.cluster.errors import CommTimeout, RankFailed
 from minidl.cluster.run import Run
 
@@ -41,9 +42,10 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
     try:
         run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)
     except CommTimeout as error:
+        why = "the simulation did not answer: one of its ranks computed, or slept, without end"
         raise CommTimeout(
             f"the run did not finish within its deadline of {terms.deadline:g} s\n"
-            "the simulation did not answer: one of its ranks computed, or slept, without end"
+            f"{NOT_BEGUN if NOT_BEGUN in str(error) else why}"
         ) from error
     except RankFailed as error:
         if error.cause is not None:

@@ -1,15 +1,16 @@
-"""What simulated ranks print: kept apart while they run, and shown when the run has ended."""
+"""What simulated ranks print is kept apart while they run."""
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, TextIO, cast
 
-_output: ContextVar[io.StringIO | None] = ContextVar("minidl_simulation_output", default=None)
+from minidl.cluster.engines.printed import KeptText
+
+_output: ContextVar[KeptText | None] = ContextVar("minidl_simulation_output", default=None)
 
 
 class Router:
@@ -27,6 +28,9 @@ class Router:
     def flush(self) -> None:
         (_output.get() or self._original).flush()
 
+    def close(self) -> None:
+        """Nothing: it is not the rank's to close."""
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
@@ -42,14 +46,8 @@ def routed() -> Iterator[None]:
         sys.stdout = original
 
 
-def keep(context: Context) -> io.StringIO:
+def keep(context: Context) -> KeptText:
     """Where from now on everything goes that is printed in this context."""
-    kept = io.StringIO()
+    kept = KeptText()
     context.run(_output.set, kept)
     return kept
-
-
-def replay(rank: int, printed: str) -> None:
-    """Show what a rank has printed, as every engine does."""
-    for line in printed.splitlines():
-        sys.stdout.write(f"[rank {rank}] {line}\n")
