@@ -132,7 +132,8 @@ class Communicator(Messages):
                 collectives.ALL_REDUCE[best](channel, flat, op)
             return operand.result(flat, self.size)
 
-        return self._collective(work, operand.fingerprint("all_reduce", algorithm=algorithm, label=label), async_op)
+        how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
+        return self._collective(work, operand.fingerprint("all_reduce", algorithm=how, label=label), async_op)
 
     def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
         """The list of what every rank has; the items may be any objects, and arrays may differ in shape."""

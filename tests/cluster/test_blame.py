@@ -139,3 +139,27 @@ def test_a_receive_in_a_thread_of_the_programs_own_while_it_computes_is_no_deadl
         return got[0]
 
     assert cluster.launch(program, nodes=2, deadline=25).results == [1, 0]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("algorithm", ["ring", "tree", "recursive_doubling"])
+def test_all_who_cannot_complete_a_collective_name_the_rank_that_failed(on: str, algorithm: str) -> None:
+    def program(comm: cluster.Communicator) -> int | None:
+        dies(comm)
+        with pytest.raises(cluster.RankFailed) as caught:
+            comm.all_reduce(np.ones(5), algorithm=algorithm)
+        return caught.value.rank
+
+    run = cluster.launch(program, nodes=5, on=on, on_failure="continue", deadline=25)
+    assert run.results == [2, 2, None, 2, 2]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_options_of_an_algorithm_must_agree_as_well(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.all_reduce(np.ones(50), algorithm="pipelined_chain", segments=2 if comm.rank == 1 else 5)
+
+    error = failure_of(program, nodes=3, on=on)
+    assert isinstance(error, cluster.CollectiveMismatch)
+    assert "pipelined_chain(segments=2)" in str(error)
+    assert "pipelined_chain(segments=5)" in str(error)

@@ -289,7 +289,7 @@ class Mailbox:
             if (sleep := self._sleeps.get((peer, frame.tag))) is not None:
                 sleep.done = True
         elif frame.kind == ABANDON:
-            self._peers.abandoned.add((peer, frame.tag))
+            self._peers.abandoned[peer, frame.tag] = frame.segment
         else:
             self._peers.ended.add(peer)
         self._page.handled(peer)
@@ -343,8 +343,8 @@ class Mailbox:
     def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
         try:
             self._peers.raise_if_hopeless(operation, now)
-        except RankFailed:
+        except RankFailed as error:
             if operation.tag & COLLECTIVE:  # those that count on this rank cannot complete it either
                 for peer in self._links:
-                    self._send(peer, ABANDON, self.now(), tag=operation.tag)
+                    self._send(peer, ABANDON, self.now(), tag=operation.tag, segment=error.rank)
             raise

@@ -19,7 +19,7 @@ class Peers:
         self.failed = failed
         self.ended: set[int] = set()  # they have returned from the program, and everything they sent is here
         self.vanished: dict[int, float] = {}  # their sockets have closed without a goodbye, and when
-        self.abandoned: set[tuple[int, int]] = set()  # collectives that a peer has given up, by (peer, tag)
+        self.abandoned: dict[tuple[int, int], int] = {}  # because of whom a collective is given up, by peer and tag
 
     def raise_if_hopeless(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
@@ -45,8 +45,9 @@ class Peers:
             rank = min(failed)
             raise RankFailed(f"{operation} can never complete: {self.failed[rank]}", rank=rank)
         if abandoned:
-            because = "; ".join(str(error) for error in self.failed.values())
+            rank = self.abandoned[min(abandoned), operation.tag]
             who = f"rank {min(abandoned)} has given up this collective"
-            raise RankFailed(f"{operation} can never complete: {who}{' because ' if because else ''}{because}")
+            because = self.failed.get(rank, f"rank {rank} failed")
+            raise RankFailed(f"{operation} can never complete: {who} because {because}", rank=rank)
         who = f"rank {min(peers)} has" if len(peers) == 1 else "every other rank has"
         raise Deadlock(f"{operation} can never complete: {who} already returned from the program")

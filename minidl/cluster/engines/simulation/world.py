@@ -55,7 +55,7 @@ class World:
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: in a line, why
-        self._given_up: set[tuple[int, int]] = set()  # by rank and tag: collectives that cannot complete on that rank
+        self._given_up: dict[tuple[int, int], int] = {}  # because of whom a collective cannot complete, by rank and tag
         self.culprit: int | None = None  # whose failure has ended the run
         self.deadlock = ""
         self.is_late = False
@@ -181,9 +181,9 @@ class World:
         if gone:
             return self._failed(pending, gone[0])
         if given_up:
-            because = "; ".join(f"rank {rank} failed: {why}" for rank, why in self.failed.items())
-            who = f"rank {given_up[0]} has given up this collective"
-            return RankFailed(f"{pending} can never complete: {who} because {because}")
+            rank = self._given_up[given_up[0], pending.tag]
+            who = f"rank {given_up[0]} has given up this collective because rank {rank} failed"
+            return RankFailed(f"{pending} can never complete: {who}: {self.failed[rank]}", rank=rank)
         who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
         return Deadlock(f"{pending} can never complete: {who} already returned from the program")
 
@@ -192,10 +192,10 @@ class World:
 
     def _give_up(self, rank: int, pending: Pending, error: ClusterError | None) -> bool:
         """Whether the error ends a collective on this rank: those who count on it there cannot go on either."""
-        is_over = isinstance(error, RankFailed) and bool(pending.tag & COLLECTIVE)
-        if is_over:
-            self._given_up.add((rank, pending.tag))
-        return is_over
+        if not isinstance(error, RankFailed) or error.rank is None or not pending.tag & COLLECTIVE:
+            return False
+        self._given_up[rank, pending.tag] = error.rank
+        return True
 
     def _wake_the_hopeless(self) -> None:
         last_hope_is_gone = True
