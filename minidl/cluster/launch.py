@@ -37,7 +37,7 @@ def launch(
     only operations that need the failed rank raise, and `run.failures` says what happened. faults: a
     `cluster.FaultPlan` of what shall go wrong. seed: of each rank's generator `comm.rng` (with the rank number), and of
     jitter. listener: called here as `listener(rank, obj)` for each `comm.tell(obj)`. What ranks print appears here when
-    the run ends, in the order of the ranks.
+    the run ends, in the order of the ranks; of each the first 1,048,576 characters.
 
     The program may be any function, defined in a script (no `__main__` guard is needed), a module or a notebook cell;
     it runs on copies of `args`.
