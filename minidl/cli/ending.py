@@ -19,6 +19,11 @@ def ending(command: str) -> Iterator[None]:
     except (ValueError, ImportError, OSError) as error:
         _fail(command, _sentence(error), 2)
     except (ArithmeticError, RuntimeError) as error:
+        cause = getattr(error, "cause", None)  # of a ClusterError
+        if isinstance(
+            cause, SystemExit
+        ):  # SIGTERM came while a simulated rank, which lives in this process, had its turn
+            raise cause from None
         _fail(command, str(error), 1)
 
 

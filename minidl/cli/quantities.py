@@ -22,7 +22,7 @@ def parse_bytes(text: str) -> int:
     if match is None or (match["binary"] and not match["prefix"]):
         raise ValueError(f"{text!r} is no number of bytes: write it as 4096, 64KiB or 100MB")
     amount = float(match["number"]) * (1024 if match["binary"] else 1000) ** _POWERS[match["prefix"].lower()]
-    if amount != int(amount):
+    if not amount.is_integer():  # nor is infinity, which 1e999 is
         raise ValueError(f"{text!r} is no whole number of bytes")
     return int(amount)
 

@@ -98,6 +98,15 @@ def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["checkpoint.npz"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_simulation_that_is_told_to_end_says_nothing_although_the_signal_comes_in_a_ranks_turn(tmp_path, number):
+    process = start(tmp_path, "simulate", "--nodes", 1024, "--algorithm", "ring", "--out", "out")
+    wait_for(tmp_path / "out")
+    time.sleep(1.0)
+    code, _, err = interrupt(process, number, whole_group=False)
+    assert (code, err) == (128 + number, "")
+
+
 def test_a_killed_command_leaves_no_process_and_can_go_on(tmp_path):
     process = start(tmp_path, *ORDERED, "--nodes", 2, "--out", "parts")
     read_until(process, "  1/4")
