@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 At = int | str | tuple[str, int]
 
+OPERATIONS = (
+    *("send", "recv", "sendrecv", "isend", "irecv", "broadcast", "reduce", "gather", "scatter", "all_reduce"),
+    *("all_gather", "reduce_scatter", "all_to_all", "barrier", "split"),
+)
+
 DROPPED = object()  # what becomes of a message that is lost
 
 
@@ -206,4 +211,6 @@ def _at(at: At) -> At:
         is_possible = False
     if not is_possible:
         raise ValueError(f"at must be an operation, an operation and a number from 1, or a call from 1, got {at!r}")
+    if name and name not in OPERATIONS:
+        raise ValueError(f"there is no communicator call {name!r}: choose one of {', '.join(OPERATIONS)}")
     return (name, operator.index(number)) if name else operator.index(number)
