@@ -20,9 +20,7 @@ def ending(command: str) -> Iterator[None]:
         _fail(command, _sentence(error), 2)
     except (ArithmeticError, RuntimeError) as error:
         cause = getattr(error, "cause", None)  # of a ClusterError
-        if isinstance(
-            cause, SystemExit
-        ):  # SIGTERM came while a simulated rank, which lives in this process, had its turn
+        if isinstance(cause, SystemExit):  # SIGTERM came in the turn of a simulated rank, which lives in this process
             raise cause from None
         _fail(command, str(error), 1)
 
