@@ -43,8 +43,8 @@ def launch(
     it runs on copies of `args`.
 
     Errors: RankFailed, CommTimeout, Deadlock or CollectiveMismatch (all are ClusterError) when a rank fails; ValueError
-    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no process outlives the
-    call.
+    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no rank outlives the call
+    (processes that a program starts itself are its own to end).
 
     >>> from minidl import cluster
     >>> run = cluster.launch(lambda comm, x: comm.all_reduce(comm.rank * x), args=(10,), nodes=3)
