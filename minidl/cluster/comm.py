@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl import random
-from minidl.cluster import collectives, cost
+from minidl.cluster import collectives, cost, tree_cost
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel, Rank
@@ -128,8 +128,8 @@ class Communicator(Messages):
             if algorithm != "auto":
                 collectives.ALL_REDUCE[algorithm](channel, flat, op, **options)
             elif not endpoint.native_all_reduce(flat, op, self._ranks, channel.tag, channel.recorder):
-                best = cost.best_all_reduce(self.size, flat.nbytes, endpoint.network, itemsize=flat.itemsize)
-                collectives.ALL_REDUCE[best](channel, flat, op)
+                best, settings = self._best_all_reduce(flat.nbytes, flat.itemsize)
+                collectives.ALL_REDUCE[best](channel, flat, op, **settings)
             return operand.result(flat, self.size)
 
         how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
@@ -277,6 +277,13 @@ class Communicator(Messages):
     def _finish_beside(self, pending: Pending) -> None:
         self._owner.endpoint.wait(pending)
         self._owner.recorder.waited()
+
+    def _best_all_reduce(self, nbytes: int, itemsize: int) -> tuple[str, dict[str, int]]:
+        """What "auto" means here: the algorithm that the cost model finds the fastest, and its options."""
+        network = self._owner.endpoint.network
+        if network is not None and network.topology is not None:
+            return tree_cost.best_all_reduce(network, self._ranks, nbytes, itemsize)
+        return cost.best_all_reduce(self.size, nbytes, network, itemsize), {}
 
     def _check_items(self, operation: str, items: Any) -> None:
         if not hasattr(items, "__len__") or len(items) != self.size:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from minidl.cluster.network import Network
-from minidl.cluster.partition import chain_segments, group_size
+from minidl.cluster.partition import chain_segments, chunk_bytes, group_size
 
 LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about what processes of one machine see; if nothing is known
 
@@ -58,7 +58,8 @@ def all_reduce(
 def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsize: int = 4) -> str:
     """The name of the algorithm that is fastest on this network by the formulas: what "auto" means.
 
-    Each is taken with its default options. Where nothing is known of the network, that of a laptop is assumed.
+    Each is taken with its default options. Where nothing is known of the network, that of a laptop is assumed. On a
+    `Network.tree`, of which this knows the longest path only, "auto" is what `tree_cost.best_all_reduce` says.
 
     >>> best_all_reduce(8, 100, Network.preset("1gbe")), best_all_reduce(8, 10**8, Network.preset("1gbe"))
     ('recursive_doubling', 'rabenseifner')
@@ -88,7 +89,7 @@ def recursive_doubling(p: int, nbytes: int, alpha: float, beta: float, gamma: fl
 
 def rabenseifner(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
     """lg p' rounds of halving and as many of doubling: n/2, n/4, ... bytes, where an odd piece has a larger half."""
-    halves = [_chunk(nbytes, 1 << k, itemsize) for k in range(1, p.bit_length())]
+    halves = [chunk_bytes(nbytes, 1 << k, itemsize) for k in range(1, p.bit_length())]
     moved = sum(2 * (alpha + half * beta) + half * gamma for half in halves)
     return moved + _folding(p, nbytes, alpha, beta, gamma)
 
@@ -108,7 +109,7 @@ def pipelined_chain(
     if p == 1:
         return 0.0
     count = chain_segments(p, math.ceil(nbytes / itemsize), nbytes, segments)
-    segment = _chunk(nbytes, count, itemsize)
+    segment = chunk_bytes(nbytes, count, itemsize)
     down = (p - 2) * (alpha + segment * (beta + gamma)) + count * alpha + nbytes * (beta + gamma)
     back = (p - 2) * (alpha + segment * beta) + count * alpha + nbytes * beta
     return down + back
@@ -128,7 +129,7 @@ def hierarchical(
     """Reduce-scatter and all-gather within groups, between them a ring with a chunk of the vector."""
     size = group_size(p, per_group)
     near, far = intra or (alpha, beta), inter or (alpha, beta)
-    across = ring(p // size, _chunk(nbytes, size, itemsize), *far, gamma, itemsize)
+    across = ring(p // size, chunk_bytes(nbytes, size, itemsize), *far, gamma, itemsize)
     return ring(size, nbytes, *near, gamma, itemsize) + across
 
 
@@ -162,13 +163,13 @@ def reduce(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -
 def reduce_scatter(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0, itemsize: int = 4) -> float:
     """Seconds for a reduce-scatter round the ring; itemsize is that of a row, if the array has several axes."""
     _check(p, nbytes, itemsize)
-    return (p - 1) * (alpha + _chunk(nbytes, p, itemsize) * (beta + gamma))
+    return (p - 1) * (alpha + chunk_bytes(nbytes, p, itemsize) * (beta + gamma))
 
 
 def all_gather(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
     """Seconds for an all-gather round the ring of nbytes in all, the largest item being ceil(n/p) elements."""
     _check(p, nbytes, itemsize)
-    return (p - 1) * (alpha + _chunk(nbytes, p, itemsize) * beta)
+    return (p - 1) * (alpha + chunk_bytes(nbytes, p, itemsize) * beta)
 
 
 def all_to_all(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
@@ -179,7 +180,7 @@ def all_to_all(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4
 def gather(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
     """Seconds for a gather to rank 0 of nbytes in all, in items of the sizes of `np.array_split`."""
     _check(p, nbytes, itemsize)
-    return (p - 1) * alpha + (nbytes - _chunk(nbytes, p, itemsize)) * beta
+    return (p - 1) * alpha + (nbytes - chunk_bytes(nbytes, p, itemsize)) * beta
 
 
 def scatter(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
@@ -273,11 +274,6 @@ def traffic(algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: A
 def _fastest(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> str:
     _check(p, nbytes, itemsize)
     return min(ALL_REDUCE, key=lambda name: ALL_REDUCE[name](p, nbytes, alpha, beta, gamma, itemsize))
-
-
-def _chunk(nbytes: int, parts: int, itemsize: int) -> int:
-    """The bytes of the largest of so many parts of a vector."""
-    return math.ceil(nbytes / (parts * itemsize)) * itemsize
 
 
 def _folding(p: int, nbytes: int, alpha: float, beta: float, gamma: float) -> float:

@@ -82,7 +82,7 @@ class Network:
         network card and of a rack's link to the core; each has two directions that do not disturb one another. A
         message waits the latencies of its path (two cards; between racks two uplinks too), then its bytes flow.
 
-        Its alpha and beta, which choose the algorithm of "auto", are those of one message alone on the longest path.
+        Its alpha and beta are those of one message alone on the longest path. "auto" knows the links (`tree_cost.py`).
 
         >>> network = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(5e-6, 2e9))
         >>> network.ranks, network.alpha, network.beta

@@ -18,6 +18,11 @@ def split(x: Array, parts: int) -> list[Array]:
     return [x[start:end] for start, end in pairwise(edges)]
 
 
+def chunk_bytes(nbytes: int, parts: int, itemsize: int) -> int:
+    """The bytes of the largest of so many parts of a vector, no element of which is cut in two."""
+    return math.ceil(nbytes / (parts * itemsize)) * itemsize
+
+
 def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = None) -> int:
     """How many segments the pipelined chain makes: those asked for, but none of them empty.
 

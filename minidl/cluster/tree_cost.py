@@ -1,0 +1,163 @@
+"""What all-reduces cost on a tree of racks, where messages of one moment share links: round by round.
+
+An algorithm is a list of rounds, in each of which some pairs of ranks pass messages of one size. A message begins when
+both ranks are done with the round before, and takes the latency of its path and, for every byte, the largest, over the
+links of the path, of (messages of the round on the link) / (bytes a second). That is exact where the messages of a
+round begin together and the fullest link is on all of their paths; else it may be somewhat too long.
+
+Source: as `cost.py` for the rounds; for links as the measure of a pattern of messages: Leiserson, Fat-trees (IEEE
+Transactions on Computers C-34(10), 1985), section 3, the load factor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from minidl.cluster.network import Network
+from minidl.cluster.partition import chain_segments, chunk_bytes, group_size
+from minidl.cluster.topology import Tree
+
+Pair = tuple[int, int]  # who sends, and who receives
+
+
+class Round(NamedTuple):
+    """So many rounds of the same kind: the pairs each pass nbytes; of these, `reduced` are then reduced."""
+
+    times: int
+    pairs: list[Pair]
+    nbytes: int
+    reduced: int = 0
+
+
+def ring(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+    around, chunk = [(i, (i + 1) % p) for i in range(p)], chunk_bytes(nbytes, p, itemsize)
+    yield Round(p - 1, around, chunk, chunk)
+    yield Round(p - 1, around, chunk)
+
+
+def tree(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+    rounds = [[(i + have, i) for i in range(min(have, p - have))] for have in _powers(p)]
+    yield from (Round(1, pairs, nbytes, nbytes) for pairs in reversed(rounds))
+    yield from (Round(1, _back(pairs), nbytes) for pairs in rounds)
+
+
+def recursive_doubling(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+    among = [Round(1, _partners(p, distance), nbytes, nbytes) for distance in _powers(_first(p))]
+    yield from _folded(p, nbytes, among)
+
+
+def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+    distances = _powers(_first(p))
+    halves = [chunk_bytes(nbytes, _first(p) // distance, itemsize) for distance in distances]
+    doubling = [Round(1, _partners(p, distance), half) for distance, half in zip(distances, halves, strict=True)]
+    halving = [Round(1, pairs, half, half) for _, pairs, half, _ in reversed(doubling)]
+    yield from _folded(p, nbytes, halving + doubling)
+
+
+def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+    segments = chain_segments(p, -(-nbytes // itemsize), nbytes)
+    down, segment = [(i, i - 1) for i in range(p - 1, 0, -1)], chunk_bytes(nbytes, segments, itemsize)
+    for chain, reduced in ((down, segment), (_back(down[::-1]), 0)):
+        yield from (Round(1, [pair], segment, reduced) for pair in chain)  # the first segment; then one a round
+        yield Round(segments - 1, chain, segment, reduced)
+
+
+def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = None) -> Iterator[Round]:
+    size = group_size(p, per_group)
+    near = [(i, i - i % size + (i + 1) % size) for i in range(p)]
+    far = [(i, (i + size) % p) for i in range(p)]
+    chunk = chunk_bytes(nbytes, size, itemsize)
+    yield Round(size - 1, near, chunk, chunk)
+    yield from (part._replace(pairs=far) for part in ring(p // size, chunk, itemsize))
+    yield Round(size - 1, near, chunk)
+
+
+ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # those of `cost.py` that can be the fastest
+    "recursive_doubling": recursive_doubling,
+    "rabenseifner": rabenseifner,
+    "ring": ring,
+    "tree": tree,
+    "hierarchical": hierarchical,
+    "pipelined_chain": pipelined_chain,
+}
+
+
+@lru_cache(maxsize=1024)
+def best_all_reduce(
+    network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4
+) -> tuple[str, dict[str, int]]:
+    """The algorithm that is the fastest among these ranks of the tree, and its options: what "auto" means there.
+
+    Each is taken with its default options, and the hierarchical one also with a rack as a group.
+
+    >>> thin = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(1e-6, 2e8))
+    >>> best_all_reduce(thin, tuple(range(8)), 10**7)
+    ('hierarchical', {'per_group': 4})
+    """
+    tree, p = _tree_of(network), len(ranks)
+    choices: list[tuple[str, dict[str, int]]] = [(name, {}) for name in ALL_REDUCE]
+    together = sum(rank // tree.per_rack == ranks[0] // tree.per_rack for rank in ranks)
+    if p % together == 0:
+        choices.append(("hierarchical", {"per_group": together}))
+    return min(choices, key=lambda choice: all_reduce(choice[0], network, ranks, nbytes, itemsize, **choice[1]))
+
+
+def all_reduce(
+    algorithm: str, network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4, **options: int
+) -> float:
+    """Seconds for an all-reduce of nbytes among these ranks of the tree."""
+    tree = _tree_of(network)
+    clock = [0.0] * len(ranks)
+    for times, pairs, size, reduced in ALL_REDUCE[algorithm](len(ranks), nbytes, itemsize, **options):
+        if times and pairs:
+            lasting = [seconds + reduced * network.gamma for seconds in _seconds(tree, ranks, pairs, size)]
+            ends = [max(clock[src], clock[dst]) + t for (src, dst), t in zip(pairs, lasting, strict=True)]
+            for (src, dst), end in zip(pairs, ends, strict=True):
+                clock[src], clock[dst] = max(clock[src], end), max(clock[dst], end)
+            if times > 1:  # before long, all are as late as the slowest
+                clock = [max(clock) + (times - 1) * max(lasting)] * len(ranks)
+    return max(clock)
+
+
+def _seconds(tree: Tree, ranks: tuple[int, ...], pairs: list[Pair], nbytes: int) -> list[float]:
+    """How long each message of a round takes."""
+    paths = [tree.path(ranks[src], ranks[dst]) for src, dst in pairs]
+    load = Counter(link for _, links in paths for link in links)
+    slowness = {link: messages / tree.capacities[link] for link, messages in load.items()}  # seconds a byte
+    return [latency + nbytes * max(slowness[link] for link in links) for latency, links in paths]
+
+
+def _tree_of(network: Network) -> Tree:
+    if network.topology is None:
+        raise ValueError(f"{network!r} has no links that messages share: ask cost.best_all_reduce")
+    return network.topology
+
+
+def _first(p: int) -> int:
+    """The greatest power of two that is at most p: so many ranks take part, the others lean on them."""
+    return 1 << p.bit_length() - 1
+
+
+def _powers(below: int) -> list[int]:
+    """1, 2, 4, ..."""
+    return [1 << k for k in range((below - 1).bit_length())]
+
+
+def _partners(p: int, distance: int) -> list[Pair]:
+    """Who exchanges with whom."""
+    return [(i, i ^ distance) for i in range(_first(p))]
+
+
+def _folded(p: int, nbytes: int, among_first: list[Round]) -> Iterator[Round]:
+    """The other ranks hand over their vectors before, and get the result after."""
+    leaning = [(i, i - _first(p)) for i in range(_first(p), p)]
+    yield Round(1, leaning, nbytes, nbytes)
+    yield from among_first
+    yield Round(1, _back(leaning), nbytes)
+
+
+def _back(pairs: list[Pair]) -> list[Pair]:
+    return [(dst, src) for src, dst in pairs]
