@@ -36,6 +36,8 @@ class Operand:
             raise TypeError(
                 f"the mean of {array.dtype} has no place in an {array.dtype} array: convert it to float first"
             )
+        if operation == "all_reduce" and isinstance(x, np.ndarray) and not x.flags.writeable:
+            raise ValueError("all_reduce writes the result into x, but x is read-only: pass a copy, x.copy()")
         self.contiguous: npt.NDArray[Any] = array if self.is_phantom else np.ascontiguousarray(array)
         self.flat: npt.NDArray[Any] = self.contiguous.reshape(-1)
 

@@ -246,3 +246,27 @@ def test_bad_arguments_are_told_what_was_expected(call: Any, message: str) -> No
         return "no error"
 
     assert all(message in result for result in cluster.launch(program, nodes=2).results)
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "ring"])
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_an_array_that_cannot_be_written_is_refused_before_anything_is_sent(on: str, algorithm: str) -> None:
+    def program(comm: cluster.Communicator) -> tuple[str, int]:
+        x = np.arange(4.0)
+        x.flags.writeable = False
+        with pytest.raises(ValueError, match=r"writes the result into x, but x is read-only: pass a copy") as caught:
+            comm.all_reduce(x, algorithm=algorithm)
+        return str(caught.value), comm.bytes_sent
+
+    run = cluster.launch(program, nodes=2, on=on, deadline=20)
+    assert [sent for _, sent in run.results] == [0, 0]
+
+
+@pytest.mark.parametrize("nbytes", [400, 4_000_000])
+def test_a_message_without_contents_is_for_simulations_and_processes_say_so(nbytes: int) -> None:
+    for program in (
+        lambda comm: comm.all_reduce(cluster.Phantom(nbytes)),
+        lambda comm: comm.send(cluster.Phantom(nbytes), 1 - comm.rank),
+    ):
+        with pytest.raises(cluster.RankFailed, match=r"has no contents: only a simulation can send it"):
+            cluster.launch(program, nodes=2, deadline=20)

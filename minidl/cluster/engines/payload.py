@@ -17,6 +17,8 @@ import cloudpickle
 import numpy as np
 import numpy.typing as npt
 
+from minidl.cluster.phantom import Phantom
+
 ARRAY, OBJECT = 0, 1
 PLAIN_KINDS = frozenset("biufcSUmM")  # dtypes that their short name describes in full
 
@@ -28,6 +30,8 @@ def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
     if type(payload) is np.ndarray and payload.dtype.kind in PLAIN_KINDS:
         flat = payload if payload.flags.c_contiguous else np.ascontiguousarray(payload)
         return ARRAY, _describe(payload.dtype.str, payload.shape), [flat.reshape(-1).view(np.uint8)], payload.nbytes
+    if type(payload) is Phantom:
+        raise TypeError(f"{payload!r} has no contents: only a simulation can send it; here send an array")
     buffers: list[pickle.PickleBuffer] = []
     try:
         head = pickle.dumps(payload, 5, buffer_callback=buffers.append)
