@@ -72,6 +72,8 @@ def simulate(
         for case in cases:
             if case.formula() == 0:
                 raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
+            if not case.formula() < what_if.LONGEST:
+                raise ValueError(f"{case}, takes {case.formula():g} s: give fewer bytes, a smaller --alpha or --beta")
         drawn = [_case_of(text, cases) for text in _items("--trace-of", trace_of, "")]
         _run(cases, drawn, out)
 

@@ -19,6 +19,7 @@ from minidl.cluster.phantom import Phantom
 
 DTYPE = np.dtype(np.float32)  # what is reduced: numbers as gradients have them
 AUTO = "auto"
+LONGEST = 1e12  # seconds
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Case:
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
-            timeout=1e12,  # virtual seconds: whoever asks what if may ask for a day
+            timeout=LONGEST,  # virtual seconds: whoever asks what if may ask for a day
         )
 
 

@@ -194,6 +194,7 @@ def test_a_single_place_is_drawn_as_bars():
         (("--alpha", -1), "alpha must be a finite number of seconds a message, at least 0, got -1.0"),
         (("--beta", "nan"), "beta must be a finite number of seconds a byte, at least 0, got nan"),
         (("--gamma", "inf"), "gamma must be a finite number of seconds a byte, at least 0, got inf"),
+        (("--beta", 1e20), "s: give fewer bytes, a smaller --alpha or --beta"),
         (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
         (
             ("--collective", "barrier", "--alpha", 0),

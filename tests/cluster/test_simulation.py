@@ -303,6 +303,7 @@ def test_speeds_hold_for_all_that_a_rank_computes() -> None:
     slow = cluster.Node(1e9, math.inf, speeds={1: 0.5})
     assert simulate(program, node=slow).results == [(1, 2), (2, 4)]
     assert simulate(program, node=cluster.Node(1e9, math.inf, speeds=[1, 0.5])).results == [(1, 2), (2, 4)]
+    assert simulate(program, node=cluster.Node(1e9, math.inf, speeds=np.array([1, 0.5]))).results == [(1, 2), (2, 4)]
     with pytest.raises(ValueError, match="3 speeds, but the run has 2 ranks"):
         simulate(program, node=cluster.Node(1e9, 1e9, speeds=[1, 1, 1]))
     with pytest.raises(ValueError, match="speed for rank 2"):
@@ -631,6 +632,10 @@ def test_settings_that_make_no_sense_are_refused() -> None:
         cluster.Node(0, 1)
     with pytest.raises(ValueError, match="speed must be"):
         cluster.Node(1, 1, speeds=[0.0])
+    with pytest.raises(TypeError, match="flops_per_s must be a number, got '1 GHz'"):
+        cluster.Node("1 GHz", 1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="speeds must have a speed for each rank, as a list"):
+        cluster.Node(1, 1, speeds=0.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="jitter"):
         cluster.Node(1, 1, jitter=-1)
 

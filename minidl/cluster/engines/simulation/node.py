@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -33,13 +34,19 @@ class Node:
     speeds: Sequence[float] | Mapping[int, float] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("flops_per_s", "bytes_per_s", "jitter"):
+            if not isinstance(getattr(self, name), Real):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
         for name in ("flops_per_s", "bytes_per_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}: use math.inf for no limit")
         if not 0 <= self.jitter < math.inf:
             raise ValueError(f"jitter must be at least 0 and finite, got {self.jitter}")
-        speeds = self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds or ()
-        for speed in speeds:
+        if self.speeds is None:
+            return
+        if not isinstance(self.speeds, Mapping | Sequence | np.ndarray):
+            raise TypeError(f"speeds must have a speed for each rank, as a list or by rank, got {self.speeds!r}")
+        for speed in self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds:
             if not 0 < speed < math.inf:
                 raise ValueError(f"a speed must be more than 0 and finite, got {speed}")
 
@@ -60,7 +67,7 @@ class Node:
         """How many times as fast as the node that is described this rank is."""
         if self.speeds is None:
             return 1.0
-        return self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank]
+        return float(self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank])
 
 
 class Core:
