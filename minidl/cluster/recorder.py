@@ -20,7 +20,10 @@ class Traffic(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Fractions of a rank's time; they add up to 1. Communication includes the arithmetic inside reductions."""
+    """Fractions of a rank's time, which add up to 1, or are all 0 where no time has passed.
+
+    Communication includes the arithmetic inside reductions.
+    """
 
     compute: float
     communication: float
