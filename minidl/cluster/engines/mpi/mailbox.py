@@ -199,7 +199,8 @@ class MPIMailbox:
             self._ended.add(source)
 
     def _read_note(self, source: int, note: Any) -> None:
-        raise NotImplementedError
+        """What a note means is known to the endpoint that is made of this mailbox."""
+        raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
 
     def _arrive(self, source: int, message: Message) -> None:
         pending = self._matching.arrive(source, message.header.tag)
