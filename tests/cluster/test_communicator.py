@@ -9,27 +9,11 @@ import numpy as np
 import pytest
 
 from minidl import cluster, random
+from tests.cluster.conformance import cases_messages
 
 pytestmark = pytest.mark.timeout(30)
 
-ARRAYS = {
-    "vector": np.arange(5.0),
-    "no elements": np.zeros((0, 3), np.float32),
-    "no dimensions": np.array(3, np.int8),
-    "at the eager bound": np.arange(8192.0),
-    "just above the eager bound": np.arange(8193.0),
-    "large": np.arange(300_000, dtype=np.int64).reshape(3, 100_000),
-    "transposed": np.arange(60_000.0).reshape(200, 300).T,
-    "every other column": np.arange(24).reshape(4, 6)[:, ::2],
-    "booleans": np.array([True, False]),
-    "complex": np.array([1 + 2j], np.complex64),
-    "half precision": np.arange(3, dtype=np.float16),
-    "big-endian": np.arange(4, dtype=">i4"),
-    "text": np.array(["a", "longer"]),
-    "dates": np.array(["2024-01-01", "NaT"], "datetime64[D]"),
-    "records": np.array([(1, 2.0)], [("a", "i4"), ("b", "f8")]),
-    "objects": np.array([None, "x"], object),
-}
+ARRAYS = {**cases_messages.ARRAYS, "very large": np.arange(300_000, dtype=np.int64).reshape(3, 100_000)}
 
 
 @pytest.mark.parametrize("by", ["send", "sendrecv", "isend"])
