@@ -28,6 +28,7 @@ print(f"error {error.item():.0f}, its slope {weight.grad:.0f}: a larger weight m
 # A node's program is a function. `cluster.launch` runs it once on every node; `comm` tells a node its number (its
 # *rank*) and carries its messages. An *all-reduce* adds up what the nodes have and gives everyone the sum.
 
+
 # %%
 def program(comm):
     mine = comm.rank + 1.0

@@ -1,0 +1,1 @@
+"""How the texts that people write become notebooks: `text.py` reads, `execution.py` runs, `release.py` clears."""

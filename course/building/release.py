@@ -1,0 +1,41 @@
+"""What the student gets: a solution without its answers, hidden tests and outputs, made by nbgrader's own steps."""
+
+from __future__ import annotations
+
+import copy
+import os
+
+import nbformat
+from nbgrader.preprocessors import (
+    CheckCellMetadata,
+    ClearHiddenTests,
+    ClearMarkScheme,
+    ClearOutput,
+    ClearSolutions,
+    ComputeChecksums,
+    LockCells,
+)
+from traitlets.config import Config
+from traitlets.config.loader import PyFileConfigLoader
+
+from course.bootstrap import ROOT
+
+STEPS = (
+    LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums,
+    ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata,
+)  # fmt: skip
+"""Those of `nbgrader generate_assignment`, without the data base."""
+
+
+def released(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The student's notebook of a solution; `nbgrader generate_assignment` makes the same, to the byte."""
+    notebook, resources = copy.deepcopy(solution), {"nbgrader": {}}
+    config = settings()
+    for step in STEPS:
+        notebook, resources = step(config=config)(notebook, resources)
+    return notebook
+
+
+def settings() -> Config:
+    """What nbgrader_config.py says."""
+    return PyFileConfigLoader("nbgrader_config.py", path=os.fspath(ROOT)).load_config()

@@ -1,0 +1,83 @@
+"""A student's function as a check sees it: something to call, whose code runs elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from course.checking import ranks
+from course.checking.outcome import Status
+from course.checking.session import Died, Session, TooLong
+
+
+class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
+    """A call of the student's function brought no value; `status` says which of the outcomes that is."""
+
+    def __init__(self, status: Status, message: str, last: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.last = last
+        """Whether there is no point in further calls."""
+
+
+class Answer:
+    """The student's function `name` in `session`.
+
+    `answer(*arguments)` calls it on copies and returns a copy of what it returns, as plain data. `answer.run(probe,
+    *arguments)` has `probe(function, *arguments)` called there, a function of a module in `course/checks/`, for what
+    cannot be seen from here: how often something was visited, what was left in an object. `answer.on_ranks(...)` runs
+    the function as a program of simulated nodes. Every one raises AnswerFailed if no value comes.
+    """
+
+    def __init__(self, name: str, session: Session) -> None:
+        self.name = name
+        self.session = session
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._call(None, arguments)
+
+    def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
+        return self._call(probe, arguments)
+
+    def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
+        """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
+        return ranks.RankRun(**self._call(ranks.run, (arguments, network, options)))
+
+    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Any:
+        try:
+            kind, value = self.session.call(probe, self.name, arguments)
+        except Died as died:
+            raise AnswerFailed(Status.RAISED, f"{self.name} brought no result: {died}.", last=True) from None
+        except TooLong:
+            seconds = self.session.limits.seconds
+            raise AnswerFailed(Status.STUCK, f"{self.name} did not finish within {seconds:g} s.", last=True) from None
+        if kind == "value":
+            return value
+        raise failure(self.name, value)
+
+
+def failure(name: str, error: dict[str, Any]) -> AnswerFailed:
+    """The error that the student's process described, in words."""
+    kind = error["kind"]
+    if kind == "not defined":
+        return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} is not defined in this notebook.", last=True)
+    if kind == "not attempted":
+        return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} still raises NotImplementedError.", last=True)
+    if kind == "stuck":
+        return AnswerFailed(Status.STUCK, error["text"])
+    rank = "" if error["rank"] is None else f" on rank {error['rank']}"
+    place = f" ({error['place']})" if error["place"] else ""
+    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{place}: {error['text']}")
+
+
+def shipped(function: Callable[..., Any], name: str) -> Callable[[Session], None]:
+    """What gives a session a function of this process, with all that it uses."""
+    payload = cloudpickle.dumps(function)
+
+    def load(session: Session) -> None:
+        session.request("load", (name, payload), session.limits.seconds)
+
+    return load

@@ -1,0 +1,116 @@
+"""Comparisons whose failure is a sentence: what was called, what was expected, what came, where it first differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from course.checking.plain_data import Foreign
+from course.checking.wrong import Wrong
+
+FORGOTTEN_RETURN = "A function without a `return` statement returns None."
+
+
+def array(
+    got: Any,
+    want: Any,
+    called: str,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-9,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise Wrong unless `got` is an array of the shape and values of `want`.
+
+    called: what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements". mistakes: for each known
+    mistake, told in a sentence, the array that it gives.
+    """
+    want = np.asarray(want)
+    numbers = number_array(got, called, f"an array of shape {want.shape}")
+    if numbers.shape != want.shape:
+        raise Wrong(
+            f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
+            cause_of(numbers, mistakes, rtol, atol),
+        )
+    if not close(numbers, want, rtol, atol):
+        raise Wrong(difference(numbers, want, called, rtol, atol), cause_of(numbers, mistakes, rtol, atol))
+
+
+def number(
+    got: Any,
+    want: float,
+    called: str,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-12,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise Wrong unless `got` is the number `want`, up to rounding; see `array`."""
+    numbers = number_array(got, called, "a number")
+    if numbers.ndim != 0:
+        raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
+    if not close(numbers, np.asarray(want), rtol, atol):
+        cause = cause_of(numbers, mistakes, rtol, atol)
+        raise Wrong(f"{called}: expected {shown(want)}, got {shown(numbers.item())}.", cause)
+
+
+def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
+    """Raise Wrong unless `got` equals `want`: whole numbers, text, truth values, lists and tuples of these."""
+    if type(got) is not type(want) or got != want:
+        causes = [sentence for sentence, wrong in (mistakes or {}).items() if type(got) is type(wrong) and got == wrong]
+        cause = causes[0] if causes else FORGOTTEN_RETURN if got is None else ""
+        raise Wrong(f"{called}: expected {shown(want)}, got {shown(got)}.", cause)
+
+
+def true(condition: bool, message: str, cause: str = "") -> None:
+    """Raise Wrong with `message` unless `condition` holds."""
+    if not condition:
+        raise Wrong(message, cause)
+
+
+def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
+    """`got` as an array of numbers, or Wrong."""
+    if got is None:
+        raise Wrong(f"{called}: expected {wanted}, got None.", FORGOTTEN_RETURN)
+    if isinstance(got, (bool, int, float, complex, np.ndarray)):
+        numbers = np.asarray(got)
+        if numbers.dtype.kind in "biufc":
+            return numbers
+    if isinstance(got, (list, tuple)):
+        raise Wrong(f"{called}: expected {wanted}, got a {type(got).__name__} of {len(got)}.")
+    raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.")
+
+
+def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
+    """Whether two arrays of one shape are equal up to rounding; a NaN equals nothing."""
+    return bool(np.all(np.abs(got - want) <= atol + rtol * np.abs(want)))
+
+
+def difference(got: np.ndarray, want: np.ndarray, called: str, rtol: float, atol: float) -> str:
+    """Where two arrays of one shape first differ, in a sentence."""
+    wrong = ~(np.abs(got - want) <= atol + rtol * np.abs(want))
+    first = tuple(int(i) for i in np.argwhere(wrong)[0])
+    place = f" at {list(first)}" if first else ""
+    count = f" (the first of {int(wrong.sum())} of {want.size} that differ)" if want.size > 1 else ""
+    return f"{called}: expected {shown(want[first].item())}{place}, got {shown(got[first].item())}{count}."
+
+
+def cause_of(got: np.ndarray, mistakes: Mapping[str, Any] | None, rtol: float, atol: float) -> str:
+    """The sentence of the first known mistake that gives what came."""
+    for sentence, wrong in (mistakes or {}).items():
+        value = np.asarray(wrong)
+        if value.shape == got.shape and close(got, value, rtol, atol):
+            return sentence
+    return ""
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
+    text = str(value) if isinstance(value, Foreign) else repr(value)
+    return text if len(text) <= 120 else text[:117] + "…"

@@ -1,0 +1,154 @@
+"""Judge a student's notebook: its code runs in a process of its own, the checks are made here, cell by cell.
+
+The checks come from the reference notebook (the release for public ones, the solution for hidden ones), never from the
+student's, so what a student did to the check cells, or to `check` itself, does not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import nbformat
+
+from course.checking import Answer, Outcome, judging
+from course.checking.limits import Limits
+from course.checking.session import Died, Session, TooLong
+
+CELL_SECONDS = 20.0
+
+
+@dataclass
+class Judgement:
+    """outcomes: by the `grade_id` of each check cell, the outcomes of its checks (the public one, then the hidden
+    one); the last one gives the points. remarks: what was odd about the notebook, in sentences.
+    """
+
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def points(self) -> float:
+        return sum(outcomes[-1].points for outcomes in self.outcomes.values())
+
+    @property
+    def possible(self) -> float:
+        return sum(outcomes[-1].possible for outcomes in self.outcomes.values())
+
+
+def judge_notebook(
+    student: nbformat.NotebookNode,
+    reference: nbformat.NotebookNode,
+    limits: Limits | None = None,
+    folder: str | None = None,
+) -> Judgement:
+    """Run the student's code cells, then every check of `reference` on the functions that they define."""
+    judgement = Judgement()
+    cells = code_cells(student, reference, judgement.remarks)
+    broken: set[str] = set()
+
+    def load(session: Session) -> None:
+        run_cells(session, cells, broken, judgement.remarks)
+
+    with Session(load, limits, folder) as session:
+        for grade_id, source in check_cells(reference).items():
+            judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
+    return judgement
+
+
+def outcomes_of(check_cell: str, reference: nbformat.NotebookNode, session: Session) -> list[Outcome]:
+    """The outcomes of the checks that a cell of `reference` makes, on the functions in `session`."""
+    with judging() as outcomes:
+        exec(check_cell, {}, Names(reference, session))
+    return outcomes
+
+
+def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
+    """The sources of the cells that make checks, by grade_id."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and role_of(cell).get("grade")]
+    return {role_of(cell)["grade_id"]: cell.source for cell in cells}
+
+
+class Names(dict[str, Any]):
+    """The names that a check cell sees: `check`, Python's own, and an Answer for whatever else it mentions."""
+
+    def __init__(self, reference: nbformat.NotebookNode, session: Session) -> None:
+        super().__init__(check=checks_of(reference))
+        self._session = session
+
+    def __missing__(self, name: str) -> Answer:
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return Answer(name, self._session)
+
+
+def checks_of(reference: nbformat.NotebookNode) -> Any:
+    """The module that the reference notebook imports as `check`."""
+    for cell in reference.cells:
+        if cell.cell_type == "code" and "course.checks" in cell.source:
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.ImportFrom) and node.module == "course.checks":
+                    return import_module(f"course.checks.{node.names[0].name}")
+    raise ValueError("the reference notebook has no line `from course.checks import … as check`")
+
+
+def code_cells(
+    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str]
+) -> list[tuple[str, str]]:
+    """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks."""
+    given = {
+        cell.metadata["nbgrader"]["grade_id"]: cell.source
+        for cell in reference.cells
+        if cell.cell_type == "code" and role_of(cell).get("locked") and not role_of(cell).get("grade")
+    }
+    cells = list(students_cells(student, given, remarks))
+    there = {name for name, _ in cells}
+    missing = [(name, source) for name, source in given.items() if name not in there]
+    remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
+    return missing + cells
+
+
+def students_cells(
+    student: nbformat.NotebookNode, given: Mapping[str, str], remarks: list[str]
+) -> Iterator[tuple[str, str]]:
+    """The student's code cells in order, without checks."""
+    seen: set[str] = set()
+    for number, cell in enumerate(student.cells):
+        role = role_of(cell)
+        if cell.cell_type != "code" or role.get("grade"):
+            continue
+        name = role.get("grade_id") or f"cell {number + 1}"
+        if name in seen:
+            remarks.append(f"two cells are called {name!r}: both were run, the later one counts")
+            yield f"{name} (again)", cell.source
+            continue
+        seen.add(name)
+        if name in given and cell.source != given[name]:
+            remarks.append(f"the given cell {name!r} was changed: the original was run")
+        yield name, given.get(name, cell.source)
+
+
+def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
+    role = cell.metadata.get("nbgrader", {})
+    return role if isinstance(role, Mapping) else {}
+
+
+def run_cells(session: Session, cells: list[tuple[str, str]], broken: set[str], remarks: list[str]) -> None:
+    """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again."""
+    for name, source in cells:
+        if name in broken:
+            continue
+        try:
+            kind, value = session.request("run_cell", (source,), CELL_SECONDS)
+        except (Died, TooLong) as problem:
+            broken.add(name)
+            how = str(problem) or f"it did not finish within {CELL_SECONDS:g} s"
+            remarks.append(f"{name} was left out: {how}")
+            run_cells(session, cells, broken, remarks)
+            return
+        if kind == "error" and (remark := f"{name} raised {value['type']}: {value['text']}") not in remarks:
+            remarks.append(remark)

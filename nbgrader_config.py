@@ -1,0 +1,22 @@
+"""nbgrader's settings: the teacher's side is solutions/, the students' exercises/, everything else .nbgrader/."""
+
+import os
+
+c = get_config()  # nbgrader puts it here
+
+root = os.path.dirname(os.path.abspath(__file__)) if "__file__" in globals() else os.getcwd()
+os.makedirs(os.path.join(root, ".nbgrader"), exist_ok=True)
+
+c.CourseDirectory.root = root
+c.CourseDirectory.course_id = "minidl"
+c.CourseDirectory.source_directory = "solutions"
+c.CourseDirectory.release_directory = "exercises"
+c.CourseDirectory.submitted_directory = ".nbgrader/submitted"
+c.CourseDirectory.autograded_directory = ".nbgrader/autograded"
+c.CourseDirectory.feedback_directory = ".nbgrader/feedback"
+c.CourseDirectory.solution_directory = ".nbgrader/solution"
+c.CourseDirectory.db_url = "sqlite:///" + os.path.join(root, ".nbgrader", "gradebook.db")
+c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.py"]  # a text beside a solution would leak
+
+c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write the body of this function")'}
+c.ClearSolutions.text_stub = "*Your answer here.*"

@@ -1,0 +1,85 @@
+"""Every check rejects known wrong answers, for the right reason, and accepts right answers of another shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course.checking import Outcome, Status
+from course.checking.session import Session
+from course.grading import judged_notebook
+from tests.mutants import Alternative, Mutant
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CHAPTERS = {
+    checks_module: solution
+    for solution in sorted((ROOT / "solutions").glob("*/*.ipynb"))
+    for checks_module in [solution.parent.name.split("_", 1)[1]]
+}
+KNOWN = {chapter: import_module(f"tests.mutants.{chapter}") for chapter in CHAPTERS}
+MUTANTS = [(chapter, mutant) for chapter, known in KNOWN.items() for mutant in known.MUTANTS]
+ALTERNATIVES = [(chapter, alternative) for chapter, known in KNOWN.items() for alternative in known.ALTERNATIVES]
+
+
+class Classroom:
+    """One student's process a chapter, in which the solution was run, and one function is replaced after another."""
+
+    def __init__(self, solution: Path) -> None:
+        self.reference = nbformat.read(solution, as_version=4)
+        self._cells = judged_notebook.code_cells(self.reference, self.reference, [])
+        self.session = Session(self._load)
+        self._answer = ""
+
+    def _load(self, session: Session) -> None:
+        judged_notebook.run_cells(session, [*self._cells, ("the answer", self._answer)], set(), [])
+
+    def outcomes(self, answer: Mutant | Alternative) -> list[Outcome]:
+        """The public outcome and the hidden one."""
+        self._answer = answer.code
+        judged_notebook.run_cells(self.session, [("the answer", answer.code)], set(), [])
+        check_cell = judged_notebook.check_cells(self.reference)[f"check_{answer.exercise}"]
+        return judged_notebook.outcomes_of(check_cell, self.reference, self.session)
+
+
+@pytest.fixture(scope="module")
+def classrooms() -> Iterator[dict[str, Classroom]]:
+    rooms = {chapter: Classroom(solution) for chapter, solution in CHAPTERS.items()}
+    yield rooms
+    for room in rooms.values():
+        room.session.close()
+
+
+def title(known: object) -> str:
+    return known if isinstance(known, str) else f"{known.exercise}: {getattr(known, 'mistake', '') or known.idea}"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("chapter", "mutant"), MUTANTS, ids=title)
+def test_the_mutant_loses_for_the_right_reason(chapter, mutant, classrooms):
+    public, hidden = classrooms[chapter].outcomes(mutant)
+    for outcome in [hidden] if mutant.hidden_only else [public, hidden]:
+        fault = outcome.first_fault
+        assert fault is not None, "it got all points"
+        assert tuple(part.title for part in outcome.parts if part.status is not Status.CORRECT) == mutant.loses
+        assert fault.status is mutant.status
+        assert mutant.says in f"{fault.message}\n{fault.cause}"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("chapter", "alternative"), ALTERNATIVES, ids=title)
+def test_the_alternative_gets_all_points(chapter, alternative, classrooms):
+    for outcome in classrooms[chapter].outcomes(alternative):
+        assert outcome.first_fault is None, outcome.first_fault
+        assert outcome.points == outcome.possible
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_exercise_has_six_mutants_and_an_alternative(chapter):
+    exercises = import_module(f"course.checks.{chapter}").chapter.exercises
+    for exercise in exercises:
+        assert sum(mutant.exercise == exercise for mutant in KNOWN[chapter].MUTANTS) >= 6, exercise
+        assert any(alternative.exercise == exercise for alternative in KNOWN[chapter].ALTERNATIVES), exercise
