@@ -20,3 +20,17 @@ c.CourseDirectory.ignore = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.py"
 
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write the body of this function")'}
 c.ClearSolutions.text_stub = "*Your answer here.*"
+
+# Checks are made outside of the student's process, by the same code as `python3 -m course grade`.
+c.Autograde.autograde_preprocessors = [
+    "course.grading.nbgrader_check.CheckAnswers",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "nbgrader.preprocessors.ClearHiddenTests",  # a student sees what the hidden tests found, not the tests
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]

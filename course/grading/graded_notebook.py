@@ -1,0 +1,70 @@
+"""A judged notebook as a page: the student's cells, and under each check what it found, with the points.
+
+The same cells serve nbgrader, which reads the points from them, and the feedback that students get.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import nbformat
+from nbformat.v4 import new_markdown_cell, new_output
+
+from course.checking import Outcome, display
+from course.grading.judged_notebook import Judgement, checks_of, role_of
+
+
+def graded_notebook(
+    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, judgement: Judgement
+) -> nbformat.NotebookNode:
+    """The student's notebook with the reference's check cells, whose outputs are the outcomes and the points.
+
+    What the student's cells have shown before is taken out: nobody can tell where it came from. Check cells that the
+    student has deleted are put at the end; remarks on the notebook at the beginning.
+    """
+    notebook = copy.deepcopy(student)
+    checks = {role_of(cell)["grade_id"]: cell for cell in reference.cells if role_of(cell).get("grade")}
+    cells = [new_markdown_cell(remarks_text(judgement.remarks), id="remarks")] if judgement.remarks else []
+    for cell in notebook.cells:
+        check = checks.get(role_of(cell).get("grade_id", ""))
+        if check is None or check.cell_type != "code":
+            checks.pop(role_of(cell).get("grade_id", ""), None)  # an answer in words, which stays as it is
+            cells.append(cleared(cell))
+        elif checks.pop(role_of(cell)["grade_id"], None) is not None:
+            cells.append(checked(check, judgement, reference))
+    cells += [checked(check, judgement, reference) for check in checks.values() if check.cell_type == "code"]
+    notebook.cells = cells
+    return notebook
+
+
+def checked(
+    check: nbformat.NotebookNode, judgement: Judgement, reference: nbformat.NotebookNode
+) -> nbformat.NotebookNode:
+    """A check cell with its outcomes, and the points as its value, which is what nbgrader reads."""
+    cell = copy.deepcopy(check)
+    outcomes = judgement.outcomes[role_of(check)["grade_id"]]
+    hints = checks_of(reference).chapter.exercises
+    cell.outputs = [panel(outcome, hints[outcome.exercise].hint_call) for outcome in outcomes]
+    points = {"text/plain": repr(outcomes[-1].points)}
+    cell.outputs.append(new_output("execute_result", data=points, execution_count=None))
+    cell.execution_count = None
+    return cell
+
+
+def panel(outcome: Outcome, hint_call: str) -> nbformat.NotebookNode:
+    """An outcome as a cell's output."""
+    data = {"text/plain": display.as_text(outcome, hint_call), "text/html": display.as_html(outcome, hint_call)}
+    return new_output("display_data", data=data)
+
+
+def cleared(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """A cell without what it has shown."""
+    if cell.cell_type == "code":
+        cell.outputs, cell.execution_count = [], None
+    return cell
+
+
+def remarks_text(remarks: list[str]) -> str:
+    """The remarks as a list; set as code, so that a student's own words are not read as markup."""
+    lines = [f"- `{' '.join(remark.split()).replace('`', chr(39))}`" for remark in remarks]
+    return "\n".join(["**About this notebook**", "", *lines])

@@ -1,0 +1,32 @@
+"""nbgrader's autograding step, made safe: the checks are made outside of the student's process.
+
+nbgrader itself would run the notebook, checks and all, in one kernel, where a student's code can change what the checks
+do. `nbgrader_config.py` puts this in place of its step `Execute`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from course.grading.graded_notebook import graded_notebook
+from course.grading.judged_notebook import judge_notebook
+
+
+class CheckAnswers(NbGraderPreprocessor):
+    """Fill the check cells of a submission with their outcomes and points."""
+
+    def preprocess(
+        self, notebook: nbformat.NotebookNode, resources: dict[str, Any]
+    ) -> tuple[nbformat.NotebookNode, dict[str, Any]]:
+        names = resources["nbgrader"]
+        course = self.config.CourseDirectory
+        source = Path(course.root, course.source_directory, names["assignment"], f"{names['notebook']}.ipynb")
+        reference = nbformat.read(source, as_version=4)
+        judgement = judge_notebook(notebook, reference)
+        for remark in judgement.remarks:
+            self.log.warning("%s: %s", names["student"], remark)
+        return graded_notebook(notebook, reference, judgement), resources

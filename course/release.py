@@ -1,0 +1,49 @@
+"""`python3 -m course release FOLDER`: the students' edition, the course without the teacher's side."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from course.bootstrap import ROOT
+
+TEACHERS = (
+    "solutions", "course/assignments", "course/build.py", "course/building", "course/grade.py", "course/release.py",
+    "course/teaching.md", "nbgrader_config.py", "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
+)  # fmt: skip
+"""What students do not get: solutions, hidden tests, known answers, and what only works with these."""
+
+
+def run(arguments: list[str]) -> int:
+    """Copy what students get into a new folder; 2 for a folder that cannot be one."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m course release", description="Write the students' edition: no solutions, no hidden tests."
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that is not there yet")
+    folder = parser.parse_args(arguments).folder
+    if folder.exists():
+        print(f"{folder} is already there: name a folder that is not.", file=sys.stderr)
+        return 2
+    if not (ROOT / "solutions").is_dir():
+        print("This is a students' edition already.", file=sys.stderr)
+        return 2
+    files = students_files(tracked(ROOT))
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    print(f"{len(files)} files are in {folder}/, none of the teacher's side. Students start with: python3 -m course")
+    return 0
+
+
+def tracked(root: Path) -> list[str]:
+    """The files of the course that git knows; what lies beside them (work/, .venv/) is nobody else's business."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
+def students_files(files: list[str]) -> list[str]:
+    """Those that are not the teacher's."""
+    return [name for name in files if not any(name == part or name.startswith(f"{part}/") for part in TEACHERS)]
