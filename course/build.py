@@ -1,57 +1,98 @@
 """`python3 -m course build`: make the notebooks from the texts in course/lectures/ and course/assignments/.
 
 A lecture becomes notebooks/NAME.ipynb, executed; an assignment solutions/NAME/NAME.ipynb, executed, and
-exercises/NAME/NAME.ipynb, what the student gets.
+exercises/NAME/NAME.ipynb, what the student gets. What is as its text has it is left alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from course.bootstrap import ROOT
 
+if TYPE_CHECKING:
+    from course.building.sources import Source
 
-def run(arguments: list[str]) -> int:
-    """Build what changed, or check with --check that nothing did; names or their beginnings choose."""
-    parser = argparse.ArgumentParser(prog="python3 -m course build", description=__doc__)
-    parser.add_argument("names", nargs="*", help="names of lectures and assignments, or their beginnings; all without")
-    parser.add_argument("--check", action="store_true", help="only say what is not as its text has it")
-    parser.add_argument("--force", action="store_true", help="build also what did not change")
+
+def run(arguments: list[str], root: Path = ROOT) -> int:
+    """Build what is not up to date, or only tell with --check: 0 if all is well, 1 if not, 2 for a wrong name."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m course build", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help="lectures and assignments, by the beginnings of their names; else all")
+    parser.add_argument("--check", action="store_true", help="run nothing, and tell what is not as its text has it")
+    parser.add_argument("--force", action="store_true", help="build also what is up to date")
     options = parser.parse_args(arguments)
-    texts = [
-        path
-        for folder in ("lectures", "assignments")
-        for path in sorted((ROOT / "course" / folder).glob("*.py"))
-        if not options.names or path.stem.startswith(tuple(options.names))
-    ]
-    if not texts:
-        print(f"Nothing is called {' or '.join(options.names)}.", file=sys.stderr)
+
+    from course.building.sources import chosen, sources
+
+    try:
+        texts = chosen(sources(root), options.names)
+    except ValueError as unknown:
+        print(unknown, file=sys.stderr)
         return 2
-    for path in texts:
-        print(f"{path.relative_to(ROOT)} …", flush=True)
-        build(path)
-    return 0
+    strays = [] if options.names else stray_notebooks(root)
+    if options.check:
+        return check(texts, strays)
+    return build(texts, strays, options.force)
 
 
-def build(path: Path) -> None:
-    """Make the notebooks of one text."""
-    import nbformat
+def check(texts: Sequence[Source], strays: Sequence[str]) -> int:
+    """Tell every notebook that is not as its text has it, why, and what mends it."""
+    from course.building.staleness import stale_notebooks
 
-    from course.building.execution import execute
-    from course.building.text import read
+    complaints = list(strays)
+    for source in texts:
+        try:
+            stale = stale_notebooks(source)
+        except ValueError as problem:
+            complaints.append(f"{source} makes no sense: {problem}.")
+            continue
+        mend = f"python3 -m course build {source.name}"
+        complaints += [
+            f"{notebook.path.relative_to(source.root)}: {notebook.reason}. Mend: {mend}" for notebook in stale
+        ]
+    print("\n".join(complaints) or f"{counted(texts)}: every notebook is as its text has it.")
+    return 1 if complaints else 0
 
-    notebook = read(path)
-    if path.parent.name == "lectures":
-        execute(notebook, ROOT / "notebooks")
-        nbformat.write(notebook, ROOT / "notebooks" / f"{path.stem}.ipynb")
-        return
-    from course.building.release import released
 
-    solution, exercise = (ROOT / side / path.stem / f"{path.stem}.ipynb" for side in ("solutions", "exercises"))
-    for target in (solution, exercise):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    execute(notebook, solution.parent)
-    nbformat.write(notebook, solution)
-    nbformat.write(released(notebook), exercise)
+def build(texts: Sequence[Source], strays: Sequence[str], force: bool) -> int:
+    """Make what is not up to date, or all with `force`."""
+    from course.building.making import make
+    from course.building.progress import BuildProgress
+    from course.building.staleness import stale_notebooks
+
+    rerun, release_only, senseless = [], [], []
+    for source in texts:
+        try:
+            stale = stale_notebooks(source)
+        except ValueError as problem:
+            senseless.append(f"{source} makes no sense: {problem}.")
+            continue
+        if force or any(notebook.rerun for notebook in stale):
+            rerun.append(source)
+        elif stale:
+            release_only.append(source)
+    with BuildProgress(len(rerun) + len(release_only)) as display:
+        done = make(rerun, release_only, display)
+    if left := len(texts) - len(rerun) - len(release_only) - len(senseless):
+        print(f"{left} of {counted(texts)} up to date.")
+    for complaint in (*senseless, *strays):
+        print(complaint, file=sys.stderr)
+    return 0 if done and not senseless else 1
+
+
+def stray_notebooks(root: Path) -> list[str]:
+    """What to do about notebooks that no text describes, a sentence each."""
+    from course.building.sources import orphans
+
+    names = [path.relative_to(root).as_posix() for path in orphans(root)]
+    return [f"{name}: no text describes it. Mend: git rm {name}, or write its text" for name in names]
+
+
+def counted(texts: Sequence[Source]) -> str:
+    return f"{len(texts)} text{'' if len(texts) == 1 else 's'}"

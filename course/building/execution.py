@@ -1,37 +1,111 @@
-"""Run a notebook from top to bottom in a kernel of its own and keep its outputs."""
+"""Run a notebook from top to bottom in a kernel of its own and keep its outputs; refuse errors and warnings."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
+from course.bootstrap import ROOT
+
 SECONDS_A_CELL = 120
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+LINE_OF_CELL = re.compile(r"Cell In\[\d+\], line (\d+)")
+ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 
 
-def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
-    """Fill in the outputs, running in `folder`. Raises nbclient's CellExecutionError at the first error."""
+class Failed(Exception):  # noqa: N818  (the name says what happened)
+    """A notebook that cannot be kept: `cell` (from 0) and `line` (from 1) say where, `details` is the traceback."""
+
+    def __init__(self, message: str, cell: int, line: int = 1, details: str = "") -> None:
+        super().__init__(message)
+        self.cell = cell
+        self.line = line
+        self.details = details
+
+
+async def execute(
+    notebook: nbformat.NotebookNode, folder: Path, begins: Callable[[int], None] = lambda number: None
+) -> None:
+    """Fill in the outputs, running in `folder`; `begins` is told the number of each cell. Raises Failed.
+
+    However it ends, cancelled too, the kernel is gone afterwards, with what it started.
+    """
     metadata = notebook.metadata.copy()
-    with tempfile.TemporaryDirectory(prefix="minidl-kernel-") as sockets:
-        NotebookClient(
+    current = 0
+
+    def note(cell: nbformat.NotebookNode, cell_index: int) -> None:
+        nonlocal current
+        current = cell_index
+        begins(cell_index)
+
+    with tempfile.TemporaryDirectory(prefix="minidl-kernel-") as scratch:
+        client = NotebookClient(
             notebook,
             timeout=SECONDS_A_CELL,
             record_timing=False,
+            coalesce_streams=True,
             shutdown_kernel="immediate",
-            config=connection(sockets),
+            on_cell_start=note,
+            config=connection(scratch),
             resources={"metadata": {"path": str(folder)}},
-        ).execute()
+        )
+        try:
+            await client.async_execute(env=environment(scratch))
+        except CellExecutionError as error:
+            raise raised(error, current) from None
+        except CellTimeoutError:
+            raise Failed(f"not finished after {SECONDS_A_CELL} s", current) from None
+        except DeadKernelError:
+            if (task := asyncio.current_task()) and task.cancelling():  # nbclient takes this for the kernel's death
+                raise asyncio.CancelledError from None
+            raise Failed("the kernel died", current) from None
     notebook.metadata = metadata  # what the kernel says of itself differs from one machine to the next
-    for cell in notebook.cells:
+    for number, cell in enumerate(notebook.cells):
         cell.metadata.pop("execution", None)
+        if complaint := unfit_output(cell):
+            raise Failed(complaint, number)
 
 
-def connection(folder: str) -> Config:
-    """Talk to the kernel through files in `folder`: a free TCP port may be taken before the kernel gets to it."""
+def unfit_output(cell: nbformat.NotebookNode) -> str:
+    """What a committed notebook may not show: errors, warnings, memory addresses; empty if all is well."""
+    for output in cell.get("outputs", []):
+        if output.output_type == "error":
+            return f"{output.ename}: {output.evalue}"
+        if output.get("name") == "stderr":
+            return f"a notebook shows no warnings and writes nothing to stderr, this does: {output.text.strip()}"
+        texts = [
+            output.get("text", ""),
+            *(output.get("data", {}).get(kind, "") for kind in ("text/plain", "text/html")),
+        ]
+        if any(ADDRESS.search(text) for text in texts):
+            return "it shows a memory address, which differs from run to run (a last line without `;`?)"
+    return ""
+
+
+def raised(error: CellExecutionError, cell: int) -> Failed:
+    """An exception in a cell, with the line of the cell at which it arose."""
+    details = COLOUR.sub("", error.traceback)
+    lines = LINE_OF_CELL.findall(details)
+    return Failed(f"{error.ename}: {error.evalue}", cell, int(lines[0]) if lines else 1, details)
+
+
+def environment(scratch: str) -> dict[str, str]:
+    """A kernel's environment: the project can be imported, and nobody's own IPython settings take part."""
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch}
+
+
+def connection(scratch: str) -> Config:
+    """Talk to the kernel through files in `scratch`: a free TCP port may be taken before the kernel gets to it."""
     if os.name == "nt":
         return Config()
-    return Config({"AsyncKernelManager": {"transport": "ipc", "ip": os.path.join(folder, "socket")}})
+    return Config({"AsyncKernelManager": {"transport": "ipc", "ip": os.path.join(scratch, "socket")}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from functools import cache
 
 import nbformat
 from nbgrader.preprocessors import (
@@ -36,6 +37,12 @@ def released(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
     return notebook
 
 
+@cache
 def settings() -> Config:
     """What nbgrader_config.py says."""
     return PyFileConfigLoader("nbgrader_config.py", path=os.fspath(ROOT)).load_config()
+
+
+def as_bytes(notebook: nbformat.NotebookNode) -> bytes:
+    """A notebook as its file holds it."""
+    return (nbformat.writes(notebook) + "\n").encode("utf-8")

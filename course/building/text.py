@@ -8,11 +8,14 @@ Tags on a `# %%` line say what a cell of an assignment is:
   the teacher;
 - `given="name"`: code that the student is given, and must not change;
 - `[markdown] manual="name" points=2`: a short answer, graded by hand.
+
+A code cell with the comment MEASURED prints what differs from run to run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,10 @@ import jupytext
 import nbformat
 
 from course.bootstrap import ROOT
+
+CACHED = re.compile(r"\bcache\s*=\s*True\b")
+CHECKS = re.compile(r"^from course\.checks(?:\.(?P<module>\w+))? import \(?(?P<names>[\w, ]+)", re.M)
+MEASURED = "# measured: differs from run to run"
 
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -34,27 +41,60 @@ ROLES = {
 }
 
 
-def read(path: Path) -> nbformat.NotebookNode:
-    """The notebook that the text at `path` describes, not yet run. Raises ValueError for tags that make no sense."""
+def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
+    """The notebook that the text at `path` describes, not yet run. Raises ValueError for what makes no sense."""
     text = path.read_text(encoding="utf-8")
     notebook = jupytext.reads(text, fmt="py:percent")
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for number, cell in enumerate(notebook.cells):
-        tags, cell.metadata = dict(cell.metadata), {}
+        place = f"{path.name}, cell {number + 1}"
+        tags, cell.metadata = dict(cell.metadata), nbformat.NotebookNode()
         tags.pop("lines_to_next_cell", None)
         cell.id = f"c{number:02d}"
         cell.pop("attachments", None)
         if tags:
-            cell.metadata["nbgrader"] = role = graded(tags, cell.cell_type, f"{path.name}, cell {number + 1}")
+            cell.metadata["nbgrader"] = role = nbformat.from_dict(graded(tags, cell.cell_type, place))
             cell.id = role["grade_id"]
         if cell.id in seen:
             raise ValueError(f"{path.name}: two cells are called {cell.id!r}")
+        if cell.cell_type == "code" and CACHED.search(cell.source):
+            raise ValueError(f"{place}: numba's cache=True answers wrongly in a notebook once another cell is edited")
         seen.add(cell.id)
-    source = path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
-    hashed = hashlib.sha256(text.encode()).hexdigest()
-    notebook.metadata = nbformat.from_dict({**KERNEL, "minidl": {"source": source, "sha256": hashed}})
+    notebook.metadata = nbformat.from_dict({**KERNEL, "minidl": {"source": place_of(path, root), **hashes(path, root)}})
     return notebook
+
+
+def hashes(path: Path, root: Path = ROOT) -> dict[str, str]:
+    """What a notebook was built from: the SHA-256 of its text and, for an assignment, of its checks."""
+    content = path.read_bytes()
+    found = {"sha256": hashlib.sha256(content).hexdigest()}
+    if files := checks_of(content.decode(), root / "course" / "checks"):
+        found["checks_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
+    return found
+
+
+def checks_of(program: str, folder: Path, known: frozenset[Path] = frozenset()) -> frozenset[Path]:
+    """The files of `course/checks/` that a program imports, and those that these import."""
+    for match in CHECKS.finditer(program):
+        names = [match["module"]] if match["module"] else [name.split()[0] for name in match["names"].split(",")]
+        for file in (folder / f"{name}.py" for name in names):
+            if file.is_file() and file not in known:
+                known = checks_of(file.read_text(encoding="utf-8"), folder, known | {file})
+    return known
+
+
+def place_of(path: Path, root: Path = ROOT) -> str:
+    """A text's path as people name it."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+def line_of(path: Path, cell: int, line: int = 1) -> int:
+    """The line of the text in which line `line` of code cell number `cell` (from 0) stands."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    marked = [number for number, content in enumerate(lines) if content.startswith("# %%")]
+    filled = (number for number in range(marked[cell] + 1, len(lines)) if lines[number].strip())
+    return next(filled, marked[cell]) + line
 
 
 def graded(tags: dict[str, Any], cell_type: str, place: str) -> dict[str, Any]:

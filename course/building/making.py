@@ -1,0 +1,125 @@
+"""Make the notebooks of texts, two at a time where that spoils no measurement; write each whole or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import nbformat
+
+from course.building import text
+from course.building.execution import Failed, execute
+from course.building.release import as_bytes, released
+from course.building.sources import Source
+from course.building.staleness import read_notebook
+
+AT_ONCE = 2
+CLEARING_UP_SECONDS = 10.0
+
+
+class Display(Protocol):
+    """Who is told how the building goes."""
+
+    def begins(self, source: Source, cells: int) -> None: ...
+
+    def reaches(self, source: Source, cell: int) -> None: ...
+
+    def made(self, source: Source, seconds: float) -> None: ...
+
+    def failed(self, source: Source, message: str, details: str) -> None: ...
+
+
+def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Display) -> bool:
+    """Run and write `rerun`, then release the solutions of `release_only` again; whether all of it succeeded.
+
+    Ctrl-C ends what runs, and leaves no kernel and no half of a notebook behind.
+    """
+    done = in_background(make_all(rerun, display))
+    for source in release_only:
+        display.begins(source, 0)
+        started = time.perf_counter()
+        write_release(source, read_notebook(source.executed))
+        display.made(source, time.perf_counter() - started)
+    return done
+
+
+async def make_all(texts: Sequence[Source], display: Display) -> bool:
+    """First those that measure nothing, AT_ONCE at a time; then one by one those that do, each alone."""
+    measuring = [source for source in texts if text.MEASURED in source.path.read_text(encoding="utf-8")]
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(source: Source) -> bool:
+        async with places:
+            return await make_one(source, display)
+
+    results = await asyncio.gather(*(in_turn(source) for source in texts if source not in measuring))
+    results += [await make_one(source, display) for source in measuring]
+    return all(results)
+
+
+async def make_one(source: Source, display: Display) -> bool:
+    """Run a text and write its notebooks; whether that succeeded."""
+    started = time.perf_counter()
+    try:
+        notebook = text.read(source.path, source.root)
+        display.begins(source, len(notebook.cells))
+        source.executed.parent.mkdir(parents=True, exist_ok=True)
+        await execute(notebook, source.executed.parent, lambda cell: display.reaches(source, cell))
+    except ValueError as problem:
+        display.failed(source, str(problem), "")
+        return False
+    except Failed as failure:
+        line = text.line_of(source.path, failure.cell, failure.line)
+        display.failed(source, f"line {line} (cell {failure.cell + 1}): {failure}", failure.details)
+        return False
+    replace(source.executed, as_bytes(notebook))
+    write_release(source, notebook)
+    display.made(source, time.perf_counter() - started)
+    return True
+
+
+def write_release(source: Source, solution: nbformat.NotebookNode) -> None:
+    """Write what the student gets, if the text is an assignment."""
+    if source.exercise:
+        source.exercise.parent.mkdir(parents=True, exist_ok=True)
+        replace(source.exercise, as_bytes(released(solution)))
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file so that nobody ever sees half of it."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        new.write_bytes(content)
+        os.replace(new, path)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def in_background(work: Coroutine[Any, Any, bool]) -> bool:
+    """Run `work` in a thread of its own and wait; if the wait is interrupted, cancel it and wait for its clearing up.
+
+    In the main thread nbclient would take the signals' handlers for itself, one notebook from the other.
+    """
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    outcome = asyncio.run_coroutine_threadsafe(work, loop)
+    try:
+        return outcome.result()
+    finally:
+        outcome.cancel()
+        asyncio.run_coroutine_threadsafe(all_others_end(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def all_others_end() -> None:
+    """Return when no other task is left in this loop, or after a while."""
+    if others := asyncio.all_tasks() - {asyncio.current_task()}:
+        await asyncio.wait(others, timeout=CLEARING_UP_SECONDS)

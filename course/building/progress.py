@@ -1,0 +1,67 @@
+"""How a build goes, for the person who waits: bars in a terminal, a line a text elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from course.building.sources import Source
+
+LECTURE_SECONDS = 60.0
+
+
+class BuildProgress:
+    """A bar for all texts and one for each that runs; with it as a context."""
+
+    def __init__(self, texts: int, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False, soft_wrap=True)
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[doing]}"),
+            TimeElapsedColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._running: dict[Source, TaskID] = {}
+        self._all = self._bars.add_task("all", total=texts, doing=f"0 of {texts}", visible=texts > 1)
+        self._count = texts
+
+    def __enter__(self) -> BuildProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def begins(self, source: Source, cells: int) -> None:
+        self._running[source] = self._bars.add_task(escape(source.name), total=cells or None, doing="")
+
+    def reaches(self, source: Source, cell: int) -> None:
+        self._bars.update(self._running[source], completed=cell, doing=f"cell {cell + 1}")
+
+    def made(self, source: Source, seconds: float) -> None:
+        late = f"; a lecture should take less than {LECTURE_SECONDS:g} s" if seconds > LECTURE_SECONDS else ""
+        notebooks = ", ".join(path.relative_to(source.root).as_posix() for path in source.notebooks)
+        self._ends(source, lambda: self._console.print(escape(f"{source} -> {notebooks} ({seconds:.1f} s{late})")))
+
+    def failed(self, source: Source, message: str, details: str) -> None:
+        indented = "".join(f"\n    {line}" for line in details.splitlines())
+        self._ends(source, lambda: self._console.print(escape(f"{source}, {message}{indented}"), style="red"))
+
+    def _ends(self, source: Source, tell: Callable[[], None]) -> None:
+        """Take the bar of a text away, tell what became of it, and advance the bar of all."""
+        if source in self._running:
+            self._bars.remove_task(self._running.pop(source))
+        tell()
+        self._bars.advance(self._all)
+        done = self._bars.tasks[0].completed
+        self._bars.update(self._all, doing=f"{done:g} of {self._count}")

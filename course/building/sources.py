@@ -1,0 +1,69 @@
+"""The texts that people write, the notebooks that are made of each, and the notebooks that have no text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from course.bootstrap import ROOT
+
+NOTEBOOK_FOLDERS = ("notebooks", "solutions", "exercises")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A text, `course/lectures/NAME.py` or `course/assignments/NAME.py` below `root`."""
+
+    path: Path
+    root: Path = ROOT
+
+    def __str__(self) -> str:
+        return self.path.relative_to(self.root).as_posix()
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    @property
+    def is_lecture(self) -> bool:
+        return self.path.parent.name == "lectures"
+
+    @property
+    def executed(self) -> Path:
+        """The notebook with outputs: a lecture's, or an assignment's solution."""
+        if self.is_lecture:
+            return self.root / "notebooks" / f"{self.name}.ipynb"
+        return self.root / "solutions" / self.name / f"{self.name}.ipynb"
+
+    @property
+    def exercise(self) -> Path | None:
+        """What the student gets of an assignment."""
+        return None if self.is_lecture else self.root / "exercises" / self.name / f"{self.name}.ipynb"
+
+    @property
+    def notebooks(self) -> list[Path]:
+        return [path for path in (self.executed, self.exercise) if path]
+
+
+def sources(root: Path = ROOT) -> list[Source]:
+    """All texts in the order of their names, a chapter's lectures before its assignment."""
+    paths = [path for folder in ("lectures", "assignments") for path in (root / "course" / folder).glob("*.py")]
+    return [Source(path, root) for path in sorted(paths, key=lambda path: (path.stem[:2], path.parent.name < "l"))]
+
+
+def chosen(texts: Sequence[Source], names: Sequence[str]) -> list[Source]:
+    """Those whose name begins with one of `names`; a name may also be a file's. Raises ValueError if one fits none."""
+    beginnings = {name: Path(name).stem if name.endswith((".py", ".ipynb")) else name for name in names}
+    for name, beginning in beginnings.items():
+        if not beginning or not any(text.name.startswith(beginning) for text in texts):
+            known = ", ".join(dict.fromkeys(text.name for text in texts))
+            raise ValueError(f"No lecture or assignment is called {name!r}: there is {known or 'none yet'}.")
+    return [text for text in texts if not names or text.name.startswith(tuple(beginnings.values()))]
+
+
+def orphans(root: Path = ROOT) -> list[Path]:
+    """The notebooks that no text describes."""
+    wanted = {path for text in sources(root) for path in text.notebooks}
+    there = [path for folder in NOTEBOOK_FOLDERS for path in sorted((root / folder).rglob("*.ipynb"))]
+    return [path for path in there if path not in wanted and ".ipynb_checkpoints" not in path.parts]

@@ -1,0 +1,84 @@
+"""Whether built notebooks are what their text describes, seen without running anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from course.building import text
+from course.building.execution import unfit_output
+from course.building.release import as_bytes, released
+from course.building.sources import Source
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A notebook that is not as it should be, and why; `rerun`: whether the text must be run to mend it."""
+
+    path: Path
+    reason: str
+    rerun: bool = True
+
+
+def stale_notebooks(source: Source) -> list[Stale]:
+    """The notebooks of a text that are missing, damaged, or not what the text describes; at most one reason each.
+
+    Raises ValueError if the text itself makes no sense.
+    """
+    expected = text.read(source.path, source.root)
+    found: list[Stale] = []
+    try:
+        built = read_notebook(source.executed)
+        if reason := difference(built, expected) or unfit(built):
+            found.append(Stale(source.executed, reason))
+    except ValueError as problem:
+        found.append(Stale(source.executed, str(problem)))
+    if source.exercise:
+        if found:
+            found.append(Stale(source.exercise, "it is made from the solution, which is not as it should be"))
+        elif not source.exercise.is_file():
+            found.append(Stale(source.exercise, "it is not there", rerun=False))
+        elif source.exercise.read_bytes() != as_bytes(released(built)):
+            found.append(Stale(source.exercise, "it is not the release of the solution", rerun=False))
+    return found
+
+
+def read_notebook(path: Path) -> nbformat.NotebookNode:
+    """The notebook in a file. Raises ValueError if it is not there or damaged."""
+    if not path.is_file():
+        raise ValueError("it is not there")
+    try:
+        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        nbformat.validate(notebook)
+    except (ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError):
+        raise ValueError("it is damaged: not a notebook") from None
+    return notebook
+
+
+def difference(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) -> str:
+    """How the cells and metadata of a notebook differ from what its text describes; empty if they do not."""
+    was, now = built.metadata.get("minidl", {}), expected.metadata.minidl
+    if was.get("sha256") != now.sha256:
+        return f"{now.source} has changed since it was built"
+    if was != now:
+        return "its checks have changed since it was built"
+    if built.metadata != expected.metadata or (built.nbformat, built.nbformat_minor) != (4, 5):
+        return "its metadata was changed after it was built"
+    if len(built.cells) != len(expected.cells):
+        return f"it has {len(built.cells)} cells, the text {len(expected.cells)}"
+    for number, (cell, wanted) in enumerate(zip(built.cells, expected.cells, strict=True), start=1):
+        for what in ("cell_type", "id", "source", "metadata"):
+            if cell.get(what) != wanted.get(what):
+                return f"cell {number} is not that of the text: its {what} was changed after it was built"
+    return ""
+
+
+def unfit(built: nbformat.NotebookNode) -> str:
+    """Why a notebook does not show one run from top to bottom without a complaint; empty if it does."""
+    code = [cell for cell in built.cells if cell.cell_type == "code"]
+    if [cell.execution_count for cell in code] != list(range(1, len(code) + 1)):
+        return "it was not run from top to bottom"
+    complaints = [(number, unfit_output(cell)) for number, cell in enumerate(built.cells, start=1)]
+    return next((f"cell {number}: {complaint}" for number, complaint in complaints if complaint), "")
