@@ -16,6 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from course.bootstrap import ROOT
+from course.checking.limits import Limits
 from course.grading import feedback, grades
 from course.grading.graded_notebook import graded_notebook
 from course.grading.judged_notebook import Judgement, judge_notebook
@@ -44,7 +45,8 @@ def run(arguments: list[str]) -> int:
         return 2
     began = time.monotonic()
     graded = sorted(
-        grade_all(submissions, references, options.to, options.workers), key=lambda one: (one.assignment, one.student)
+        grade_all(submissions, references, options.to, Limits(seconds=options.seconds), options.workers),
+        key=lambda one: (one.assignment, one.student),
     )
     grades.write([one.row for one in graded], options.to / "grades.csv")
     grades.write([row for one in graded for row in one.exercise_rows], options.to / "exercises.csv")
@@ -61,12 +63,13 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the submissions")
     parser.add_argument("--to", type=Path, default=Path("graded"), help="where grades and feedback go (graded/)")
     parser.add_argument("--assignment", default="", help="what all of them answer, where the files do not say: 04")
+    parser.add_argument("--seconds", type=float, default=Limits().seconds, help="bound of one call of an answer (20)")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="how many at a time (cores)")
     return parser
 
 
 def grade_all(
-    submissions: list[Submission], references: dict[str, Path], to: Path, workers: int
+    submissions: list[Submission], references: dict[str, Path], to: Path, limits: Limits, workers: int
 ) -> Iterator[grades.Grade]:
     """Grade the submissions, a few at a time, behind a progress bar; each one's feedback is written at once."""
     notebooks = {name: nbformat.read(path, as_version=4) for name, path in references.items()}
@@ -79,7 +82,7 @@ def grade_all(
     )
     with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(max(1, workers)) as pool:
         bar = progress.add_task("grading", total=len(submissions))
-        jobs = [pool.submit(grade_one, submission, notebooks, to) for submission in submissions]
+        jobs = [pool.submit(grade_one, submission, notebooks, to, limits) for submission in submissions]
         try:
             for job in as_completed(jobs):
                 grade = job.result()
@@ -90,14 +93,16 @@ def grade_all(
             raise
 
 
-def grade_one(submission: Submission, notebooks: dict[str, nbformat.NotebookNode], to: Path) -> grades.Grade:
+def grade_one(
+    submission: Submission, notebooks: dict[str, nbformat.NotebookNode], to: Path, limits: Limits
+) -> grades.Grade:
     """Judge a submission and write its feedback page."""
     reference = notebooks.get(submission.assignment)
     if submission.notebook is None or reference is None:
         grade = grades.Grade(submission.student, submission.assignment, Judgement(remarks=[submission.problem]), ())
         text = feedback.damaged_page(grade)
     else:
-        judgement = judge_notebook(submission.notebook, reference)
+        judgement = judge_notebook(submission.notebook, reference, limits)
         by_hand = grades.answers_by_hand(submission.notebook, reference)
         grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)
         text = feedback.page(graded_notebook(submission.notebook, reference, judgement), grade)

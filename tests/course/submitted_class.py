@@ -1,0 +1,89 @@
+"""A class of students who have handed in: right, wrong, empty and hostile notebooks, as files in a folder."""
+
+from __future__ import annotations
+
+import copy
+import random
+from importlib import import_module
+from pathlib import Path
+
+import nbformat
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOLUTIONS = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
+
+HOSTILE = {
+    "loops": "while True: pass",
+    "recurses": "import sys; sys.setrecursionlimit(10**9); f = lambda: f(); f()",
+    "exits": "import os; os._exit(0)",
+    "eats": "import numpy; waste = [numpy.ones(10**8) for _ in range(100)]",
+    "prints": "while True: print('x' * 10000)",
+    "patches": "import course.checking.exercise as e; e.Exercise.__call__ = lambda *a, **k: 20.0",
+    "signals": "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)",
+    "forks": "import os, time; os.fork() or (os.setsid(), time.sleep(1000))",
+    "crowds": "from minidl import cluster; cluster.launch(lambda comm: comm.barrier(), nodes=1000)",
+}
+DAMAGED = {"not_json": "this is not a notebook", "empty": "", "list": "[]", "half": '{"cells": [{"cell_type": "code"'}
+
+
+def hand_in(folder: Path, count: int, seed: int = 0) -> dict[str, str]:
+    """Write `count` submissions into `folder`, a folder a student; return what kind each student's is.
+
+    Kinds come in turns: right, wrong (a mutant), empty (the release), mixed (an alternative and a mutant), a hostile
+    cell in front of a right notebook, a hostile function, a damaged file, a notebook whose check cells are deleted.
+    """
+    kinds = (
+        "right",
+        "wrong",
+        "empty",
+        "mixed",
+        "wrong",
+        "hostile cell",
+        "right",
+        "hostile function",
+        "damaged",
+        "deleted",
+    )
+    generator = random.Random(seed)
+    handed_in = {}
+    for number in range(count):
+        student, kind = f"student{number:03d}", kinds[number % len(kinds)]
+        assignment = list(SOLUTIONS)[number % len(SOLUTIONS)]
+        path = folder / student / assignment / f"{assignment}.ipynb"
+        path.parent.mkdir(parents=True)
+        if kind == "damaged":
+            path.write_text(list(DAMAGED.values())[number // len(kinds) % len(DAMAGED)], encoding="utf-8")
+        else:
+            nbformat.write(notebook(assignment, kind, number // len(kinds), generator), path)
+        handed_in[student] = kind
+    return handed_in
+
+
+def notebook(assignment: str, kind: str, turn: int, generator: random.Random) -> nbformat.NotebookNode:
+    """A student's notebook of that kind."""
+    solution = nbformat.read(SOLUTIONS[assignment], as_version=4)
+    release = nbformat.read(ROOT / "exercises" / assignment / f"{assignment}.ipynb", as_version=4)
+    if kind == "empty":
+        return release
+    answers = {cell.id: cell.source for cell in solution.cells if role(cell, "solution")}
+    if kind in ("wrong", "mixed"):
+        known = import_module(f"tests.mutants.{assignment.split('_', 1)[1]}")
+        for answer in generator.sample(known.MUTANTS, 1) + (known.ALTERNATIVES if kind == "mixed" else []):
+            answers[answer.exercise] = answer.code
+    hostile = list(HOSTILE.values())[turn % len(HOSTILE)]
+    if kind == "hostile function":
+        name = next(name for name in answers if f"check_{name}" in {cell.id for cell in solution.cells})
+        answers[name] = f"def {name}(*arguments):\n    " + hostile.replace("; ", "\n    ")
+    student = copy.deepcopy(release)
+    for cell in student.cells:
+        cell.source = answers.get(cell.id, cell.source)
+    if kind == "hostile cell":
+        student.cells.insert(1, nbformat.v4.new_code_cell(hostile))
+    if kind == "deleted":
+        student.cells = [cell for cell in student.cells if not role(cell, "grade")]
+    return student
+
+
+def role(cell: nbformat.NotebookNode, name: str) -> bool:
+    """Whether nbgrader's metadata say that of a cell."""
+    return bool(cell.metadata.get("nbgrader", {}).get(name))
