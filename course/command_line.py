@@ -9,46 +9,67 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
+from io import TextIOWrapper
 
 from course import bootstrap
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command: the module whose `run` does it, what it does in a line, the extras of pyproject.toml that it needs."""
+    """A command: the module whose `run` does it, what it does in a line, the extras of pyproject.toml that it needs,
+    and what is typed after its name.
+    """
 
     module: str
     meaning: str
     extras: tuple[str, ...] = ()
+    operand: str = ""
 
 
-OVERVIEW = Command("course.overview", "what the course is, what is there, and what to do next")
+OVERVIEW = Command("course.overview", "the map of the course, your points, and what to do next", ("course",))
 
 COMMANDS = {
-    "demo": Command("course.demo", "four nodes train a convolutional network on scanned digits and write a report"),
-    "test": Command("course.test", "run the tests; what follows goes to pytest, e.g. `test -k tensor`", ("dev",)),
-    "lab": Command("course.lab", "open JupyterLab; what follows goes to it, e.g. `lab --no-browser`", ("course",)),
+    "demo": Command("course.demo", "four nodes train a network on scanned digits"),
+    "lab": Command("course.lab", "open JupyterLab: the lectures, your exercises", ("course",), "[NN]"),
+    "start": Command("course.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
+    "check": Command("course.check", "check what you wrote, count the points", ("course",), "NN"),
+    "progress": Command("course.progress", "your points in all chapters", ("course",)),
+    "test": Command("course.test", "run the tests; what follows goes to pytest, as in `test -k tensor`", ("dev",)),
     "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("dev",)),
+    "grade": Command("course.grade", "grade a folder of submissions", ("course",), "FOLDER"),
+    "release": Command("course.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
+
+FOR_STUDENTS = ("demo", "lab", "start", "check", "progress")
 
 USAGE = """\
 usage: python3 -m course [COMMAND] [ARGUMENTS]
 
-{commands}
+For students
+{students}
 
-Without a command: {overview}. The first start makes the environment .venv;
-with MINIDL_NO_VENV=1 the Python that you start is used as it is.
+For teachers and authors
+{others}
+
+Without a command: {overview}.
+NN is a chapter's number; `python3 -m course check --help` tells more of check,
+and so for start, grade, build and release. The first start makes the
+environment .venv; with MINIDL_NO_VENV=1 the Python that you start is used.
 """
 
 
 def main(arguments: list[str]) -> int:
     """Run one command of the course and return its exit code (2 for a command that does not exist)."""
+    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign gets a question mark in its place
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     name = arguments[0] if arguments else None
     if name in ("-h", "--help", "help"):
         print(usage(), end="")
         return 0
-    if name is not None and name not in COMMANDS:
-        print(f"Unknown command {name!r}: use {', '.join(COMMANDS)}, or none for the overview.", file=sys.stderr)
+    if name is not None and name not in available():
+        print(f"Unknown command {name!r}: use {', '.join(available())}, or none for the overview.", file=sys.stderr)
         return 2
     command = COMMANDS[name] if name else OVERVIEW
     try:
@@ -63,7 +84,14 @@ def main(arguments: list[str]) -> int:
     return exit_code
 
 
+def available() -> list[str]:
+    """The commands that are here: the students' edition of the course has none of the teacher's."""
+    return [name for name, command in COMMANDS.items() if find_spec(command.module) is not None]
+
+
 def usage() -> str:
     """The help text, a line a command."""
-    lines = [f"  {name:<6}{command.meaning}" for name, command in COMMANDS.items()]
-    return USAGE.format(commands="\n".join(lines), overview=OVERVIEW.meaning)
+    lines = {name: f"  {f'{name} {COMMANDS[name].operand}':<15} {COMMANDS[name].meaning}" for name in available()}
+    students = "\n".join(lines[name] for name in FOR_STUDENTS)
+    others = "\n".join(line for name, line in lines.items() if name not in FOR_STUDENTS)
+    return USAGE.format(students=students, others=others, overview=OVERVIEW.meaning)

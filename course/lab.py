@@ -1,19 +1,63 @@
-"""`python3 -m course lab`: JupyterLab on the notebooks."""
+"""`python3 -m course lab`: JupyterLab on the lectures and on your exercises."""
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 from course.bootstrap import ROOT
+from course.chapters import UnknownChapterError, chapter_called
 from course.child import run_child
 
+FIRST = "notebooks/00_start_here.ipynb"
 
-def run(arguments: list[str]) -> int:
-    """Open JupyterLab with `arguments` added (`--no-browser`, `--port=8889` and so on) and stay until it ends."""
-    notebooks = ROOT / "notebooks"
-    places = [f"--ServerApp.root_dir={ROOT}"]
-    if notebooks.is_dir():
-        places.append(f"--ServerApp.preferred_dir={notebooks}")
-    if (notebooks / "00_start_here.ipynb").exists():
-        places.append("--LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb")
-    return run_child([sys.executable, "-m", "jupyterlab", *places, *arguments])
+
+def run(arguments: list[str], root: Path = ROOT) -> int:
+    """Open JupyterLab and stay until it ends.
+
+    A first argument that is no option says where: a chapter (`lab 04` opens its first lecture, `lab work/04` the
+    student's own exercises), or a notebook's path.
+    What else there is goes to JupyterLab (`--no-browser`, `--port=8889` and so on).
+    """
+    wanted, rest = "", arguments
+    if arguments and not arguments[0].startswith("-"):
+        wanted, rest = arguments[0], arguments[1:]
+    try:
+        notebook = place(wanted, root)
+    except UnknownChapterError as error:
+        print(error, file=sys.stderr)
+        return 2
+    options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
+    options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]
+    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], paths(root))
+
+
+def place(wanted: str, root: Path) -> str:
+    """The notebook to open, from the root of the clone. Raises UnknownChapterError, also where nothing is there."""
+    if not wanted:
+        return FIRST if (root / FIRST).exists() else ""
+    path = Path(wanted) if Path(wanted).is_absolute() else root / wanted
+    if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    if wanted in ("0", "00", "00_start_here"):
+        return FIRST
+    if wanted.endswith(".ipynb"):
+        raise UnknownChapterError(f"There is no notebook {wanted!r} in this folder.")
+    chapter = chapter_called(wanted)
+    if wanted.startswith("work/"):
+        if not chapter.work(root).exists():
+            raise UnknownChapterError(
+                f"Chapter {chapter.number} was not started: python3 -m course start {chapter.number}"
+            )
+        return chapter.work(root).relative_to(root).as_posix()
+    lectures = chapter.lectures(root)
+    if not lectures:
+        raise UnknownChapterError(f"Chapter {chapter.number} ({chapter.title}) has no lecture yet.")
+    return lectures[0].relative_to(root).as_posix()
+
+
+def paths(root: Path) -> dict[str, str]:
+    """What the kernels need to find `course` and `minidl`, however these were installed."""
+    known = os.environ.get("PYTHONPATH")
+    return {"PYTHONPATH": os.pathsep.join([str(root), *([known] if known else [])])}

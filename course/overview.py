@@ -1,63 +1,92 @@
-"""`python3 -m course` alone: what the course is, what is there today, and what to do next."""
+"""`python3 -m course` alone: the map of the course, what is there today, the points so far, and what to do next."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
+from rich.console import Console
+from rich.markup import escape
+
 from course.bootstrap import ROOT
-from course.command_line import COMMANDS
+from course.chapters import PARTS
+from course.command_line import COMMANDS, FOR_STUDENTS
 from course.demo import RUN_FOLDER
+from course.lab import FIRST
+from course.standing import Standing, standings
+
+WIDTH = 80
+TO_COME = "to come"
+
+INTRODUCTION = """\
+[bold]Parallel deep learning from scratch[/bold]: neural networks, and how many machines
+train one together. Sixteen chapters; in each a lecture to read and run, and
+exercises that check themselves."""
+
+TROUBLE = "If something does not work: course/troubleshooting.md. All commands: python3 -m course --help"
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], root: Path = ROOT) -> int:
     """Print the overview."""
-    print(overview(ROOT))
+    print_overview(Console(highlight=False), root)
     return 0
 
 
-def overview(root: Path) -> str:
-    """The text of the overview, read from what the folder `root` holds now."""
-    lines = [
-        "Parallel deep learning from scratch: neural networks, and how many machines train one together.",
-        "The code is written to be read: first minidl/tape.py and tensor.py, then minidl/cluster/ and parallel/.",
-        "",
-        "Commands",
-        *(f"  python3 -m course {name:<6}{command.meaning}" for name, command in COMMANDS.items()),
-        "",
-        *notebook_lines(root / "notebooks"),
-        "",
-        f"Next: {next_step(root)}",
-    ]
-    return "\n".join(lines)
+def print_overview(console: Console, root: Path) -> None:
+    """Print it, read from what the folder `root` holds now."""
+    there = standings(root)
+    lines = [INTRODUCTION, *course_map(there), "", *commands(), "", TROUBLE, ""]
+    for line in [*lines, f"[bold]Next:[/bold] {escape(next_step(root, there))}"]:
+        console.print(line, soft_wrap=True)
 
 
-def notebook_lines(folder: Path) -> list[str]:
-    """A line for each notebook in `folder`, in reading order, with its own title."""
-    notebooks = sorted(folder.glob("*.ipynb"))
-    if not notebooks:
-        return ["Notebooks: none yet."]
-    width = max(len(path.name) for path in notebooks)
-    return ["Notebooks, in notebooks/", *(f"  {path.name:<{width}}  {title_of(path)}".rstrip() for path in notebooks)]
+def course_map(there: Sequence[Standing]) -> list[str]:
+    """The parts and their chapters: the question of each, what there is, and the points so far."""
+    by_name = {standing.chapter.name: standing for standing in there}
+    lines = []
+    for part, chapters in PARTS.items():
+        lines += ["", f"[bold]{part}[/bold]"]
+        for chapter in chapters:
+            what = what_is_there(by_name[chapter.name])
+            style = "dim" if what == TO_COME else "bold"
+            lines.append(f"[{style}]{chapter.number} {chapter.title:<34}[/{style}]{what:>{WIDTH - 37}}")
+            lines.append(f"   [{style.replace('bold', 'italic')}]{chapter.question}[/]")
+    return lines
 
 
-def title_of(notebook: Path) -> str:
-    """The first heading in a notebook, without its number signs."""
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    except (ValueError, KeyError):
-        return "(damaged: not a notebook file)"
-    for cell in cells:
-        for line in "".join(cell["source"]).splitlines():
-            if cell["cell_type"] == "markdown" and line.startswith("#"):
-                return line.lstrip("# ").strip()
-    return ""
+def what_is_there(standing: Standing) -> str:
+    """What there is of a chapter; the points once it was started."""
+    read = {0: [], 1: ["lecture"]}.get(standing.lectures, [f"{standing.lectures} lectures"])
+    write = [f"{len(standing.points)} exercise{'s' if len(standing.points) > 1 else ''}"] if standing.points else []
+    if not read and not write:
+        return TO_COME
+    begun = standing.started or standing.earned
+    points = [f"{standing.total:g}/{standing.possible:g} points"] if begun else []
+    return ", ".join(read + write + points)
 
 
-def next_step(root: Path) -> str:
-    """The one thing to do now: the demo until it has run, then the notebooks, then reading."""
-    if not (root / RUN_FOLDER / "loss.png").exists():
+def commands() -> list[str]:
+    """What a student types, a line each."""
+    typed = {f"python3 -m course {name} {COMMANDS[name].operand}".rstrip(): name for name in FOR_STUDENTS}
+    return [f"{escape(command):<30}{COMMANDS[name].meaning}" for command, name in typed.items()]
+
+
+def next_step(root: Path, there: Sequence[Standing]) -> str:
+    """The one thing to do now."""
+    with_exercises = [standing for standing in there if standing.points]
+    begun = any(standing.started or standing.earned for standing in with_exercises)
+    if not begun and not (root / RUN_FOLDER / "loss.png").exists():
         return "python3 -m course demo"
-    if any((root / "notebooks").glob("*.ipynb")):
-        return "python3 -m course lab"
+    if not begun and (root / FIRST).exists():
+        return f"read {FIRST}:  python3 -m course lab"
+    for standing in with_exercises:
+        if standing.complete:
+            continue
+        number = standing.chapter.number
+        if not standing.started:
+            read = f"read chapter {number} (python3 -m course lab {number}), then  " if standing.lectures else ""
+            return f"{read}python3 -m course start {number}"
+        return f"{standing.next_exercise} in {standing.chapter.work(Path())}, then  python3 -m course check {number}"
+    if with_exercises:
+        return "nothing: you have all the points there are. The next chapters are to come."
     return f"look at the pictures in {RUN_FOLDER}/, then read minidl/tape.py."

@@ -1,0 +1,92 @@
+"""What `python3 -m course check` prints: a table of the exercises, what is wrong with each, and where the hint is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from course.checking import Outcome, Status, display
+from course.progress import bar
+
+if TYPE_CHECKING:
+    from course.check import Task
+    from course.grading.judged_notebook import Judgement
+
+STYLES = {
+    Status.CORRECT: "green",
+    Status.WRONG: "red",
+    Status.RAISED: "red",
+    Status.STUCK: "red",
+    Status.NOT_ATTEMPTED: "dim",
+}
+HIDDEN = "These are the public cases. Your grade comes from the same checks with other sizes and seeds."
+
+
+def print_report(
+    console: Console, task: Task, judgement: Judgement, by_hand: float, earlier: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Print what was found; `earlier` are the rows of the record before it, by exercise."""
+    outcomes = [found[-1] for found in judgement.outcomes.values()]
+    console.print(table(outcomes))
+    for outcome in outcomes:
+        if outcome.first_fault and (outcome.status is not Status.NOT_ATTEMPTED or task.exercise):
+            hint = f"python3 -m course check {task.chapter.number} --hint {outcome.exercise}"
+            console.print(Text(display.as_text(outcome, hint)), soft_wrap=False)
+            console.print()
+    for remark in judgement.remarks:
+        console.print(Text(f"Note: {remark}"))
+    console.print(total(outcomes))
+    if not task.exercise and by_hand:
+        console.print(f"{by_hand:g} more points are for short answers, which your teacher grades.")
+    console.print(HIDDEN if all(not outcome.first_fault for outcome in outcomes) else advice(task, outcomes, earlier))
+
+
+def table(outcomes: list[Outcome]) -> Table:
+    """A line an exercise: mark, name, points, verdict."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    result.add_column("")
+    result.add_column("exercise", overflow="fold")
+    result.add_column("points", justify="right")
+    result.add_column("outcome")
+    for outcome in outcomes:
+        mark, style = display.MARKS[outcome.status][0], STYLES[outcome.status]
+        points = f"{outcome.points:g}/{outcome.possible:g}"
+        result.add_row(Text(mark, style), outcome.exercise, points, Text(outcome.status.value, style))
+    return result
+
+
+def total(outcomes: list[Outcome]) -> str:
+    """The points together, with a bar."""
+    points, possible = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("points", "possible"))
+    return f"{bar(points, possible)} {points:g} of {possible:g} points"
+
+
+def advice(task: Task, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]]) -> str:
+    """What to do next while points are missing."""
+    written = datetime.fromtimestamp(task.notebook.stat().st_mtime)
+    times = [str(row.get("when", "")) for name, row in earlier.items() if name in {o.exercise for o in outcomes}]
+    if times and written.isoformat(timespec="seconds") < max(times):
+        return "The file has not changed since the last check: if you wrote something since, save the notebook first."
+    if all(outcome.status is Status.NOT_ATTEMPTED for outcome in outcomes):
+        return "Nothing is written yet. If you did write something: save the notebook, the check reads the file."
+    return "Mend the first one, save the notebook, check again."
+
+
+def saved(path: Path, now: datetime | None = None) -> str:
+    """When a file was saved, as `saved at 21:43:07, 2 minutes ago`."""
+    written, now = datetime.fromtimestamp(path.stat().st_mtime), now or datetime.now()
+    seconds = (now - written).total_seconds()
+    if seconds < 90:
+        return f"saved at {written:%H:%M:%S}, {max(0, seconds):.0f} seconds ago"
+    if seconds < 5400:
+        return f"saved at {written:%H:%M:%S}, {seconds / 60:.0f} minutes ago"
+    if seconds < 129600:
+        return f"saved at {written:%H:%M}, {seconds / 3600:.0f} hours ago"
+    return f"saved on {written:%Y-%m-%d at %H:%M}, {seconds / 86400:.0f} days ago"
