@@ -78,12 +78,27 @@ def build(texts: Sequence[Source], strays: Sequence[str], force: bool) -> int:
         elif stale:
             release_only.append(source)
     with BuildProgress(len(rerun) + len(release_only)) as display:
-        done = make(rerun, release_only, display)
+        made = make(rerun, release_only, display)
     if left := len(texts) - len(rerun) - len(release_only) - len(senseless):
         print(f"{left} of {counted(texts)} up to date.")
-    for complaint in (*senseless, *strays):
+    for complaint in (*senseless, *strays, *unfinished(made)):
         print(complaint, file=sys.stderr)
-    return 0 if done and not senseless else 1
+    return 0 if len(made) == len(rerun) + len(release_only) and not senseless else 1
+
+
+def unfinished(texts: Sequence[Source]) -> list[str]:
+    """What the assignments among `texts` still lack, a sentence each."""
+    from course.building.assignment_rules import broken_rules
+    from course.building.text import read
+    from course.grading.judged_notebook import checks_of
+
+    complaints = []
+    for source in texts:
+        if not source.is_lecture:
+            notebook = read(source.path, source.root)
+            rules = broken_rules(notebook, source.name, checks_of(notebook).chapter)
+            complaints += [f"{source} is not finished: {sentence}." for sentence in rules]
+    return complaints
 
 
 def stray_notebooks(root: Path) -> list[str]:

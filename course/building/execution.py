@@ -68,6 +68,8 @@ async def execute(
             if (task := asyncio.current_task()) and task.cancelling():  # nbclient takes this for the kernel's death
                 raise asyncio.CancelledError from None
             raise Failed("the kernel died", current) from None
+        except RuntimeError as problem:
+            raise Failed(f"the kernel did not start: {problem}", current) from None
     notebook.metadata = metadata  # what the kernel says of itself differs from one machine to the next
     for number, cell in enumerate(notebook.cells):
         cell.metadata.pop("execution", None)

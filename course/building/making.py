@@ -34,8 +34,8 @@ class Display(Protocol):
     def failed(self, source: Source, message: str, details: str) -> None: ...
 
 
-def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Display) -> bool:
-    """Run and write `rerun`, then release the solutions of `release_only` again; whether all of it succeeded.
+def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Display) -> list[Source]:
+    """Run and write `rerun`, then release the solutions of `release_only` again; those that succeeded.
 
     Ctrl-C ends what runs, and leaves no kernel and no half of a notebook behind.
     """
@@ -45,21 +45,22 @@ def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Displ
         started = time.perf_counter()
         write_release(source, read_notebook(source.executed))
         display.made(source, time.perf_counter() - started)
-    return done
+    return [*done, *release_only]
 
 
-async def make_all(texts: Sequence[Source], display: Display) -> bool:
+async def make_all(texts: Sequence[Source], display: Display) -> list[Source]:
     """First those that measure nothing, AT_ONCE at a time; then one by one those that do, each alone."""
     measuring = [source for source in texts if text.MEASURED in source.path.read_text(encoding="utf-8")]
+    quiet = [source for source in texts if source not in measuring]
     places = asyncio.Semaphore(AT_ONCE)
 
     async def in_turn(source: Source) -> bool:
         async with places:
             return await make_one(source, display)
 
-    results = await asyncio.gather(*(in_turn(source) for source in texts if source not in measuring))
+    results = await asyncio.gather(*(in_turn(source) for source in quiet))
     results += [await make_one(source, display) for source in measuring]
-    return all(results)
+    return [source for source, succeeded in zip([*quiet, *measuring], results, strict=True) if succeeded]
 
 
 async def make_one(source: Source, display: Display) -> bool:
@@ -100,7 +101,7 @@ def replace(path: Path, content: bytes) -> None:
         new.unlink(missing_ok=True)
 
 
-def in_background(work: Coroutine[Any, Any, bool]) -> bool:
+def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:
     """Run `work` in a thread of its own and wait; if the wait is interrupted, cancel it and wait for its clearing up.
 
     In the main thread nbclient would take the signals' handlers for itself, one notebook from the other.

@@ -61,15 +61,14 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
         if cell.cell_type == "code" and CACHED.search(cell.source):
             raise ValueError(f"{place}: numba's cache=True answers wrongly in a notebook once another cell is edited")
         seen.add(cell.id)
-    notebook.metadata = nbformat.from_dict({**KERNEL, "minidl": {"source": place_of(path, root), **hashes(path, root)}})
+    notebook.metadata = nbformat.from_dict({**KERNEL, "minidl": {"source": place_of(path, root), **hashes(text, root)}})
     return notebook
 
 
-def hashes(path: Path, root: Path = ROOT) -> dict[str, str]:
-    """What a notebook was built from: the SHA-256 of its text and, for an assignment, of its checks."""
-    content = path.read_bytes()
-    found = {"sha256": hashlib.sha256(content).hexdigest()}
-    if files := checks_of(content.decode(), root / "course" / "checks"):
+def hashes(text: str, root: Path = ROOT) -> dict[str, str]:
+    """What a notebook is built from: the SHA-256 of its text and, for an assignment, of its checks."""
+    found = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
+    if files := checks_of(text, root / "course" / "checks"):
         found["checks_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
     return found
 
