@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minidl.cluster import Event
 
 
 @dataclass(frozen=True)
 class RankRun:
-    """A run of an answer on simulated ranks; each list has an item a rank.
+    """A run of an answer on simulated ranks; each list but the last two has an item a rank.
 
-    results: what the function returned. messages, nbytes: that the rank sent. operations: the names of the
-    communicator calls it made, sorted. seconds: virtual, of the whole run. sends: of each message that was sent, in
-    order of time: (source, destination, bytes, start, end).
+    results: what the function returned. arguments: its arguments (without the communicator) as they were when it had
+    returned, for what is done in place. traffic: by the name of each communicator call that the rank made, the
+    messages and bytes that it sent in all calls of that name. seconds: virtual, of the whole run.
+
+    sends: every message, in order of time: (source, destination, bytes, when it was posted, when the sender was free
+    to go on with what waits for it); the last two are equal for a message that went out eagerly. events: all that the
+    trace has but messages sent, in order of time: (rank, kind, start, end, bytes, peer, label, operation), as in
+    `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait".
     """
 
     results: list[Any]
-    messages: list[int]
-    nbytes: list[int]
-    operations: list[list[str]]
+    arguments: list[tuple[Any, ...]]
+    traffic: list[dict[str, tuple[int, int]]]
     seconds: float
     sends: list[tuple[int, int, int, float, float]]
+    events: list[tuple[int, str, float, float, int, int, str, str]]
+
+    @property
+    def messages(self) -> list[int]:
+        """The messages that each rank sent."""
+        return [sum(messages for messages, _ in row.values()) for row in self.traffic]
+
+    @property
+    def nbytes(self) -> list[int]:
+        """The bytes that each rank sent."""
+        return [sum(nbytes for _, nbytes in row.values()) for row in self.traffic]
+
+    @property
+    def operations(self) -> list[list[str]]:
+        """The names of the communicator calls that each rank made, sorted."""
+        return [sorted(row) for row in self.traffic]
+
+    def destinations(self, rank: int) -> set[int]:
+        """The ranks to which a rank sent anything."""
+        return {send[1] for send in self.sends if send[0] == rank}
 
 
 def run(
@@ -30,21 +59,41 @@ def run(
     """In the student's process: run `function(comm, *arguments[rank])` on every rank; the fields of a RankRun."""
     from minidl import cluster
 
-    def program(comm: cluster.Communicator) -> Any:
-        return function(comm, *arguments[comm.rank])
+    def program(comm: cluster.Communicator) -> tuple[Any, tuple[Any, ...]]:
+        own = copy.deepcopy(arguments[comm.rank])  # arrays that came as one for several ranks are each rank's own
+        return function(comm, *own), own
 
     done = cluster.launch(program, nodes=len(arguments), on="simulation", network=network, **options)
-    ledger = done.trace.ledger()
-    sends = [
-        (event.rank, event.peer, event.nbytes, event.start, event.end)
-        for event in done.trace.events
-        if event.kind == "send"
-    ]
+    events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
     return {
-        "results": done.results,
-        "messages": [sum(traffic.messages for traffic in row.values()) for row in ledger],
-        "nbytes": [sum(traffic.nbytes for traffic in row.values()) for row in ledger],
-        "operations": [sorted(row) for row in ledger],
+        "results": [result for result, _ in done.results],
+        "arguments": [own for _, own in done.results],
+        "traffic": [
+            {operation: (traffic.messages, traffic.nbytes) for operation, traffic in row.items()}
+            for row in done.trace.ledger()
+        ],
         "seconds": done.seconds,
-        "sends": sorted(sends, key=lambda send: (send[3], send[0])),
+        "sends": sends_of(events),
+        "events": [tuple(event[:8]) for event in events if event.kind != "send" and is_something(event)],
     }
+
+
+def is_something(event: Event) -> bool:
+    """Whether an event took time or moved anything: the trace also has compute of no time, between two calls."""
+    return event.kind != "compute" or event.end > event.start
+
+
+def sends_of(events: Iterable[Event]) -> list[tuple[int, int, int, float, float]]:
+    """The messages sent; one that is not eager has two events in the trace: when it was posted, when it was taken."""
+    posted = []
+    taken: dict[tuple[int, int, float | None], list[float]] = defaultdict(list)
+    for event in events:
+        if event.kind == "send" and event.peer_posted is None:
+            posted.append(event)
+        elif event.kind == "send":
+            taken[event.rank, event.peer, event.posted].append(event.end)
+    sends = []
+    for event in posted:
+        ends = taken[event.rank, event.peer, event.posted]
+        sends.append((event.rank, event.peer, event.nbytes, event.start, ends.pop(0) if ends else event.end))
+    return sends

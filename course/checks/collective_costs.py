@@ -1,0 +1,113 @@
+"""What all-reduces cost by the formulas of `minidl.cluster.cost`, and what the usual slips give."""
+
+from __future__ import annotations
+
+import math
+
+from course.checking import Answer, expect
+from minidl.cluster import cost
+
+ITEMSIZE = 8
+
+
+def seconds(algorithm: str, p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """What `cost.all_reduce` says for float64."""
+    return cost.all_reduce(algorithm, p, nbytes, alpha, beta, gamma, itemsize=ITEMSIZE)
+
+
+def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
+    """By the sentence that names it: the seconds that a slip in the ring's formula gives."""
+
+    def ring(steps: float, moved: float, reduced: float) -> float:
+        return steps * alpha + moved * n * beta + reduced * n * gamma
+
+    steps, share = p - 1, (p - 1) / p
+    return {
+        "There are p - 1 steps to a round, not p.": ring(2 * p, 2, 1),
+        "2(p - 1) messages are right, but each is n/p bytes: (p - 1)/p, not 1, of n moves.": ring(2 * steps, 2, 1),
+        "These are only p - 1 steps: after the reduce-scatter there is the all-gather.": ring(steps, share, share),
+        "In each step a chunk of n/p bytes goes out, not the whole vector.": ring(2 * steps, 2 * steps, steps),
+        "Only the reduce-scatter adds: (p - 1)/p n gamma, once.": ring(2 * steps, 2 * share, 2 * share),
+        "gamma is missing: each byte that is added costs, too.": ring(2 * steps, 2 * share, 0),
+        "Each rank reduces (p - 1)/p n bytes, not n.": ring(2 * steps, 2 * share, 1),
+        "beta is seconds a byte: nbytes is not to be divided by 8.": ring(2 * steps, 2 * share / 8, share / 8),
+        "beta is seconds a byte, not a bit.": ring(2 * steps, 2 * share * 8, share * 8),
+        "The time of one message, alpha, is paid in every step.": ring(2, 2 * share, share),
+    }
+
+
+def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
+    """By the sentence that names it: the seconds that a slip in recursive doubling's formula gives."""
+
+    def rounds(messages: float, reductions: float) -> float:
+        return messages * (alpha + n * beta) + reductions * n * gamma
+
+    low, high = math.floor(math.log2(p)), math.ceil(math.log2(p))
+    fold = 0 if low == high else 1
+    return {
+        "The fold is missing: where p is no power of two, a message before and one after.": rounds(low, low),
+        "log2 p is no whole number here: the rounds are those of the power of two below p.": rounds(
+            math.log2(p), math.log2(p)
+        ),
+        "log2 p is rounded up here; the rounds are those of the power of two below p, and the fold adds two.": rounds(
+            high, high
+        ),
+        "log2 p is rounded up here: the rounds are those of the power of two below p.": rounds(
+            high + 2 * fold, high + fold
+        ),
+        "The fold takes two messages, one before and one after.": rounds(low + fold, low + fold),
+        "Handing the result back is a message, but no addition.": rounds(low + 2 * fold, low + 2 * fold),
+        "gamma is missing: each byte that is added costs, too.": rounds(low + 2 * fold, 0),
+        "The rounds are log2 p, not p - 1.": rounds(p - 1, p - 1),
+        "In each round the whole vector goes out, not a p-th.": (low + 2 * fold) * (alpha + n / p * beta)
+        + (low + fold) * n / p * gamma,
+        "beta is seconds a byte: nbytes is not to be divided by 8.": (low + 2 * fold) * (alpha + n / 8 * beta)
+        + (low + fold) * n / 8 * gamma,
+    }
+
+
+def crossover_bytes(p: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
+    """The bytes at which ring and recursive doubling take equally long; infinite where the ring never catches up.
+
+    Both times are straight lines in the bytes: what they cost at 0, and what each byte adds.
+    """
+    far = p * ITEMSIZE * 2**20
+    at_zero = [seconds(name, p, 0, alpha, beta, gamma) for name in ("ring", "recursive_doubling")]
+    at_far = [seconds(name, p, far, alpha, beta, gamma) for name in ("ring", "recursive_doubling")]
+    slope = [(end - start) / far for start, end in zip(at_zero, at_far, strict=True)]
+    gained = slope[1] - slope[0]
+    return (at_zero[0] - at_zero[1]) / gained if gained > 1e-9 * slope[1] else math.inf
+
+
+def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
+    """By the sentence that names it: the size that a slip gives."""
+    size = crossover_bytes(p, alpha, beta, gamma)
+    return {
+        "This is the size in elements of 8 bytes; bytes are asked.": size / ITEMSIZE,
+        "This is where Rabenseifner's algorithm beats recursive doubling; the ring is asked.": cost.crossover(
+            p, alpha, beta, gamma
+        ),
+        "This is the crossover without gamma.": crossover_bytes(p, alpha, beta),
+    }
+
+
+def judge_seconds(answer: Answer, algorithm: str, case: tuple[int, int, float, float, *tuple[float, ...]]) -> None:
+    """The answer is what the formula says; gamma may be left out of the case."""
+    names = ("p", "nbytes", "alpha", "beta", "gamma")
+    called = f"{answer.name}({', '.join(f'{name}={value:g}' for name, value in zip(names, case, strict=False))})"
+    p, nbytes, alpha, beta, gamma = (*case, 0.0)[:5]
+    slips = ring_mistakes if algorithm == "ring" else recursive_doubling_mistakes
+    want = seconds(algorithm, *case)
+    expect.number(answer(*case), want, called, mistakes=slips(p, nbytes, alpha, beta, gamma))
+
+
+def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> None:
+    """The answer is where the two formulas meet."""
+    p, alpha, beta, gamma = case
+    called = f"crossover(p={p}, alpha={alpha:g}, beta={beta:g}, gamma={gamma:g})"
+    want = crossover_bytes(*case)
+    got = answer(*case)
+    if want == math.inf:
+        expect.same(got, want, called)
+    else:
+        expect.number(got, want, called, mistakes=crossover_mistakes(*case))

@@ -1,0 +1,213 @@
+"""What checks of programs on several ranks have in common: inputs, sums on every rank, messages round a ring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from course.checking import Answer, expect
+from course.checking.ranks import RankRun
+from course.checking.wrong import Wrong
+from minidl.cluster import Network
+
+OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}
+ITEMSIZE = 8  # all arrays are float64
+
+A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
+"""On this network the seconds of a run are its rounds: how many messages come one after the other."""
+
+
+def random(seed: int | Sequence[int], n: int) -> np.ndarray:
+    """n numbers that no two ranks share."""
+    return np.random.default_rng(seed).standard_normal(n)
+
+
+def vectors_of(p: int, n: int, seed: int) -> list[np.ndarray]:
+    """A vector of n elements for each of p ranks."""
+    return [random((seed, rank), n) for rank in range(p)]
+
+
+def told(value: Any) -> str:
+    """What came, in a few words."""
+    return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else expect.shown(value)
+
+
+def sums(run: RankRun, vectors: list[np.ndarray], name: str) -> None:
+    """Raise Wrong unless every rank returned the sum of all vectors."""
+    p, total = len(vectors), np.sum(vectors, axis=0)
+    for rank, got in enumerate(run.results):
+        mistakes = {
+            "This is what the rank had at first: nothing was added.": vectors[rank],
+            "This is the mean; the sum is asked.": total / p,
+            "This rank's own share is missing.": total - vectors[rank],
+            "This rank's own share was added twice.": total + vectors[rank],
+        }
+        called = f"{name}(comm, x) on rank {rank} of {p}, x of {len(total)} elements"
+        expect.array(got, total, called, mistakes=mistakes)
+
+
+def unchanged(after: Sequence[Any], before: Sequence[np.ndarray], called: str) -> None:
+    """Raise Wrong unless the arrays that the caller passed are as they were."""
+    for i, (now, then) in enumerate(zip(after, before, strict=True)):
+        if not np.array_equal(now, then):
+            which = f"array {i} of those" if len(before) > 1 else "the array"
+            raise Wrong(
+                f"{called}: {which} that the caller passed was changed.",
+                "`a += b` writes into the array that a names, and that was the caller's; `a = a + b` makes a new one.",
+            )
+
+
+def by_own_messages(run: RankRun, name: str) -> None:
+    """Raise Wrong if a rank called more of the communicator than its sends and receives."""
+    for rank, operations in enumerate(run.operations):
+        others = [operation for operation in operations if operation not in OWN_MESSAGES]
+        if others:
+            raise Wrong(
+                f"{name} on rank {rank} of {len(run.results)} called comm.{others[0]}; only comm.send, recv, sendrecv, "
+                "isend and irecv may be used.",
+                "The collective is what you are to write yourself.",
+            )
+
+
+def round_the_ring(
+    run: RankRun, name: str, n: int, messages: int, elements: Sequence[int], in_all: int | None = None
+) -> None:
+    """Raise Wrong unless a run on A_SECOND_A_MESSAGE went round the ring.
+
+    messages: of each rank, and rounds of them all. elements: that each rank sends; or, with `in_all`, at most sends,
+    all together sending so many.
+    """
+    p = len(run.results)
+    among = f"{name} among {p} ranks, {n} elements"
+    by_own_messages(run, name)
+    one_neighbour(run, among)
+    for rank in range(p):
+        expect.true(
+            run.messages[rank] == messages,
+            f"{among}: rank {rank} sent {run.messages[rank]} messages, {messages} are needed.",
+        )
+        expect.true(
+            run.nbytes[rank] == elements[rank] * ITEMSIZE
+            or (in_all is not None and run.nbytes[rank] <= elements[rank] * ITEMSIZE),
+            f"{among}: rank {rank} sent {run.nbytes[rank]} bytes in {messages} messages, "
+            f"{'at most ' if in_all is not None else ''}{elements[rank] * ITEMSIZE} are needed "
+            f"({elements[rank]} elements of {ITEMSIZE} bytes).",
+            cause_of_bytes(run.nbytes[rank], messages, n, elements[rank]),
+        )
+    if in_all is not None:
+        expect.same(sum(run.nbytes), in_all * ITEMSIZE, f"{among}: bytes that all ranks sent together")
+    rounds = round(run.seconds)
+    expect.true(
+        rounds <= messages,
+        f"{among} took {rounds} rounds (messages that come one after the other), {messages} are needed.",
+        "In each step all ranks should send at once; here some wait for others.",
+    )
+
+
+def one_neighbour(run: RankRun, among: str) -> None:
+    """Raise Wrong unless all ranks send to the one on their right only, or all to the one on their left."""
+    p = len(run.results)
+    for rank in range(p):
+        right, left = (rank + 1) % p, (rank - 1) % p
+        strangers = run.destinations(rank) - {right, left}
+        cause = ""
+        if all(run.destinations(other) <= {0} for other in range(1, p)):
+            cause = "Everything goes through rank 0, whose port is then busy p - 1 times as long as the others'."
+        if strangers:
+            raise Wrong(
+                f"{among}: rank {rank} sent to rank {min(strangers)}, which is no neighbour in the ring.", cause
+            )
+    ways = {send[1] == (send[0] + 1) % p for send in run.sends}
+    if p > 2 and len(ways) > 1:
+        rank = next(send[0] for send in run.sends if send[1] != (send[0] + 1) % p)
+        cause = "Everything goes through rank 0." if p == 3 and not run.destinations(1) - {0} else ""
+        raise Wrong(f"{among}: rank {rank} sent to rank {(rank - 1) % p}, others to their right.", cause)
+
+
+def cause_of_bytes(sent: int, messages: int, n: int, elements: int) -> str:
+    """Why a rank sent too many bytes."""
+    if sent == messages * n * ITEMSIZE:
+        return "The whole vector goes out in each step; only one chunk should."
+    if sent > elements * ITEMSIZE and sent <= elements * ITEMSIZE + 1000 * messages:
+        return "The messages hold more than the chunk's numbers: send the array itself."
+    return ""
+
+
+def broadcast(answer: Answer, p: int, n: int) -> RankRun:
+    """A broadcast among p ranks, on the network on which rounds can be counted."""
+    run = answer.on_ranks([(np.zeros(n) if rank == 0 else None,) for rank in range(p)], A_SECOND_A_MESSAGE)
+    by_own_messages(run, "broadcast_tree")
+    return run
+
+
+def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
+    """What makes a broadcast take more, or fewer, rounds than it needs."""
+    if rounds < needed:
+        return f"In {rounds} rounds at most {2**rounds} ranks can know: log2 p has to be rounded up."
+    if run.messages[0] == p - 1:
+        return "Rank 0 sends to everyone itself; those who have the array already could help."
+    if max(run.messages) <= 1:
+        return "The array goes from one rank to the next; in a tree all who have it send at the same time."
+    return ""
+
+
+def scattered(run: RankRun, shares: list[list[np.ndarray]], n: int) -> None:
+    """Every rank has its chunk of the sum; shares[rank][i] is what rank `rank` had as chunk i."""
+    p = len(shares)
+    sums = [np.sum([own[i] for own in shares], axis=0) for i in range(p)]
+    for rank, got in enumerate(run.results):
+        called = f"ring_reduce_scatter(comm, chunks) on rank {rank} of {p}, chunks of {n} elements in all"
+        mistakes = {
+            "This is what this rank had at first: nothing was added.": shares[rank][rank],
+            "This rank's own share is missing.": sums[rank] - shares[rank][rank],
+            "This rank's own share was added twice.": sums[rank] + shares[rank][rank],
+            "This is the mean; the sum is asked.": sums[rank] / p,
+        }
+        for i in range(p):
+            if i != rank:
+                mistakes[f"This is chunk {i} of the sum: the number of the chunk is off by {(i - rank) % p}."] = sums[i]
+        expect.array(got, sums[rank], called, mistakes=mistakes)
+
+
+def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
+    """Every rank has the list of all chunks."""
+    p = len(chunks)
+    for rank, got in enumerate(run.results):
+        called = f"ring_all_gather(comm, chunk) on rank {rank} of {p}"
+        if not isinstance(got, (list, tuple)) or len(got) != p:
+            cause = expect.FORGOTTEN_RETURN if got is None else ""
+            if isinstance(got, np.ndarray):
+                cause = "The chunks were joined; the list of them is asked."
+            raise Wrong(f"{called}: expected a list of {p} arrays, got {told(got)}.", cause)
+        for i, item in enumerate(got):
+            mistakes = {f"This is the chunk of rank {j}, in the place of rank {i}'s.": chunks[j] for j in range(p)}
+            expect.array(item, chunks[i], f"{called}, item {i} of the list", mistakes=mistakes)
+
+
+def doubled(run: RankRun, n: int) -> None:
+    """Messages, bytes and rounds of recursive doubling among the first 2^k ranks, with the others folded in."""
+    by_own_messages(run, "recursive_doubling")
+    p = len(run.results)
+    doublings = p.bit_length() - 1
+    first = 1 << doublings
+    for rank in range(p):
+        needed = 1 if rank >= first else doublings + (rank + first < p)
+        called = f"recursive_doubling(comm, x) among {p} ranks, x of {n} elements: rank {rank}"
+        expect.true(
+            run.messages[rank] == needed,
+            f"{called} sent {run.messages[rank]} messages, {needed} are needed.",
+            f"log2 {p} rounds of one message each" + (", and one for the fold." if p > first else "."),
+        )
+        expect.true(
+            run.nbytes[rank] == needed * n * ITEMSIZE,
+            f"{called} sent {run.nbytes[rank]} bytes in {needed} messages, each needs {n * ITEMSIZE}.",
+        )
+    rounds, needed = round(run.seconds), doublings + 2 * (p > first)
+    expect.true(
+        rounds == needed,
+        f"recursive_doubling among {p} ranks took {rounds} rounds (messages that come one after the other), {needed} "
+        "are needed.",
+        "Both partners can send at once: comm.sendrecv.",
+    )

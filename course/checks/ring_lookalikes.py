@@ -1,0 +1,107 @@
+"""All-reduces that are a ring, and others that look like one: the messages that each of them sends.
+
+All of them give the right sum (`tests/course/test_py`); their messages come from a simulated run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from course.checking import Answer, expect
+from minidl import cluster
+
+Send = tuple[int, int, int]
+"""(source, destination, bytes)"""
+
+SPLIT = "split"
+
+
+def ring(comm: cluster.Communicator, x: np.ndarray) -> None:
+    comm.all_reduce(x, algorithm="ring")
+
+
+def ring_to_the_left(comm: cluster.Communicator, x: np.ndarray) -> None:
+    comm.split(0, key=-comm.rank).all_reduce(x, algorithm="ring")
+
+
+def ring_in_another_order(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """Round 0, 2, 4, ... and then the odd ranks."""
+    comm.split(0, key=comm.rank // 2 + comm.size * (comm.rank % 2)).all_reduce(x, algorithm="ring")
+
+
+def parameter_server(comm: cluster.Communicator, x: np.ndarray) -> None:
+    comm.all_reduce(x, algorithm="parameter_server")
+
+
+def whole_vectors_twice_round(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """Everyone's whole vector goes round, then the sums do: 2(p - 1) times n elements a rank."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    passing = x.copy()
+    for _ in range(comm.size - 1):
+        passing = comm.sendrecv(passing, right, left)
+        x += passing
+    for _ in range(comm.size - 1):
+        x[...] = comm.sendrecv(x, right, left)
+
+
+def pairwise(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """The ring's messages and bytes, but every chunk is sent straight to the rank that adds it up."""
+    comm.all_reduce(x, algorithm="ordered")
+
+
+def rabenseifner(comm: cluster.Communicator, x: np.ndarray) -> None:
+    comm.all_reduce(x, algorithm="rabenseifner")
+
+
+def hierarchical(comm: cluster.Communicator, x: np.ndarray) -> None:
+    comm.all_reduce(x, algorithm="hierarchical")
+
+
+PROGRAMS: dict[str, tuple[Callable[[cluster.Communicator, np.ndarray], None], bool, str]] = {
+    "ring": (ring, True, "a ring"),
+    "ring_to_the_left": (ring_to_the_left, True, "a ring in which rank r sends to rank r - 1"),
+    "ring_in_another_order": (ring_in_another_order, True, "a ring in which the ranks stand in another order"),
+    "parameter_server": (parameter_server, False, "a parameter server: everything goes through rank 0"),
+    "whole_vectors_twice_round": (whole_vectors_twice_round, False, "whole vectors that go round instead of chunks"),
+    "pairwise": (pairwise, False, "chunks that are sent straight to the rank that adds them up"),
+    "rabenseifner": (rabenseifner, False, "Rabenseifner's algorithm: halving, then doubling"),
+    "hierarchical": (hierarchical, False, "small rings within groups and between them"),
+}
+"""By name: the program, whether it is a ring all-reduce, and what it is in words."""
+
+
+@lru_cache
+def run(name: str, p: int, n: int) -> tuple[list[Send], list[Any]]:
+    """The messages of the program `name` among p ranks with n float64 elements, in order of time, and its results."""
+    program = PROGRAMS[name][0]
+
+    def summing(comm: cluster.Communicator) -> np.ndarray:
+        x = np.arange(n, dtype=float) + comm.rank
+        program(comm, x)
+        return x
+
+    done = cluster.launch(summing, nodes=p, on="simulation", network=cluster.Network(1e-6, 1e-9))
+    handed_over = [
+        event
+        for event in done.trace.events
+        if event.kind == "send" and event.operation != SPLIT and event.peer_posted is None
+    ]
+    handed_over.sort(key=lambda event: (event.start, event.rank))
+    return [(event.rank, event.peer, event.nbytes) for event in handed_over], done.results
+
+
+def judge(answer: Answer, name: str, p: int, n: int) -> None:
+    """The answer is whether this program is a ring all-reduce."""
+    _, wanted, words = PROGRAMS[name]
+    sends, _ = run(name, p, n)
+    got = answer(sends, p, n * 8)
+    beginning = ", ".join(map(str, sends[:6])) + (", …" if len(sends) > 6 else "")
+    expect.same(
+        got,
+        wanted,
+        f"is_ring(sends, p={p}, nbytes={n * 8}) for {words} (sends: {beginning})",
+    )
