@@ -112,9 +112,7 @@ table(
 print(f"your guesses: {my_guess_for_8} for 8 machines, {my_guess_for_16} for 16")
 
 # %%
-timeline.compare(
-    [timeline.Panel(schedules[p], p, "simulated", f"{p} machine{'s' * (p > 1)}") for p in (1, 2, 4, 8)]
-)
+timeline.compare([timeline.Panel(schedules[p], p, "simulated", f"{p} machine{'s' * (p > 1)}") for p in (1, 2, 4, 8)])
 
 # %% [markdown]
 # *The picture: a row a machine; F0 is the forward of image 0, B0 its backward, green are the sums. With eight machines
@@ -400,7 +398,10 @@ times = {p: [cluster.launch(shift_safely, (megabyte, way), p, "simulation", "1gb
 one = cluster.Network.preset("1gbe").time(1_000_000)
 table(
     ["1 MB round a ring, 1 GbE *(simulated)*", *ways],
-    [[f"{p} ranks", *(f"{milliseconds(t)} = {t / one:.0f} x one message" for t in seconds)] for p, seconds in times.items()],
+    [
+        [f"{p} ranks", *(f"{milliseconds(t)} = {t / one:.0f} x one message" for t in seconds)]
+        for p, seconds in times.items()
+    ],
 )
 
 # %% [markdown]

@@ -134,16 +134,17 @@ def plot_traces(
     end: float | None = None,
     titles: Sequence[str] | None = None,
     critical_path: bool = False,
+    row_height: float = timeline.ROW_HEIGHT,
 ) -> Figure:
     """Draw the Gantt pictures of several runs one above the other on one scale of time: measured and simulated, say.
 
-    titles: one for each trace. Everything else is as in `Trace.plot`.
+    titles: one for each trace. row_height: inches between two ranks. Everything else is as in `Trace.plot`.
     """
     titles = [""] * len(traces) if titles is None else titles
     if len(titles) != len(traces):
         raise ValueError(f"titles must have one for each of the {len(traces)} traces, got {len(titles)}")
     panels = [trace._panel(start, end, title, critical_path) for trace, title in zip(traces, titles, strict=True)]
-    figure = timeline.compare(panels, start, end)
+    figure = timeline.compare(panels, start, end, row_height)
     if path is not None:
         figure.savefig(path)
     return figure

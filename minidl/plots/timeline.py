@@ -24,7 +24,8 @@ Span = tuple[int, int, float, float]  # rank, lane, start and end in seconds
 
 LABEL_WIDTH = 0.012  # of the picture, for each letter of a compute bar's label
 MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message
-MESSAGE_HEIGHT = 0.34  # of the distance between two ranks, for each line of it
+ROW_HEIGHT = 0.36  # inches between two ranks
+MESSAGE_HEIGHT = 0.122  # inches for each line of a message's letters
 HAIR = 1e-9  # of the picture: shorter bars come from rounding, and would be drawn as hairlines
 MANY_RANKS = 16  # above, there is no room for labels
 
@@ -69,10 +70,13 @@ def draw(
 
 
 @style.applied()
-def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = None) -> Figure:
+def compare(
+    panels: Sequence[Panel], start: float = 0.0, end: float | None = None, row_height: float = ROW_HEIGHT
+) -> Figure:
     """Draw several runs one above the other, on one scale of time and with one legend.
 
     start, end: the part of the time to show, in seconds; to the end of the run that lasts longest by default.
+    row_height: inches between two ranks; 0.17 for small multiples, in which the shape counts more than the letters.
 
     >>> rows = [(0, "compute", 0.0, 1.0, "forward")]
     >>> figure = compare([Panel(rows, 1, "measured"), Panel(rows, 1, "simulated")])
@@ -81,12 +85,12 @@ def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = Non
         end = max(panel.end for panel in panels)
     if end <= start:
         end = start + 1.0
-    heights = [0.36 * min(max(panel.ranks, 2), 24) for panel in panels]
+    heights = [row_height * min(max(panel.ranks, 2), 24) for panel in panels]
     figure, all_axes = style.new_figure(9.0, 1.0 + 0.45 * len(panels) + sum(heights), heights=heights, sharex=True)
     factor, unit = style.time_unit(end - start)
     is_dense = False
     for axes, panel in zip(all_axes, panels, strict=True):
-        is_dense |= _draw_panel(axes, panel, start, end, factor)
+        is_dense |= _draw_panel(axes, panel, start, end, factor, MESSAGE_HEIGHT / row_height)
         if len(panels) > 1:
             axes.set_title(_heading(panel, factor, unit), fontsize=9)
     margin = 0.003 * (end - start) if any(panel.outline for panel in panels) else 0.0  # room for the frame's lines
@@ -102,7 +106,7 @@ def compare(panels: Sequence[Panel], start: float = 0.0, end: float | None = Non
     return figure
 
 
-def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: float) -> bool:
+def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: float, line_height: float) -> bool:
     """Draw one run; returns whether there were more bars than can be told apart."""
     tracks: dict[tuple[int, int], list[Bar]] = {}
     for bar in (row if isinstance(row, Bar) else Bar(*row) for row in panel.rows):
@@ -120,7 +124,7 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
         for (_, lane), track in tracks.items():
             if lane == 0:
                 _label_work(axes, track, geometry, start, end, factor)
-                _label_messages(axes, track, geometry, start, end, factor)
+                _label_messages(axes, track, geometry, start, end, factor, line_height)
     _outline(axes, panel.outline, geometry, factor)
     _mark_faults(axes, panel, geometry, start, end, factor)
     axes.set_ylim(panel.ranks - 0.4, -0.6)
@@ -153,9 +157,18 @@ def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: flo
 
 
 def _label_messages(
-    axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float
+    axes: Axes,
+    track: Sequence[Bar],
+    geometry: Geometry,
+    start: float,
+    end: float,
+    factor: float,
+    line_height: float,
 ) -> None:
-    """Write whom a message goes to or comes from, and its bytes, into those that have room for it."""
+    """Write whom a message goes to or comes from, and its bytes, into those that have room for it.
+
+    line_height: of its letters, in parts of the distance between two ranks.
+    """
     if len(track) > bars.COLUMNS:
         return
     for kind, colour in (("send", "white"), ("receive", "black")):
@@ -167,7 +180,7 @@ def _label_messages(
             for text in (f"{peer}, {nbytes}", bar.label, peer) if nbytes else (peer,):
                 lines = text.split("\n")
                 width = MESSAGE_WIDTH * (max(map(len, lines)) + 0.8) * (end - start)
-                if width <= last - first and MESSAGE_HEIGHT * len(lines) <= bottom - top:
+                if width <= last - first and line_height * len(lines) <= bottom - top:
                     place = (first + last) / 2 * factor, (top + bottom) / 2
                     written = axes.text(*place, text, ha="center", va="center", color=colour, fontsize=6, clip_on=True)
                     written.set_in_layout(False)
