@@ -1,0 +1,710 @@
+# %% [markdown]
+# # 02a. Why does anyone use a noisy gradient?
+#
+# *From one linear unit to a network that is trained with gradients that are almost all wrong.*
+#
+# Chapter 01 computed the gradient of a loss exactly, for the cost of about two forward passes. Nearly everybody who
+# trains a network throws that exactness away: they look at a handful of samples, take the gradient of those alone,
+# and step. This lecture builds what is trained (a unit, a layer, a network, its loss), then measures what the handful
+# costs and what it buys. Reading time: about 35 minutes. Figures are *measured* on the computer that ran this page or
+# come from a *formula*; one node needs no simulation.
+
+# %%
+import time
+from math import comb
+
+import numpy as np
+from IPython.display import Markdown, display
+from threadpoolctl import threadpool_limits
+
+from minidl import Tensor, data, manual_seed, nn, optim
+from minidl import functional as F
+from minidl.plots import style
+from minidl.plots.lines import Line, Panel, draw
+
+threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+train, test = data.digits()
+print(train, test, sep="\n")
+
+
+def say(text):
+    """Show a text whose numbers were computed."""
+    display(Markdown(text))
+
+
+def see(figure, words):
+    """Show a picture and, under it, what there is to be seen."""
+    display(figure, Markdown(f"*In words: {words}*"))
+
+
+# %% [markdown]
+# ## 1. The question
+#
+# The smallest classifier of digits: 64 pixels and a constant 1, times a matrix `w` of 65 x 10 weights, give ten
+# *scores* (also called *logits*); the largest score wins. How it is trained is explained below; here is only what
+# comes out. Both columns read every training image **once**, so both do the same arithmetic. One adds the gradients
+# of all images up and makes a single exact step. The other makes a step after every image, in the direction which
+# that one image likes. Each may choose the best of six learning rates.
+
+
+# %%
+def with_constant(x):
+    return np.hstack([x.reshape(len(x), -1).astype(np.float64), np.ones((len(x), 1))])
+
+
+def softmax(scores):
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def loss(w, x, y):
+    scores = x @ w
+    scores -= scores.max(axis=1, keepdims=True)
+    return (np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(y)), y]).mean()
+
+
+def gradient(w, x, y):
+    p = softmax(x @ w)
+    p[np.arange(len(y)), y] -= 1
+    return x.T @ p / len(y)
+
+
+def error(w, x, y):
+    return (np.argmax(x @ w, axis=1) != y).mean()
+
+
+x, y = with_constant(train.x), train.y
+x_test, y_test = with_constant(test.x), test.y
+
+
+# %%
+MARKS = set(np.geomspace(1, 1e5, 120).astype(int)) | {40}  # after these numbers of updates the loss is noted
+
+
+def descend(batch_size, lr, epochs=1, curve=None, x=x, y=y):
+    """Minibatch gradient descent from zero weights; `curve`, a list, gets (updates, samples read, loss on all)."""
+    w, updates, samples = np.zeros((65, 10)), 0, 0
+    loader = data.DataLoader(data.Dataset(x, y), batch_size, shuffle=True, seed=0)
+    for epoch in range(epochs):
+        loader.set_epoch(epoch)
+        for x_some, y_some in loader:
+            w -= lr * gradient(w, x_some, y_some)
+            updates, samples = updates + 1, samples + len(y_some)
+            if curve is not None and updates in MARKS:
+                curve.append((updates, samples, loss(w, x, y)))
+    return w
+
+
+RATES = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
+
+
+def best_rate(batch_size, epochs=1):
+    return min(RATES, key=lambda lr: loss(descend(batch_size, lr, epochs), x, y))
+
+
+rows = "| | updates | best rate | training loss | test error |\n|---|---|---|---|---|\n"
+for name, size in (("all images, one exact step", len(y)), ("one image, one step", 1)):
+    rate = best_rate(size)
+    w = descend(size, rate)
+    rows += f"| {name} | {len(y) // size:,} | {rate:g} | {loss(w, x, y):.3f} "
+    rows += f"| {error(w, x_test, y_test):.1%} |\n"
+say(rows + "\n*measured*")
+
+# %% [markdown]
+# How wrong is the direction that one image likes? The angle between its gradient and the exact one says it, here at
+# the weights where training begins.
+
+
+# %%
+def sample_gradients(w, x, y):
+    """The gradient of each sample's own loss, one a row: (n, 650)."""
+    p = softmax(x @ w)
+    p[np.arange(len(y)), y] -= 1
+    return (x[:, :, None] * p[:, None, :]).reshape(len(y), -1)
+
+
+start = np.zeros((65, 10))
+each, exact = sample_gradients(start, x, y), gradient(start, x, y).reshape(-1)
+angles = np.degrees(np.arccos(each @ exact / np.linalg.norm(each, axis=1) / np.linalg.norm(exact)))
+say(
+    f"Angle to the exact gradient: **{np.median(angles):.0f} degrees** in the median, {angles.min():.0f} at best; a "
+    "right angle would be no information at all. And yet a pass of such steps beats the one exact step by far (whose "
+    "test error is the same at every rate: from zero weights the rate only scales the scores). Why? To answer, we "
+    "first need to know what is being trained."
+)
+
+# %% [markdown]
+# ## 2. One unit, and what it cannot do
+#
+# A *linear unit* adds its inputs up, each times a weight, and a bias: $s = w_1 x_1 + w_2 x_2 + b$. Rosenblatt's
+# *perceptron* (1958) answers yes if $s > 0$: the yes and the no are parted by a straight line. The exclusive or,
+# XOR, of two bits is yes if exactly one of them is 1.
+#
+# **Predict.** Over all lines there are, how many of XOR's four cases can a perceptron get right at most: 2, 3 or 4?
+
+# %%
+guess = None  # write 2, 3 or 4
+
+corners = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.float64)
+xor = np.array([0, 1, 1, 0])
+grid = np.linspace(-2, 2, 41)
+w1, w2, b = (axis.reshape(-1, 1) for axis in np.meshgrid(grid, grid, grid))
+answers = w1 * corners[:, 0] + w2 * corners[:, 1] + b > 0
+right = (answers == xor).sum(axis=1)
+print(f"{len(right):,} lines tried (measured):", {k: int((right == k).sum()) for k in range(5)}, "cases right: lines")
+say(f"Your guess: {guess}. **The best line gets {right.max()} of 4.**")
+
+# %% [markdown]
+# No line can get 4. Adding up what the four cases ask for: the two yes cases give $w_1 + w_2 + 2b > 0$, the two no
+# cases $w_1 + w_2 + 2b \le 0$. Both cannot be. (With weights on a grid that is a search; with the sum it is a proof.)
+#
+# A *network* puts a layer of units between: their sums, bent by a *nonlinearity* such as ReLU, $\max(0, s)$, are the
+# inputs of the next. Without the bend, two layers are one: $(x A) B = x (A B)$. With it two hidden units suffice, and
+# one can write the weights down; or train them.
+
+# %%
+by_hand = np.maximum(corners.sum(axis=1), 0) - 2 * np.maximum(corners.sum(axis=1) - 1, 0)
+print("max(0, x1 + x2) - 2 max(0, x1 + x2 - 1) =", by_hand)
+
+
+def learn_xor(seed, hidden=8):
+    manual_seed(seed)
+    model = nn.models.MLP(2, hidden, 2)
+    optimizer = optim.SGD(model.parameters(), lr=0.5)
+    for _ in range(500):
+        optimizer.zero_grad()
+        F.cross_entropy(model(Tensor(corners.astype(np.float32))), xor).backward()
+        optimizer.step()
+    return model
+
+
+models = [learn_xor(seed) for seed in range(10)]
+hits = [int((m(Tensor(corners.astype(np.float32))).data.argmax(axis=1) == xor).sum()) for m in models]
+print("trained, 2-8-2 with ReLU, ten seeds, cases right (measured):", hits)
+
+# %%
+side = np.linspace(-0.4, 1.4, 120, dtype=np.float32)
+plane = np.stack([axis.reshape(-1) for axis in np.meshgrid(side, side)], axis=1)
+maps = {
+    "one unit: 3 of 4": (plane.sum(axis=1) > 0.5),
+    "a hidden layer: 4 of 4": models[0](Tensor(plane)).data.argmax(axis=1),
+}
+with style.applied():
+    figure, panels = style.new_figure(6.4, 3.2, columns=2, sharey=True)
+    for axes, (name, chosen) in zip(panels, maps.items(), strict=True):
+        axes.contourf(side, side, np.reshape(chosen, (120, 120)), [-1, 0.5, 2], colors=["white", "#D9E8F2"])
+        for value, marker in ((0, "o"), (1, "s")):
+            axes.plot(*corners[xor == value].T, marker, color=style.SERIES[value], markersize=9, label=f"XOR = {value}")
+        axes.set(title=name, xlabel="input 1", aspect="equal", xticks=[0, 1], yticks=[0, 1])
+    panels[0].set_ylabel("input 2")
+    panels[1].legend(loc="upper right", fontsize=8, frameon=True)
+    style.label_source(figure, "measured", "tinted: answered 1")
+see(figure, "a straight border always leaves one corner on the wrong side; the network's bent border leaves none.")
+
+# %% [markdown]
+# ## 3. From scores to a loss: softmax and cross-entropy
+#
+# *Softmax* makes ten scores $z$ into ten probabilities, $p_k = e^{z_k} / \sum_j e^{z_j}$. The *cross-entropy* of a
+# sample with label $y$ is $-\log p_y$: 0 for certainty in the right answer, $\log 10$ for a shrug over ten classes.
+# Its gradient is as simple as can be: probability minus truth, $\partial l / \partial z_k = p_k - [k = y]$. These
+# are the four functions at the top. `minidl` has them as one differentiable operation; the two agree:
+
+# %%
+rng = np.random.default_rng(0)
+w = rng.normal(0, 0.3, (65, 10))
+weight = Tensor(w.copy(), requires_grad=True)
+value = F.cross_entropy(Tensor(x) @ weight, y)
+value.backward()
+print(f"loss: by hand {loss(w, x, y):.12f}, minidl {value.item():.12f}")
+print(f"gradients agree to 1e-12: {np.abs(weight.grad - gradient(w, x, y)).max() < 1e-12}")
+print(f"loss of zero weights: {loss(start, x, y):.6f}, log 10: {np.log(10):.6f}")
+
+# %% [markdown]
+# Why does `softmax` subtract the largest score first? It changes nothing on paper, as it multiplies numerator and
+# denominator by the same number. In a computer it decides:
+
+# %%
+with np.errstate(all="ignore"):
+    scores = np.array([[1000.0, 0.0]])
+    print("straight from the formula:", np.exp(scores) / np.exp(scores).sum(), " largest subtracted:", softmax(scores))
+
+# %% [markdown]
+# ## 4. What is being minimised: three objectives, one shape
+#
+# All of the following are an *expectation* that nobody can compute, over samples that somebody can draw:
+#
+# | objective | written | drawn are |
+# |---|---|---|
+# | supervised | $\min_w\, E_{(x, y)}\,[\,l(f_w(x), y)\,]$ | samples with labels |
+# | unsupervised, here an autoencoder | $\min_w\, E_x\,[\,\lVert x - f_w(x)\rVert^2\,]$ | samples |
+# | reinforcement | $\max_w\, E_{a \sim p_w}\,[\,R(a)\,]$ | actions of the model itself |
+#
+# So a noisy gradient is not an accident of minibatches: the training set itself is a draw. A label belongs to the
+# sample; one of our sources (S3, the blog post) writes the loss as $l(w, h(f))$ and calls $h(f)$, an output of the
+# model, the true label. It is not.
+#
+# **Autoencoder.** 64 pixels through 8 numbers and back, both ways linear. The least possible error is known: the sum
+# of the variances that 8 principal components leave out.
+
+# %%
+pixels = x[:, :64]
+covariance = pixels.T @ pixels / len(pixels)  # the error depends on the images through this alone
+encode, decode = rng.normal(0, 0.1, (64, 8)), rng.normal(0, 0.1, (8, 64))
+for _ in range(1500):
+    off = encode @ decode - np.eye(64)
+    d_encode, d_decode = covariance @ off @ decode.T, encode.T @ covariance @ off  # halves of the gradients
+    encode, decode = encode - 0.3 * d_encode, decode - 0.3 * d_decode
+left_out = np.linalg.eigvalsh(covariance)[:-8].sum()
+reached = np.square(pixels @ encode @ decode - pixels).sum(axis=1).mean()
+print(f"squared error a sample: trained {reached:.3f} (measured), least possible {left_out:.3f} (formula)")
+
+# %% [markdown]
+# **Reinforcement.** A bandit with two arms: arm 1 is pulled with probability $p = 1 / (1 + e^{-\theta})$, the arms pay
+# 1.0 and 0.2 on average. We may not differentiate the payment, only draw. REINFORCE averages
+# $R(a)\, \partial \log p(a) / \partial \theta = R(a)\,(a - p)$ over draws; the exact gradient is
+# $p (1 - p) (1.0 - 0.2)$. The mean of many draws must lie within three standard errors of it.
+
+# %%
+p = 1 / (1 + np.exp(-0.5))
+action = rng.random(20_000) < p
+reward = np.where(action, 1.0, 0.2) + rng.normal(0, 0.5, len(action))
+draws = reward * (action - p)
+standard_error = draws.std() / np.sqrt(len(draws))
+print(f"mean of {len(draws):,} draws: {draws.mean():.4f} +- {3 * standard_error:.4f} (measured)")
+print(f"exact: {p * (1 - p) * 0.8:.4f} (formula); one draw is off by {draws.std():.2f} (standard deviation)")
+
+# %% [markdown]
+# ## 5. Three steps of training
+#
+# Whatever the objective, a *training step* is: **forward** (outputs and loss), **backward** (gradients), **update**
+# ($w \leftarrow w - \eta\, \partial l / \partial w$, with the *learning rate* $\eta$). By hand for a network with a
+# hidden layer, then with `minidl`:
+
+
+# %%
+def step_by_hand(w1, w2, x, y, lr):
+    hidden = np.maximum(x @ w1, 0)  # forward
+    p = softmax(hidden @ w2)
+    value = -np.log(p[np.arange(len(y)), y]).mean()
+    p[np.arange(len(y)), y] -= 1  # backward
+    d_scores = p / len(y)
+    d_hidden = d_scores @ w2.T * (hidden > 0)
+    return value, w1 - lr * x.T @ d_hidden, w2 - lr * hidden.T @ d_scores  # update
+
+
+def step_by_minidl(w1, w2, optimizer, x, y):
+    optimizer.zero_grad()
+    value = F.cross_entropy(F.relu(Tensor(x) @ w1) @ w2, y)  # forward
+    value.backward()  # backward
+    optimizer.step()  # update
+    return value.item()
+
+
+# %%
+w1, w2 = rng.normal(0, 0.2, (65, 32)), rng.normal(0, 0.2, (32, 10))
+t1, t2 = (Tensor(w.copy(), requires_grad=True) for w in (w1, w2))
+optimizer = optim.SGD([t1, t2], lr=0.1)
+one_sample = []
+for _ in range(20):
+    value, w1, w2 = step_by_hand(w1, w2, x[:1], y[:1], lr=0.1)
+    one_sample.append(value)
+    step_by_minidl(t1, t2, optimizer, x[:1], y[:1])
+print("after 20 steps the weights agree to 1e-12:", max(abs(w1 - t1.data).max(), abs(w2 - t2.data).max()) < 1e-12)
+print("on one sample every step lowered the loss:", bool(np.all(np.diff(one_sample) < 0)))
+print("the losses:", *(f"{value:.3f}" for value in one_sample[:6]), "…", f"{one_sample[-1]:.3f}")
+
+# %% [markdown]
+# ## 6. Where to begin: initialisation and normalisation
+#
+# **Predict.** Ten linear layers of 256 units, weights drawn with standard deviation 0.1. The inputs have variance 1.
+# Which is the variance of the last layer's outputs: (a) about 1, (b) thousands, (c) less than a thousandth?
+
+# %%
+guess = None  # write "a", "b" or "c"
+
+
+def variances(std, relu=False, layers=10, width=256, seed=0):
+    """The mean square after each of the layers, the input's first."""
+    draw_from = np.random.default_rng(seed)
+    signal = draw_from.standard_normal((256, width))
+    found = [np.square(signal).mean()]
+    for _ in range(layers):
+        signal = signal @ draw_from.normal(0, std, (width, width))
+        found.append(np.square(signal).mean())
+        signal = np.maximum(signal, 0) if relu else signal
+    return np.array(found)
+
+
+last = variances(0.1)[-1]
+say(f"Your guess: {guess}. **Measured: {last:,.0f}**; the formula says (256 x 0.1²)¹⁰ = {(256 * 0.01) ** 10:,.0f}.")
+
+# %% [markdown]
+# A sum of $n$ independent terms has $n$ times the variance of one: each layer multiplies it by $n \sigma^2$. It stays
+# if $\sigma = 1/\sqrt{n}$ (Glorot and Bengio, 2010, take $2/(n_{in} + n_{out})$ for $\sigma^2$, which for equal widths
+# is the same; "Xavier filling" in S4). ReLU sets half of the signal to zero, so behind it $\sigma^2 = 2/n$ (He et al.,
+# 2015).
+
+# %%
+layers = np.arange(11)
+cases = [
+    ("std 0.1", 0.1, False),
+    ("std 1/√n (Xavier)", 1 / 16, False),
+    ("std 0.03", 0.03, False),
+    ("std 1/√n", 1 / 16, True),
+    ("std √(2/n) (He)", np.sqrt(2) / 16, True),
+]
+panels = []
+for relu in (False, True):
+    lines = []
+    for tone, (name, std, is_relu) in enumerate(cases):
+        if is_relu == relu:
+            factor = 256 * std**2 / (2 if relu else 1)
+            theory = factor**layers * (np.where(layers > 0, 2, 1) if relu else 1)
+            median = np.median([variances(std, relu, seed=seed) for seed in range(9)], axis=0)
+            lines += [Line(name, layers, median, "points", tone), Line("", layers, theory, "line", tone)]
+    title = "with ReLU between" if relu else "ten linear layers"
+    panels.append(Panel(lines, "layer", "mean square of its outputs", title, log="y"))
+xavier = variances(1 / 16)
+see(
+    draw(panels, source=("measured", "formula"), title="points: measured, median of nine networks; lines: formula"),
+    f"only the two rules named after people keep the size of the signal; with Xavier's it stays between "
+    f"{xavier.min():.2f} and {xavier.max():.2f} over ten layers, with the others it grows or dies exponentially.",
+)
+
+# %%
+worst = max(abs(variances(1 / 16, seed=seed)[1:] - 1).max() for seed in range(5))
+print(f"Xavier, ten layers, five seeds: the variance is off 1 by at most {worst:.0%} (measured)")
+weight = nn.init.xavier_normal_(Tensor(np.zeros((256, 256))))
+print(f"minidl's nn.init.xavier_normal_: standard deviation {weight.data.std():.4f}, 1/√256 = {1 / 16}")
+
+# %% [markdown]
+# The same argument asks for inputs of variance 1: *normalisation* subtracts each input's mean and divides by its
+# standard deviation, both **of the training set**. A pixel that is never inked has standard deviation 0: dividing by
+# it makes nan; leave it alone. What normalisation buys can be read off the largest curvature of the loss, which limits
+# the learning rate (lecture 02b): for a linear unit with squared error it is the largest eigenvalue of $E[x x^T]$.
+
+# %%
+raw = (train.x.reshape(-1, 64) + data.digits().mean.reshape(64)) * 16.0
+spread = raw.std(axis=0)
+normal = (raw - raw.mean(axis=0)) / np.where(spread > 0, spread, 1)
+inked = spread > 0
+print(f"{(~inked).sum()} pixels of 64 never change; of the others after normalisation:")
+print(f"  |mean| at most {abs(normal[:, inked].mean(axis=0)).max():.0e}, |std - 1| at most "
+      f"{abs(normal[:, inked].std(axis=0) - 1).max():.0e}")  # fmt: skip
+inputs = {"ink 0 to 16": raw, "scaled to 0 to 1": raw / 16, "and the mean removed": raw / 16 - (raw / 16).mean(axis=0)}
+for name, values in {**inputs, "mean 0, std 1": normal}.items():
+    eigen = np.linalg.eigvalsh(values.T.astype(np.float64) @ values / len(values))
+    print(f"{name:22} largest curvature {eigen[-1]:8.2f}, its share of all curvature {eigen[-1] / eigen.sum():.0%}")
+
+# %% [markdown]
+# The mean image alone makes up most of the curvature: a single direction, common to all samples, dictates the rate.
+# That is why `data.digits()` removes it.
+
+# %% [markdown]
+# ## 7. All samples, one sample, or a few
+#
+# $B$ samples make a *minibatch*; an *update* is one step; a pass over all samples is an *epoch*. $B = n$ is (batch)
+# *gradient descent*, GD; $B = 1$ is *stochastic* gradient descent, SGD, in the strict sense; anything between is
+# *minibatch* SGD, mostly just called SGD.
+#
+# **Sum or mean?** A minibatch's gradient may be the sum or the mean over its samples. Of our sources S1 sums, S5
+# averages. It is the same if the rates differ by the factor $B$; to the bit, if $B$ is a power of two.
+
+# %%
+by_mean, by_sum = np.zeros((65, 10)), np.zeros((65, 10))
+for start_row in range(0, 1024, 32):
+    rows = slice(start_row, start_row + 32)
+    by_mean -= 0.5 * gradient(by_mean, x[rows], y[rows])
+    by_sum -= (0.5 / 32) * (gradient(by_sum, x[rows], y[rows]) * 32)
+print("sum with rate 0.5/32 == mean with rate 0.5, to the bit:", np.array_equal(by_mean, by_sum))
+
+# %% [markdown]
+# The mean it is, in this course and in `F.cross_entropy`: then the rate keeps its meaning when $B$ changes. (What S1
+# calls "basic gradient descent" steps after every item: it is SGD with $B = 1$.)
+#
+# **Predict.** Three runs, $B = 1$, 32 and all 1,437, each with its best of six rates. Whose loss is lowest after 40
+# *updates*? Whose after 4,000 *samples*?
+
+# %%
+guess = None  # for instance ("updates: 32", "samples: 1")
+
+sizes, runs = (1, 32, len(y)), {}
+for size, epochs in zip(sizes, (3, 3, 100), strict=True):
+    rate, curve = best_rate(size, epochs), []
+    descend(size, rate, epochs, curve)
+    runs[size] = rate, np.array(curve)
+
+# %%
+by_updates = [Line(f"B = {size}, rate {rate:g}", c[:, 0], c[:, 2]) for size, (rate, c) in runs.items()]
+by_samples = [Line(f"B = {size}", c[:, 1], c[:, 2]) for size, (rate, c) in runs.items()]
+after = {
+    (size, axis): curve[np.searchsorted(curve[:, axis], limit, side="right") - 1, 2]
+    for size, (_, curve) in runs.items()
+    for axis, limit in ((0, 40), (1, 4000))
+}
+best = [min(sizes, key=lambda size: after[size, axis]) for axis in (0, 1)]
+figure = draw(
+    [
+        Panel(by_updates, "updates", "training loss (nats)", "against updates", log="xy"),
+        Panel(by_samples, "samples read", "training loss (nats)", "against samples", log="xy"),
+    ],
+    source="measured",
+    height=3.6,
+)
+see(
+    figure,
+    f"after 40 updates the lowest loss is that of B = {best[0]} ({after[best[0], 0]:.2f}; B = 1: {after[1, 0]:.2f}); "
+    f"after 4,000 samples that of B = {best[1]} ({after[best[1], 1]:.3f}; B = 32: {after[32, 1]:.3f}; B = {len(y)}: "
+    f"{after[len(y), 1]:.3f}).",
+)
+close = [size for size in sizes if after[size, 1] < 1.1 * after[best[1], 1]]
+say(f"Your guess: {guess}. **Updates: B = {best[0]}. Samples: B = {' and '.join(map(str, close))}.**")
+
+# %% [markdown]
+# Against updates the exact gradient wins, against samples the noisy ones do, and it is samples that cost arithmetic.
+# Two more things are to be seen. The curves of $B = 1$ and $B = 32$ lie close together on the right: per sample, a few
+# gradients at a time lose little, and they need far fewer updates. All parallel training in this course lives off
+# that gap. And the noisy curves quiver: what did no harm far from the minimum keeps them from settling near it. How
+# large is the noise?
+
+# %% [markdown]
+# ## 8. The noise, measured: variance falls as 1/B
+#
+# Let $g_i$ be the gradient of sample $i$ and $\Sigma$ the covariance matrix of these vectors over the training set. If
+# the $B$ samples are drawn independently (with replacement), the mean of $B$ gradients has the exact gradient as its
+# expectation and the covariance $\Sigma / B$: its expected squared distance from the exact gradient is
+# $\mathrm{tr}\,\Sigma / B$. Drawn without replacement, as in an epoch, it is that times $(n - B)/(n - 1)$.
+#
+# **Predict.** To halve the *distance* of a minibatch gradient from the exact one, how many times more samples?
+
+# %%
+guess = None  # write a number
+
+w = descend(32, 0.3)  # weights somewhere on the way
+each, n = sample_gradients(w, x, y), len(y)
+exact = each.mean(axis=0)
+trace = np.square(each - exact).sum(axis=1).mean()
+
+
+def measured_variance(batch_size, draws=600, replace=True):
+    """The mean squared distance from the exact gradient, over so many minibatches drawn."""
+    picks = (rng.choice(n, batch_size, replace=replace) for _ in range(draws))
+    return np.mean([np.square(each[pick].mean(axis=0) - exact).sum() for pick in picks])
+
+
+table = "| B | with replacement: B Var | tr Σ | without: B Var | tr Σ (n - B)/(n - 1) |\n|---|---|---|---|---|\n"
+batch_sizes, found = (1, 4, 16, 64, 256), []
+for size in batch_sizes:
+    found.append((measured_variance(size), measured_variance(size, replace=False)))
+    table += f"| {size} | {size * found[-1][0]:.3f} | {trace:.3f} | {size * found[-1][1]:.3f} "
+    table += f"| {trace * (n - size) / (n - 1):.3f} |\n"
+say(table + "\nfirst and third column of figures *measured* (600 minibatches each), second and fourth *formula*")
+say(f"Your guess: {guess}. **{(found[0][0] / found[1][0]) ** 0.5:.1f} times closer with 4 times the samples.**")
+
+# %% [markdown]
+# That is the heart of the matter. S5 says that the "variance decreases linearly"; it decreases as $1/B$, and what the
+# step feels, the distance, only as $1/\sqrt{B}$. Four times the work for half the noise is a poor bargain while the
+# noise does no harm, so a few samples and many steps win. The same in a picture: the gradients of many minibatches,
+# seen in the plane of the exact gradient and the direction in which they differ most.
+
+# %%
+along = exact / np.linalg.norm(exact)
+rest = each - np.outer(each @ along, along)
+across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
+panels = []
+for size in (1, 16, 256):
+    means = np.array([each[rng.choice(n, size)].mean(axis=0) for _ in range(300)])
+    points = [
+        Line("of a minibatch", means @ along, means @ across, "points", 0),
+        Line("exact", [exact @ along], [exact @ across], "points", 1),
+    ]
+    angle = np.degrees(np.arccos(np.median(means @ along / np.linalg.norm(means, axis=1))))
+    name = f"B = {size}: median angle {angle:.0f}°"
+    panels.append(Panel(points, "along the exact gradient", "across", name, xlim=(-0.2, 0.5), ylim=(-1.4, 1.4)))
+far = [max(abs(np.array(line.y)).max() for line in panel.lines) for panel in panels]
+see(
+    draw(panels, source="measured"),
+    f"each cloud lies around the exact gradient; it reaches {far[0]:.2f} to the side for B = 1, {far[1]:.2f} for "
+    f"B = 16 and {far[2]:.2f} for B = 256.",
+)
+
+# %% [markdown]
+# ## 9. Seconds
+#
+# Why then not always $B = 1$? Because a computer likes matrices: a product with 64 columns takes nowhere near 64
+# times the time of one with a single column. And because the samples of a minibatch are independent of each other,
+# many machines can share them: the subject of this course.
+
+# %%
+# measured: differs from run to run
+table, per_sample = "| B | µs an update | µs a sample |\n|---|---|---|\n", {}
+for size in (1, 8, 64, 512):
+    some = [(x[k : k + size], y[k : k + size]) for k in range(0, 512, size)]
+    w, began, repeats = np.zeros((65, 10)), time.perf_counter(), 0
+    while time.perf_counter() - began < 0.15:
+        for x_some, y_some in some:
+            w -= 0.1 * gradient(w, x_some, y_some)
+        repeats += 1
+    per_sample[size] = (time.perf_counter() - began) / repeats / 512 * 1e6
+    table += f"| {size} | {per_sample[size] * size:.0f} | {per_sample[size]:.2f} |\n"
+gain = per_sample[1] / per_sample[64]
+say(table + f"\n*measured*; a sample of a minibatch of 64 costs {gain:.0f} times less than one by itself")
+
+# %% [markdown]
+# ## 10. More data
+#
+# Does more data make training slower? A step does not know how much data there is; and more of it makes what is
+# learned better. The network below makes the same 400 updates of 32 samples, on ever larger parts of the training set.
+
+
+# %%
+def fit(x, y, seed, updates=400, batch_size=32, lr=0.3):
+    """Train an MLP 64-32-10 on x, y."""
+    manual_seed(seed)
+    model = nn.models.MLP(64, 32, 10)
+    optimizer = optim.SGD(model.parameters(), lr=lr)
+    choose = np.random.default_rng(seed)
+    for _ in range(updates):
+        pick = choose.integers(len(y), size=batch_size)
+        optimizer.zero_grad()
+        F.cross_entropy(model(Tensor(x[pick])), y[pick]).backward()
+        optimizer.step()
+    return model
+
+
+def model_error(model, x, y):
+    return (model(Tensor(x)).data.argmax(axis=1) != y).mean()
+
+
+images = train.x.reshape(-1, 64)
+amounts, errors = (45, 90, 180, 360, 720, 1437), []
+for amount in amounts:
+    subsets = [np.random.default_rng(seed).permutation(n)[:amount] for seed in range(5)]
+    models = [fit(images[rows], train.y[rows], seed) for seed, rows in enumerate(subsets)]
+    errors.append(100 * np.mean([model_error(m, test.x.reshape(-1, 64), test.y) for m in models]))
+
+# %%
+figure = draw(
+    [Panel([Line("mean of five", amounts, errors, "both")], "training images", "test error in %", log="x")],
+    source="measured",
+)
+see(
+    figure,
+    f"with {amounts[0]} images {errors[0]:.1f} % of the test images are misread, with {amounts[-1]:,} images "
+    f"{errors[-1]:.1f} %; the curve falls at every step: {bool(np.all(np.diff(errors) < 0))}.",
+)
+
+# %%
+# measured: differs from run to run
+for times in (1, 20):
+    many, labels = np.tile(images, (times, 1)), np.tile(train.y, times)
+    began = time.perf_counter()
+    fit(many, labels, seed=0)
+    print(f"{len(labels):6,} samples: {(time.perf_counter() - began) / 400 * 1e6:.0f} µs an update")
+
+# %% [markdown]
+# ## 11. Training, validation, test
+#
+# The *training set* sets the weights; the *validation set* sets everything else that is chosen by looking (rates,
+# sizes, when to stop); the *test set* is read once, at the end. Whoever chooses by the test set has turned it into a
+# validation set, and its error is a promise that nobody keeps.
+#
+# To see the bare effect, take labels that are pure noise: nothing can be learned, and the true accuracy of everything
+# is one in ten. Train 100 classifiers, test all on the same 180 images, keep the best.
+#
+# **Predict.** What accuracy does the best of the 100 show: about 10 %, 13 %, 17 %, or 25 %?
+
+# %%
+guess = None  # write a percentage
+
+noise = np.random.default_rng(1)
+labels, shown_labels, fresh_labels = (noise.integers(10, size=size) for size in (n, 180, 180))
+candidates = []
+for seed in range(100):
+    pick = np.random.default_rng(seed).integers(n, size=(40, 32))
+    w = np.zeros((65, 10))
+    for rows in pick:
+        w -= 1.0 * gradient(w, x[rows], labels[rows])
+    candidates.append(w)
+shown = [1 - error(w, x_test[:180], shown_labels) for w in candidates]
+fresh = 1 - error(candidates[int(np.argmax(shown))], x_test[180:], fresh_labels)
+
+# The largest of 100 independent counts of hits among 180, each a hit with probability 1/10:
+hits = np.array([comb(180, k) * 0.1**k * 0.9 ** (180 - k) for k in range(181)])
+expected = (1 - np.cumsum(hits) ** 100)[:-1].sum() / 180
+print(f"mean of all 100: {np.mean(shown):.1%}   best of them: {max(shown):.1%} (measured)")
+print(f"expected of the best of 100 guesses at random: {expected:.1%} (formula)")
+print(f"the best one on 180 images that had no say: {fresh:.1%} (measured)")
+say(f"Your guess: {guess}. **Shown {max(shown):.0%}, true 10 %.** The difference is *optimism*, made by choosing.")
+
+# %% [markdown]
+# ## 12. Break it: the shuffle that was forgotten
+#
+# Data often comes sorted, by class or by day. A loader that does not shuffle then hands out minibatches of one class
+# each. Nothing crashes, and at the end of each class the loss even looks excellent:
+
+
+# %%
+def losses_seen(order, epochs=3, batch_size=32, lr=1.0):
+    """Train on minibatches cut from the rows in this order; the loss on each, before its step, and the weights."""
+    w, seen = np.zeros((65, 10)), []
+    for _ in range(epochs):
+        for k in range(0, n, batch_size):
+            rows = order[k : k + batch_size]
+            seen.append(loss(w, x[rows], y[rows]))
+            w -= lr * gradient(w, x[rows], y[rows])
+    return seen, w
+
+
+orders = {"shuffled": np.random.default_rng(0).permutation(n), "sorted by class": np.argsort(y, kind="stable")}
+results = {name: losses_seen(order) for name, order in orders.items()}
+lines = [Line(name, range(len(seen)), seen) for name, (seen, _) in results.items()]
+final = {name: error(w, x_test, y_test) for name, (_, w) in results.items()}
+see(
+    draw([Panel(lines, "updates", "loss on the minibatch (nats)")], source="measured"),
+    "sorted, the loss is a saw, a tooth a class: high when a class begins, low once the scores say nothing else. "
+    f"Test error: shuffled {final['shuffled']:.1%}, sorted {final['sorted by class']:.1%}.",
+)
+
+# %% [markdown]
+# Remember the saw with as many teeth an epoch as there are classes. A relative of it in this chapter's assignment is
+# the loader that uses one and the same order in every epoch, which no test of a single epoch can notice.
+
+# %% [markdown]
+# ## 13. What the papers report
+#
+# - **Robbins and Monro (1951)** founded the subject: stepping along noisy measurements converges if the rates sum to
+#   infinity but their squares do not. Lecture 02b measures why the rate must fall.
+# - **Goyal et al. (2017**, arXiv:1706.02677, figure 3**)** trained ResNet-50 on ImageNet with minibatches of 256 to
+#   65,536: a top-1 error of 23.60 ± 0.12 % at 256, 23.74 ± 0.09 % at 8,192, and 33.96 ± 0.80 % at 65,536. Chapter 08
+#   asks what had to be done for the middle one, and why not for the last. (One of our sources, S5, read the figure by
+#   eye and prints about 25 % for 32,768; the paper's own legend says 27.55 ± 0.28 %.)
+# - **Shallue et al. (2019**, JMLR 20(112)**)** report from 168,160 trained models no evidence that larger batches make
+#   the result worse, but steps that stop falling beyond some $B$: exactly where noise is no longer the limit.
+# - **McCandlish et al. (2018**, arXiv:1812.06162**)** report that a *noise scale* predicts that $B$. Its simple form is
+#   $\mathrm{tr}\,\Sigma / \lVert g \rVert^2$: noise against signal. Here, for the classifier of section 8:
+
+# %%
+for name, at in {"at the start": start, "after an epoch": descend(32, 0.3), "after 30": descend(32, 0.3, 30)}.items():
+    g_each = sample_gradients(at, x, y)
+    g = g_each.mean(axis=0)
+    scale = np.square(g_each - g).sum(axis=1).mean() / np.square(g).sum()
+    print(f"{name:15} loss {loss(at, x, y):.3f}, noise scale {scale:8,.0f} samples (measured)")
+
+# %% [markdown]
+# It rises as the loss falls, as the paper says of its tasks: exactness is worth paying for only late.
+#
+# ## 14. To the exercises
+#
+# The assignment `02_minibatch_sgd` asks for a sampler of minibatches that forgets no sample and repeats none, the
+# variance of a minibatch gradient, and, after [lecture 02b](02b_update_rules.ipynb), update rules and a training loop
+# that reads the test set once. Start it with `python3 -m course start 02`.
+#
+# **Three questions to argue about.**
+#
+# 1. A colleague has 100 times more machines and proposes $B = n$: "exact at last, and as fast as before". What do the
+#    two panels of section 7 say to that, and what does section 8?
+# 2. In section 8, is the variance of an *epoch's* last minibatch that of sampling with or without replacement? Does
+#    it matter when $n$ is a million?
+# 3. A public leaderboard shows the test accuracy of 500 entries. By how much is the winner's overstated? What would
+#    you need to know to say?

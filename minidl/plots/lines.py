@@ -1,0 +1,92 @@
+"""Lines and points in panels side by side: what was measured as points or solid lines, what a formula says dashed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minidl.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LOOKS = ("line", "points", "both")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series. look: "line", "points" or "both"; tone: its number in the palette (else: its place in the panel)."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    look: str = "line"
+    tone: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.look not in LOOKS:
+            raise ValueError(f"look must be one of {', '.join(LOOKS)}, got {self.look!r}")
+        if len(self.x) != len(self.y):
+            raise ValueError(f"{self.label}: {len(self.x)} values of x, but {len(self.y)} of y")
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines on a pair of axes. xlabel, ylabel: with units. log: "", "x", "y" or "xy". xlim, ylim: to show a part."""
+
+    lines: Sequence[Line]
+    xlabel: str
+    ylabel: str
+    title: str = ""
+    log: str = ""
+    xlim: tuple[float, float] | None = None
+    ylim: tuple[float, float] | None = None
+
+
+@style.applied()
+def draw(panels: Sequence[Panel], *, source: str | Sequence[str], title: str = "", height: float = 3.2) -> Figure:
+    """Draw the panels in a row and return the figure; series of one tone share colour, marker and dashes.
+
+    source: "measured", "simulated", "formula", or several of these. height: of the figure, in inches.
+
+    >>> line = Line("GD", [0, 1, 2], [1.0, 0.5, 0.25], look="both")
+    >>> figure = draw([Panel([line], "updates", "loss", log="y")], source="measured")
+    """
+    figure, all_axes = style.new_figure(max(5.5, 4.3 * len(panels)), height, columns=len(panels))
+    for axes, panel in zip(all_axes, panels, strict=True):
+        _panel(axes, panel)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
+    style.label_source(figure, source)
+    return figure
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    count = len(style.SERIES)
+    for place, line in enumerate(panel.lines):
+        tone = (place if line.tone is None else line.tone) % count
+        axes.plot(
+            line.x,
+            line.y,
+            color=style.SERIES[tone],
+            linestyle="none" if line.look == "points" else style.DASHES[tone],
+            marker="none" if line.look == "line" else MARKERS[tone],
+            markersize=4.5,
+            linewidth=1.5,
+            label=line.label,
+        )
+    if "x" in panel.log:
+        axes.set_xscale("log")
+    if "y" in panel.log:
+        axes.set_yscale("log")
+    axes.set(xlim=panel.xlim, ylim=panel.ylim)
+    axes.set_xlabel(panel.xlabel)
+    axes.set_ylabel(panel.ylabel)
+    axes.set_title(panel.title, fontsize=9)
+    axes.grid(color="0.92", linewidth=0.6)
+    axes.set_axisbelow(True)
+    if any(line.label for line in panel.lines):
+        axes.legend(fontsize=8, handlelength=2.8)

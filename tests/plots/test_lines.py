@@ -1,0 +1,51 @@
+"""Lines and points: the numbers that were given are drawn, and what cannot be drawn is refused in words."""
+
+import numpy as np
+import pytest
+
+from minidl.plots import lines
+from minidl.plots.lines import Line, Panel
+
+
+def test_every_series_is_drawn_where_it_belongs() -> None:
+    left = Panel([Line("a", [1, 2], [3.0, 4.0]), Line("b", [1, 2], [5.0, 6.0], "points")], "n", "loss", log="y")
+    right = Panel([Line("c", [0, 1, 2], [7.0, 8.0, 9.0], "both")], "s", "loss", xlim=(0, 1), ylim=(0, 10))
+    figure = lines.draw([left, right], source=("measured", "formula"), title="a title")
+    drawn = [[list(line.get_ydata()) for line in axes.get_lines()] for axes in figure.axes]
+    assert drawn == [[[3.0, 4.0], [5.0, 6.0]], [[7.0, 8.0, 9.0]]]
+    assert [axes.get_yscale() for axes in figure.axes] == ["log", "linear"]
+    assert figure.axes[1].get_ylim() == (0, 10)
+    assert figure.axes[1].get_xlim() == (0, 1)
+    assert figure.get_supxlabel() == "measured and formula"
+
+
+def test_points_have_no_line_and_lines_no_markers() -> None:
+    series = [Line(look, [0, 1], [0, 1], look) for look in lines.LOOKS]
+    drawn = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
+    looks = {line.get_label(): (line.get_linestyle() != "None", line.get_marker() != "none") for line in drawn}
+    assert looks == {"line": (True, False), "points": (False, True), "both": (True, True)}
+
+
+def test_series_of_one_tone_look_alike_and_others_differ_also_in_grey() -> None:
+    series = [Line("measured", [0], [0], "both", 2), Line("formula", [0], [0], "both", 2), Line("other", [0], [0])]
+    one, same, other = lines.draw([Panel(series, "x", "y")], source="formula").axes[0].get_lines()
+    assert (one.get_color(), one.get_linestyle()) == (same.get_color(), same.get_linestyle())
+    assert tone(0) != tone(1)
+    assert one.get_color() == other.get_color()  # the third line has tone 2 by its place
+
+
+def tone(number: int) -> tuple[str, str, str]:
+    line = lines.draw([Panel([Line("", [0], [0], "both", number)], "x", "y")], source="formula").axes[0].get_lines()[0]
+    return str(line.get_color()), str(line.get_linestyle()), str(line.get_marker())
+
+
+def test_more_series_than_colours_can_be_drawn() -> None:
+    many = [Line(str(k), [0, 1], [k, k]) for k in range(9)]
+    assert lines.draw([Panel(many, "x", "y")], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(ValueError, match="loss: 2 values of x, but 3 of y"):
+        Line("loss", [0, 1], np.zeros(3))
+    with pytest.raises(ValueError, match="one of line, points, both, got 'dots'"):
+        Line("loss", [0], [0], "dots")
