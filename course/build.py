@@ -96,7 +96,10 @@ def unfinished(texts: Sequence[Source]) -> list[str]:
     for source in texts:
         if not source.is_lecture:
             notebook = read(source.path, source.root)
-            rules = broken_rules(notebook, source.name, checks_of(notebook).chapter)
+            try:
+                rules = broken_rules(notebook, source.name, checks_of(notebook).chapter)
+            except ValueError as no_checks:
+                rules = [str(no_checks)]
             complaints += [f"{source} is not finished: {sentence}." for sentence in rules]
     return complaints
 

@@ -103,7 +103,7 @@ def raised(error: CellExecutionError, cell: int) -> Failed:
 def environment(scratch: str) -> dict[str, str]:
     """A kernel's environment: the project can be imported, and nobody's own IPython settings take part."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
 
 
 def connection(scratch: str) -> Config:

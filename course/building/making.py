@@ -121,6 +121,7 @@ def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:
 
 
 async def all_others_end() -> None:
-    """Return when no other task is left in this loop, or after a while."""
+    """Return when no other task is left in this loop, or after a while; what they raise at the end interests nobody."""
     if others := asyncio.all_tasks() - {asyncio.current_task()}:
-        await asyncio.wait(others, timeout=CLEARING_UP_SECONDS)
+        ended = asyncio.gather(*others, return_exceptions=True)
+        await asyncio.wait([ended], timeout=CLEARING_UP_SECONDS)

@@ -1,0 +1,346 @@
+"""Texts become notebooks: only where something changed, whole or not at all, and --check sees whatever is amiss."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from course import build
+from course.bootstrap import ROOT
+from course.building import making, text
+from course.building.sources import Source, chosen, sources
+
+pytestmark = pytest.mark.timeout(120)
+
+LECTURE = """\
+# %% [markdown]
+# # A lecture
+
+# %%
+import numpy as np
+
+x = np.arange(3)
+
+# %%
+print("one line")
+print("another")
+x.sum()
+"""
+
+ASSIGNMENT = '''\
+# %% [markdown]
+# # An assignment
+
+# %% given="setup"
+half = 0.5
+
+
+# %% solution="double"
+def double(x):
+    """Twice x."""
+    ### BEGIN SOLUTION
+    return x / half
+    ### END SOLUTION
+
+
+# %% test="double" points=1
+float(double(3) == 6)
+### BEGIN HIDDEN TESTS
+float(double(-4) == -8)
+### END HIDDEN TESTS
+
+# %% [markdown] manual="why" points=1
+# Because.
+'''
+
+LECTURE_NOTEBOOK = "notebooks/01_lecture.ipynb"
+SOLUTION = "solutions/01_exercises/01_exercises.ipynb"
+EXERCISE = "exercises/01_exercises/01_exercises.ipynb"
+
+
+def write_lecture(root: Path, content: str, name: str = "01_lecture") -> Path:
+    path = root / "course" / "lectures" / f"{name}.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root with a lecture and an assignment that were built: to be copied, not to be changed."""
+    root = tmp_path_factory.mktemp("built")
+    write_lecture(root, LECTURE)
+    (root / "course" / "assignments").mkdir()
+    (root / "course" / "assignments" / "01_exercises.py").write_text(ASSIGNMENT)
+    assert build.run([], root) == 0
+    return root
+
+
+@pytest.fixture
+def root(built: Path, tmp_path: Path) -> Path:
+    """A copy of the built root."""
+    return Path(shutil.copytree(built, tmp_path / "root"))
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Every file under the folders of notebooks."""
+    files = [path for folder in ("notebooks", "solutions", "exercises") for path in (root / folder).rglob("*")]
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in files if path.is_file()}
+
+
+def edited(change: Callable[[dict], object], name: str = LECTURE_NOTEBOOK) -> Callable[[Path], object]:
+    """What changes a notebook's JSON by hand."""
+
+    def edit(root: Path) -> None:
+        notebook = json.loads((root / name).read_text())
+        change(notebook)
+        (root / name).write_text(json.dumps(notebook, indent=1))
+
+    return edit
+
+
+def appended(name: str, line: str) -> Callable[[Path], object]:
+    def append(root: Path) -> None:
+        with (root / name).open("a") as file:
+            file.write(line)
+
+    return append
+
+
+STDERR = {"output_type": "stream", "name": "stderr", "text": "DeprecationWarning: old"}
+ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": []}
+
+DAMAGES = {
+    "the text": (appended("course/lectures/01_lecture.py", "\nx\n"), LECTURE_NOTEBOOK, "has changed since"),
+    "missing": (lambda root: (root / LECTURE_NOTEBOOK).unlink(), LECTURE_NOTEBOOK, "not there"),
+    "half": (lambda root: (root / LECTURE_NOTEBOOK).write_text('{"cells": ['), LECTURE_NOTEBOOK, "damaged"),
+    "no notebook": (lambda root: (root / LECTURE_NOTEBOOK).write_text("[]"), LECTURE_NOTEBOOK, "damaged"),
+    "a source": (edited(lambda nb: nb["cells"][1]["source"].append("#")), LECTURE_NOTEBOOK, "cell 2 .* its source"),
+    "an id": (edited(lambda nb: nb["cells"][1].update(id="x1")), LECTURE_NOTEBOOK, "cell 2 .* its id"),
+    "metadata": (edited(lambda nb: nb["cells"][1]["metadata"].update(tags=["x"])), LECTURE_NOTEBOOK, "its metadata"),
+    "notebook metadata": (edited(lambda nb: nb["metadata"].update(x=1)), LECTURE_NOTEBOOK, "its metadata was"),
+    "a cell less": (edited(lambda nb: nb["cells"].pop()), LECTURE_NOTEBOOK, "it has 2 cells, the text 3"),
+    "order": (edited(lambda nb: nb["cells"][1].update(execution_count=7)), LECTURE_NOTEBOOK, "top to bottom"),
+    "an error": (edited(lambda nb: nb["cells"][2]["outputs"].append(ERROR)), LECTURE_NOTEBOOK, "cell 3: ValueError"),
+    "a warning": (edited(lambda nb: nb["cells"][2]["outputs"].append(STDERR)), LECTURE_NOTEBOOK, "no warnings"),
+    "the release": (edited(lambda nb: nb["cells"][0].update(source=["#"]), EXERCISE), EXERCISE, "not the release"),
+    "a byte of it": (appended(EXERCISE, " "), EXERCISE, "not the release"),
+    "no release": (lambda root: (root / EXERCISE).unlink(), EXERCISE, "not there"),
+    "no solution": (lambda root: (root / SOLUTION).unlink(), SOLUTION, "not there"),
+    "an orphan": (lambda root: (root / "notebooks/99_old.ipynb").write_text("{}"), "notebooks/99_old.ipynb", "no text"),
+}
+
+
+def test_a_fresh_build_passes_the_check(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert set(contents(built)) == {LECTURE_NOTEBOOK, SOLUTION, EXERCISE}
+    assert build.run(["--check"], built) == 0
+    assert capsys.readouterr().out == "2 texts: every notebook is as its text has it.\n"
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_the_check_names_what_is_amiss_why_and_what_mends_it(
+    damage: str, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    do, name, reason = DAMAGES[damage]
+    do(root)
+    assert build.run(["--check"], root) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith(f"{name}: ")]
+    assert re.search(rf"{reason}.*\. Mend: (python3 -m course build 01_(lecture|exercises)|git rm {name})", lines[0])
+
+
+def test_what_is_up_to_date_is_left_alone(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        pytest.fail("something was run")
+
+    monkeypatch.setattr(making, "execute", fail)
+    before = contents(root)
+    assert build.run([], root) == 0
+    assert contents(root) == before
+
+
+def test_a_release_is_mended_without_running_the_solution(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        pytest.fail("something was run")
+
+    monkeypatch.setattr(making, "execute", fail)
+    before = contents(root)
+    (root / EXERCISE).write_text("{}")
+    assert build.run([], root) == 0
+    assert contents(root) == before
+
+
+def test_building_again_gives_the_same_bytes(root: Path) -> None:
+    before = contents(root)
+    for name in before:
+        (root / name).unlink()
+    assert build.run(["01_l"], root) == 0
+    assert set(contents(root)) == {LECTURE_NOTEBOOK}
+    assert build.run(["--force"], root) == 0
+    assert contents(root) == before
+
+
+def test_a_change_of_the_checks_is_a_change_of_the_assignment(tmp_path: Path) -> None:
+    checks = tmp_path / "course" / "checks"
+    checks.mkdir(parents=True)
+    (checks / "sums.py").write_text("from course.checks.numbers_of import three\n")
+    (checks / "numbers_of.py").write_text("three = 3\n")
+    program = "from course.checks import sums as check\n"
+    before = text.hashes(program, tmp_path)
+    (checks / "numbers_of.py").write_text("three = 4\n")
+    after = text.hashes(program, tmp_path)
+    assert before["sha256"] == after["sha256"]
+    assert before["checks_sha256"] != after["checks_sha256"]
+
+
+FAILURES = {
+    "an exception": ("x = 1\n\n1 / 0", r"line 7 \(cell 2\): ZeroDivisionError"),
+    "a syntax error": ("x = 1\nx +", r"line 6 \(cell 2\): SyntaxError"),
+    "a warning": ("import warnings\nwarnings.warn('old', DeprecationWarning)", r"line 5 \(cell 2\): .*no warnings"),
+    "stderr": ("import sys\nprint('x', file=sys.stderr)", r"line 5 \(cell 2\): .*nothing to stderr"),
+    "an address": ("object()", r"line 5 \(cell 2\): it shows a memory address"),
+    "a dead kernel": ("import os\nos._exit(3)", r"line 5 \(cell 2\): the kernel died"),
+    "a cache": ("import numba\nnumba.njit(cache = True)", r"cell 2: numba's cache=True"),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_goes_wrong_in_a_lecture_is_told_with_its_line_and_nothing_is_written(
+    failure: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cell, message = FAILURES[failure]
+    write_lecture(tmp_path, f"# %% [markdown]\n# # A lecture\n\n# %%\n{cell}\n")
+    assert build.run([], tmp_path) == 1
+    told = capsys.readouterr()
+    assert re.search(rf"course/lectures/01_lecture\.py.*{message}", told.out + told.err)
+    assert contents(tmp_path) == {}
+
+
+def test_a_failure_leaves_the_earlier_notebook_and_does_not_stop_the_others(root: Path) -> None:
+    before = contents(root)[LECTURE_NOTEBOOK]
+    write_lecture(root, "# %%\n1 / 0\n")
+    write_lecture(root, "# %%\n1\n", "02_lecture")
+    assert build.run([], root) == 1
+    assert contents(root)[LECTURE_NOTEBOOK] == before
+    assert "notebooks/02_lecture.ipynb" in contents(root)
+
+
+def test_two_texts_are_run_at_once_but_one_that_measures_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running: list[str] = []
+    seen: set[frozenset[str]] = set()
+
+    async def execute(notebook: object, folder: Path, begins: object) -> None:
+        name = notebook.metadata.minidl.source.removeprefix("course/lectures/")
+        running.append(name)
+        await asyncio.sleep(0.05)
+        seen.add(frozenset(running))
+        running.remove(name)
+
+    monkeypatch.setattr(making, "execute", execute)
+    write_lecture(tmp_path, "# %%\n1\n", "a")
+    write_lecture(tmp_path, f"# %%\n1  {text.MEASURED}\n", "b")
+    write_lecture(tmp_path, "# %%\n1\n", "c")
+    assert build.run([], tmp_path) == 0
+    assert frozenset({"a.py", "c.py"}) in seen
+    assert {names for names in seen if "b.py" in names} == {frozenset({"b.py"})}
+
+
+ENDLESS = """\
+# %%
+import subprocess
+
+child = subprocess.Popen(["sleep", "300"])
+
+# %%
+import time
+
+time.sleep(300)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there Ctrl-C cannot be sent to one process")
+def test_ctrl_c_leaves_no_half_of_a_notebook_and_no_process(tmp_path: Path) -> None:
+    write_lecture(tmp_path, ENDLESS)
+    write_lecture(tmp_path, ENDLESS, "02_lecture")
+    program = f"from pathlib import Path; from course.build import run; run([], Path({str(tmp_path)!r}))"
+    started = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while sum(child.name() == "sleep" for child in children(started.pid)) < 2:
+        assert time.monotonic() < deadline, "the lectures did not start"
+        time.sleep(0.1)
+    family = children(started.pid)
+    started.send_signal(signal.SIGINT)
+    _, complaint = started.communicate(timeout=30)
+    assert complaint.strip().endswith(b"KeyboardInterrupt")
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    assert contents(tmp_path) == {}
+
+
+def children(pid: int) -> list[psutil.Process]:
+    return psutil.Process(pid).children(recursive=True)
+
+
+def test_a_wrong_name_gets_a_sentence_and_exit_code_2(built: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert build.run(["02"], built) == 2
+    assert capsys.readouterr().err == "No lecture or assignment is called '02': there is 01_lecture, 01_exercises.\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ([], ["01_lecture", "01_exercises"]),
+        (["01"], ["01_lecture", "01_exercises"]),
+        (["01_e", "01_exercises"], ["01_exercises"]),
+        (["course/lectures/01_lecture.py"], ["01_lecture"]),
+        (["solutions/01_exercises/01_exercises.ipynb"], ["01_exercises"]),
+    ],
+)
+def test_texts_are_chosen_by_beginnings_and_files(built: Path, names: list[str], found: list[str]) -> None:
+    assert [source.name for source in chosen(sources(built), names)] == found
+
+
+SENSELESS = {
+    "unknown tag": ('# %% solutoin="f"\n1', "expected one of solution, test, given, manual"),
+    "two roles": ('# %% solution="f" test="f"\n1', "expected one of"),
+    "a test without points": ('# %% test="f"\n1', "needs points"),
+    "points of a solution": ('# %% solution="f" points=2\n1', "has no points"),
+    "manual code": ('# %% manual="f" points=2\n1', "cannot be code"),
+    "a name twice": ('# %% solution="f"\n1\n# %% solution="f"\n1', "two cells are called 'f'"),
+}
+
+
+@pytest.mark.parametrize("mistake", SENSELESS)
+def test_tags_that_make_no_sense_are_refused_by_name(
+    mistake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells, complaint = SENSELESS[mistake]
+    write_lecture(tmp_path, cells)
+    assert build.run(["--check"], tmp_path) == 1
+    assert re.search(rf"01_lecture\.py makes no sense: 01_lecture\.py.*{complaint}", capsys.readouterr().out)
+
+
+def test_a_line_of_a_cell_is_found_in_the_text(tmp_path: Path) -> None:
+    path = write_lecture(tmp_path, ASSIGNMENT)
+    cells = text.read(path, tmp_path).cells
+    lines = ASSIGNMENT.splitlines()
+    for number, cell in enumerate(cells):
+        if cell.cell_type == "code":
+            for line, content in enumerate(cell.source.splitlines(), start=1):
+                assert lines[text.line_of(path, number, line) - 1] == content
+
+
+def test_a_source_names_its_notebooks(built: Path) -> None:
+    lecture, assignment = sources(built)
+    assert isinstance(lecture, Source)
+    assert str(lecture) == "course/lectures/01_lecture.py"
+    assert [path.relative_to(built).as_posix() for path in assignment.notebooks] == [SOLUTION, EXERCISE]
