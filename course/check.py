@@ -34,11 +34,15 @@ class CannotCheckError(Exception):
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be checked: a chapter, the student's notebook, and one exercise of it or (empty) all."""
+    """What is to be checked: a chapter, the student's notebook, and one exercise of it or (empty) all.
+
+    hints: how many hints each exercise has.
+    """
 
     chapter: Chapter
     notebook: Path
-    exercise: str = ""
+    exercise: str
+    hints: dict[str, int]
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
@@ -79,7 +83,8 @@ def task(typed: str, chapter: Chapter, exercise: str, root: Path) -> Task:
         raise CannotCheckError(
             f"There is no {shown(path, root)} yet: `python3 -m course start {chapter.number}` makes it."
         )
-    return Task(chapter, path.resolve(), known(exercise, chapter) if exercise else "")
+    hints = {name: len(found.hints) for name, found in checks(chapter).chapter.exercises.items()}
+    return Task(chapter, path.resolve(), known(exercise, chapter) if exercise else "", hints)
 
 
 def known(exercise: str, chapter: Chapter) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -34,18 +35,42 @@ def print_report(
 ) -> None:
     """Print what was found; `earlier` are the rows of the record before it, by exercise."""
     outcomes = [found[-1] for found in judgement.outcomes.values()]
-    console.print(table(outcomes))
+    if not task.exercise:
+        console.print(table(outcomes))
     for outcome in outcomes:
-        if outcome.first_fault and (outcome.status is not Status.NOT_ATTEMPTED or task.exercise):
-            hint = f"python3 -m course check {task.chapter.number} --hint {outcome.exercise}"
-            console.print(Text(display.as_text(outcome, hint)), soft_wrap=False)
-            console.print()
+        if task.exercise:
+            console.print(Text("\n" + display.as_text(outcome, hint_call(task, outcome)) + "\n"))
+        elif outcome.status is not Status.NOT_ATTEMPTED:
+            print_first_fault(console, task, outcome)
     for remark in judgement.remarks:
         console.print(Text(f"Note: {remark}"))
     console.print(total(outcomes))
     if not task.exercise and by_hand:
         console.print(f"{by_hand:g} more points are for short answers, which your teacher grades.")
     console.print(HIDDEN if all(not outcome.first_fault for outcome in outcomes) else advice(task, outcomes, earlier))
+
+
+def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
+    """Print what to mend first in an exercise, if there is anything."""
+    fault = outcome.first_fault
+    if fault is None:
+        return
+    console.print(Text(f"{outcome.exercise}: {fault.title}", "bold"))
+    console.print(Padding(Text(display.told(fault)), (0, 0, 0, 2), expand=False))
+    others = sum(part.status is not Status.CORRECT for part in outcome.parts) - 1
+    if others:
+        more = f"python3 -m course check {task.chapter.number} {outcome.exercise}"
+        console.print(f"  and {others} more:  [cyan]{more}[/cyan]", soft_wrap=True)
+    if call := hint_call(task, outcome):
+        console.print(f"  a hint:  [cyan]{call}[/cyan]", soft_wrap=True)
+    console.print()
+
+
+def hint_call(task: Task, outcome: Outcome) -> str:
+    """What to type for a hint; empty if there is none."""
+    if not task.hints.get(outcome.exercise):
+        return ""
+    return f"python3 -m course check {task.chapter.number} --hint {outcome.exercise}"
 
 
 def table(outcomes: list[Outcome]) -> Table:

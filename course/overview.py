@@ -40,6 +40,28 @@ def print_overview(console: Console, root: Path) -> None:
         console.print(line, soft_wrap=True)
 
 
+def show(root: Path = ROOT) -> None:
+    """Show the map in a notebook of the folder notebooks/: parts, titles and questions, with links to the lectures."""
+    from IPython.display import Markdown, display
+
+    display(Markdown("\n".join(markdown_map(root))))
+
+
+def markdown_map(root: Path) -> list[str]:
+    """The map as lists, a part each."""
+    lines = []
+    for part, chapters in PARTS.items():
+        lines += ["", f"**{part}**", ""]
+        for chapter in chapters:
+            title, lectures = f"{chapter.number} {chapter.title}", chapter.lectures(root)
+            if len(lectures) == 1:
+                title = f"[{title}]({lectures[0].name})"
+            elif lectures:
+                title += f" ({', '.join(f'[{path.stem[:3]}]({path.name})' for path in lectures)})"
+            lines.append(f"- {title}: *{chapter.question}*")
+    return lines
+
+
 def course_map(there: Sequence[Standing]) -> list[str]:
     """The parts and their chapters: the question of each, what there is, and the points so far."""
     by_name = {standing.chapter.name: standing for standing in there}
