@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from types import TracebackType
 
 from rich.console import Console
@@ -12,6 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from course.building.sources import Source
 
 LECTURE_SECONDS = 60.0
+CELL_SECONDS = 10.0
 
 
 class BuildProgress:
@@ -30,6 +33,7 @@ class BuildProgress:
             disable=not self._console.is_terminal,
         )
         self._running: dict[Source, TaskID] = {}
+        self._starts: dict[Source, list[float]] = {}
         self._all = self._bars.add_task("all", total=texts, doing=f"0 of {texts}", visible=texts > 1)
         self._count = texts
 
@@ -44,14 +48,25 @@ class BuildProgress:
 
     def begins(self, source: Source, cells: int) -> None:
         self._running[source] = self._bars.add_task(escape(source.name), total=cells or None, doing="")
+        self._starts[source] = []
 
     def reaches(self, source: Source, cell: int) -> None:
+        self._starts[source].append(time.perf_counter())
         self._bars.update(self._running[source], completed=cell, doing=f"cell {cell + 1}")
 
     def made(self, source: Source, seconds: float) -> None:
-        late = f"; a lecture should take less than {LECTURE_SECONDS:g} s" if seconds > LECTURE_SECONDS else ""
         notebooks = ", ".join(path.relative_to(source.root).as_posix() for path in source.notebooks)
-        self._ends(source, lambda: self._console.print(escape(f"{source} -> {notebooks} ({seconds:.1f} s{late})")))
+        slow = "".join(f"; {complaint}" for complaint in self._slow(source, seconds))
+        self._ends(source, lambda: self._console.print(escape(f"{source} -> {notebooks} ({seconds:.1f} s{slow})")))
+
+    def _slow(self, source: Source, seconds: float) -> Iterator[str]:
+        """What takes longer than readers should wait."""
+        if seconds > LECTURE_SECONDS:
+            yield f"{LECTURE_SECONDS:g} s are the most"
+        starts = [*self._starts[source], time.perf_counter()]
+        for number, (start, end) in enumerate(pairwise(starts), start=1):
+            if end - start > CELL_SECONDS:
+                yield f"cell {number} took {end - start:.0f} s, {CELL_SECONDS:g} s are the most"
 
     def failed(self, source: Source, message: str, details: str) -> None:
         indented = "".join(f"\n    {line}" for line in details.splitlines())
