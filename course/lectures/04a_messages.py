@@ -32,9 +32,9 @@ for n in (16_000, 17_000):
         print(f"{n:,} numbers: both machines wait for ever")
 
 # %% [markdown]
-# A thousand numbers more, and the program hangs. Elsewhere it would simply be silent; here it was found out. By the end
-# of this page you will know where the limit lies and why it exists, three ways to write the program so that it works for
-# every size, and how to predict how long it takes on a network that you do not own.
+# A thousand numbers more, and the program hangs. Elsewhere it would simply be silent; here it was found out. By the
+# end of this page you will know where the limit lies and why it exists, three ways to write the program so that it
+# works for every size, and how to predict how long it takes on a network that you do not own.
 
 
 # %%
@@ -472,8 +472,9 @@ def two_halves(comm):
 cluster.launch(two_halves, nodes=8, on="simulation", network="10gbe").trace.plot()
 
 # %% [markdown]
-# *The picture (simulated): first the split, a few short messages among all; then work; then the lower four ranks add up twice as many bytes as the upper four, at the same time, and
-# take twice as long. After their sum the upper four are done.*
+# *The picture (simulated): first the split, a few short messages among all; then work; then the lower four ranks add
+# up twice as many bytes as the upper four, at the same time, and take twice as long. After their sum the upper four
+# are done.*
 #
 # ## What a message costs
 #

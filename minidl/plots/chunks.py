@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EMPTY, FULL = (1.0, 1.0, 1.0), (0.0, 0.30, 0.50)  # white, and the blue of "compute"
-DARK = 0.45  # from this share of FULL on, letters are white
+DARK = 0.6  # from this share of FULL on, letters are white
 
 
 class Cell(NamedTuple):

@@ -241,5 +241,7 @@ def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
 
 def _heading(panel: Panel, factor: float, unit: str) -> str:
     """What stands above one of several runs."""
-    parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source, f"{panel.end * factor:.3g} {unit}"]
+    lasts = panel.end * factor
+    parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source]
+    parts.append(f"{lasts:.3g} {unit}" if lasts < 1000 else f"{lasts:.0f} {unit}")
     return ", ".join([*parts, panel.note] if panel.note else parts)

@@ -232,7 +232,7 @@ def test_the_activities_differ_in_lightness() -> None:
 
 
 def test_low_rows_make_a_low_picture_and_drop_the_letters_that_have_no_room() -> None:
-    rows = [Bar(rank, "send", 0.0, 1.0, "to 1\n1 MB", half="upper") for rank in range(8)]
+    rows = [Bar(rank, "send", 0.0, 1.0, "to 1\n1 MB", half="upper", message=rank) for rank in range(8)]
     high, low = (timeline.compare([timeline.Panel(rows, 8, "simulated")], row_height=inches) for inches in (0.36, 0.17))
     assert low.get_figheight() == pytest.approx(high.get_figheight() - 8 * 0.19)
     assert [len(figure.axes[0].texts) for figure in (high, low)] == [8, 0]
