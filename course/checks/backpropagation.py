@@ -1,0 +1,349 @@
+"""The checks of chapter 01: backpropagation."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from course.checking import Answer, Chapter, Part, Wrong, expect
+from course.checks.chain_memory import MODES, peak, slips
+from course.checks.counted_graph import Recipe, doubled, gradients, random_graph, told, walked
+from course.checks.planted_gradients import Case, cases
+
+chapter = Chapter("01_backpropagation")
+hint = chapter.hint
+
+Shape = tuple[int, ...]
+
+
+def pair(got: Any, called: str) -> tuple[Any, Any]:
+    """The two gradients that came, or Wrong."""
+    if got is None:
+        raise Wrong(f"{called}: expected two gradients, got None.", expect.FORGOTTEN_RETURN)
+    if not isinstance(got, (tuple, list)) or len(got) != 2:
+        raise Wrong(f"{called}: expected two gradients, `return gx, gy`, got {expect.shown(got)}.")
+    return got[0], got[1]
+
+
+# ---- vector-Jacobian products ----
+
+
+def then_arguments(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Probe: what the arguments are after the call."""
+    function(*arguments)
+    return list(arguments)
+
+
+@chapter.exercise(
+    points=1,
+    hints=[
+        "If x grows by a little d, x * y grows by d * y. How much does the loss grow, if it grows by g for each unit?",
+        "The local gradient with respect to x is y, and the other way round. Both are multiplied by g.",
+        "gx is g * y, elementwise. Write the results to new arrays.",
+    ],
+)
+def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((1,), (4,), (2, 3), (0,)), seed: int = 0) -> None:
+    """The gradients of a product, and nothing overwritten."""
+    random = np.random.default_rng(seed)
+    with part(0.5, "the gradients of x and y"):
+        for shape in shapes:
+            g, x, y = random.standard_normal((3, *shape))
+            x.flat[:1] = 0.0  # nobody may divide by it
+            called = f"vjp_mul(g, x, y) of arrays of shape {shape}"
+            gx, gy = pair(answer(g, x, y), called)
+            swapped = "The two are swapped: what x is multiplied by is y."
+            no_g = "The local gradients are right, but g is missing: what arrives from above multiplies them."
+            expect.array(gx, g * y, f"{called}, gradient of x", mistakes={swapped: g * x, no_g: y})
+            overwritten = "g was overwritten by the first gradient before the second used it."
+            mistakes = {swapped: g * y, no_g: x, overwritten: g * y * x}
+            expect.array(gy, g * x, f"{called}, gradient of y", mistakes=mistakes)
+    with part(0.5, "g, x and y are left as they were"):
+        for shape in shapes:
+            before = list(random.standard_normal((3, *shape)))
+            after = answer.run(then_arguments, *before)
+            for name, old, new in zip("gxy", before, after, strict=True):
+                expect.true(
+                    np.array_equal(old, new),
+                    f"vjp_mul(g, x, y) of arrays of shape {shape} changed its argument {name}.",
+                    "`*=` and `out=` write into the array that the caller handed over; another node may still need it.",
+                )
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "Only the largest element of a row has an influence on the row's maximum: the others get 0.",
+        "`x == x.max(axis=1, keepdims=True)` is True where the gradient goes. g has one number a row: `g[:, None]`.",
+        "Divide the mask by the number of True in its row, and multiply by g[:, None].",
+    ],
+)
+def vjp_max(
+    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((1, 1), (3, 4), (4, 2), (0, 3)), seed: int = 0
+) -> None:
+    """The gradient goes to the largest element of each row; ties share it."""
+    random = np.random.default_rng(seed)
+    for points, title, tied in ((1, "the largest of each row gets the gradient", False), (1, "ties share it", True)):
+        with part(points, title):
+            for rows, columns in shapes:
+                g = random.standard_normal(rows)
+                x = random.permuted(np.tile(np.arange(columns) - 1.5, (rows, 1)), axis=1)
+                if tied:
+                    x[:, : columns // 2 + 1] = 7.0
+                    x[: rows // 2] = 7.0  # whole rows
+                    x = random.permuted(x, axis=1)
+                elif columns > 1:
+                    x[x == columns - 2.5] = columns - 1.5 - 1e-9  # close to the largest, but not equal to it
+                largest = x == x.max(axis=1, keepdims=True)
+                want = largest / largest.sum(axis=1, keepdims=True) * g[:, None]
+                first = np.eye(columns)[x.argmax(axis=1)] * g[:, None]
+                mistakes = {
+                    "Each of the equal elements got all of g: together they may get g only once.": largest * g[:, None],
+                    "All of g went to the first of the equal elements; here ties share it evenly.": first,
+                    "The gradient is g where x is largest, whatever the value of x.": want * x,
+                    "g is missing: each row's gradient is multiplied by its g.": (want != 0) * 1.0,
+                }
+                called = f"vjp_max(g, x), x of shape {x.shape}{' with ties' if tied else ''}"
+                expect.array(answer(g, x), want, called, mistakes=mistakes)
+
+
+def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
+    """Probe: the most memory that arrays took at once during a call, beside the arguments."""
+    function(*arguments)
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "The gradient of X has the shape of X. Which products of g (m, n) with W (k, n)-transposed or X fit?",
+        "Element (i, j) of X appears in row i of Y alone, with weight W[j, :]: its gradient is sum_c g[i, c] W[j, c].",
+        "`g @ W.T` for X. For W the sum over the rows of X is inside the product `X.T @ g`.",
+    ],
+)
+def vjp_matmul(
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[tuple[int, int, int]] = ((1, 1, 1), (2, 3, 4), (3, 3, 3), (5, 1, 2), (0, 2, 3)),
+    large: tuple[int, int, int] = (60, 50, 40),
+    seed: int = 0,
+) -> None:
+    """Both gradients of a matrix product, without its Jacobian."""
+    random = np.random.default_rng(seed)
+
+    def operands(m: int, k: int, n: int) -> tuple[Any, Any, Any]:
+        return random.standard_normal((m, n)), random.standard_normal((m, k)), random.standard_normal((k, n))
+
+    for which, title in enumerate(("the gradient of X", "the gradient of W")):
+        with part(0.5, title):
+            for m, k, n in sizes:
+                g, x, w = operands(m, k, n)
+                called = f"vjp_matmul(g, X, W) with m = {m}, k = {k}, n = {n}"
+                got = pair(answer(g, x, w), called)[which]
+                if which == 0:
+                    slip = "W is not transposed: element (i, j) of X meets row j of W."
+                    expect.array(got, g @ w.T, f"{called}, {title}", mistakes={slip: g @ w} if k == n else None)
+                else:
+                    mistakes = {
+                        "This is the mean over the rows: the gradients of all rows are summed.": x.T @ g / max(m, 1),
+                        "This is the transpose of the gradient.": g.T @ x,
+                        "This is the last row's share alone: all rows are summed.": np.outer(x[-1:], g[-1:]),
+                    }
+                    expect.array(got, x.T @ g, f"{called}, {title}", mistakes=mistakes)
+    with part(1, "in the memory of a few matrices"):
+        g, x, w = operands(*large)
+        given = g.nbytes + x.nbytes + w.nbytes
+        needed = answer.run(peak_bytes, g, x, w)
+        expect.true(
+            needed <= 8 * given,
+            f"vjp_matmul with m, k, n = {large} took {needed:,} bytes at its peak; X, W and g together have {given:,}.",
+            "Neither m*k*n products nor a Jacobian of (m*n) * (m*k) are needed: a matrix product sums as it goes.",
+        )
+
+
+BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((2, 3), (2, 3)), ((5,), ()))
+STRETCHED = (((4, 1), (1, 3)), ((3, 1, 2), (4, 1)), ((2, 3), (2, 1)), ((1, 1), (1, 1)), ((1, 3), (0, 3)))
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "An element that was used for many results is a node with many uses: its gradients are summed.",
+        "Two cases: axes that numpy put in front of the shape, and axes of length 1 that were stretched.",
+        "First sum over the leading axes until the number of axes fits. The others: `sum(axis=i, keepdims=True)`.",
+        "For x: `extra = g.ndim - x.ndim`, then `g.sum(axis=tuple(range(extra)))`, then for each axis i with "
+        "x.shape[i] == 1: `gx = gx.sum(axis=i, keepdims=True)`. The same for y.",
+    ],
+)
+def vjp_broadcast_add(
+    answer: Answer,
+    part: Part,
+    *,
+    leading: Sequence[tuple[Shape, Shape]] = BROADCASTS,
+    stretched: Sequence[tuple[Shape, Shape]] = STRETCHED,
+    seed: int = 0,
+) -> None:
+    """g, summed back to the shapes of the operands."""
+    random = np.random.default_rng(seed)
+    for title, pairs in (
+        ("axes that were added in front", leading),
+        ("axes of length 1 that were stretched", stretched),
+    ):
+        with part(1, title):
+            for shapes in pairs:
+                x, y = (random.standard_normal(shape) for shape in shapes)
+                g = random.standard_normal(np.broadcast_shapes(*shapes))
+                called = f"vjp_broadcast_add(g, x, y), x of shape {x.shape}, y of shape {y.shape}"
+                got = pair(answer(g, x, y), called)
+                for name, operand, gradient in zip("xy", (x, y), got, strict=True):
+                    want = summed_to(g, operand.shape)
+                    mean = want * operand.size / max(g.size, 1)
+                    mistakes: dict[str, Any] = {
+                        "This is the mean: every use adds its gradient, so it is the sum.": mean,
+                        "g itself was returned: the gradient of an operand has the operand's shape.": g,
+                        "The axes of length 1 are missing: sum them with keepdims=True.": want.squeeze(),
+                    }
+                    expect.array(gradient, want, f"{called}, gradient of {name}", mistakes=mistakes)
+
+
+def summed_to(g: np.ndarray, shape: Shape) -> np.ndarray:
+    """The oracle: every element of g added to the place it came from."""
+    out = np.zeros(shape)
+    places = np.broadcast_to(np.arange(out.size).reshape(shape), g.shape)
+    np.add.at(out.reshape(-1), places.reshape(-1), g.reshape(-1))
+    return out
+
+
+# ---- the walk ----
+
+
+@chapter.exercise(
+    points=4,
+    hints=[
+        "root.grad is 1: the root grows as fast as itself. Then each node hands on node.vjp(node.grad) to its parents.",
+        "A node may hand on its gradient only when everything that was made from it has handed on its own. First find "
+        "an order in which each node comes after its parents, then go through it from the end.",
+        "Such an order without recursion: a stack of (node, whether its parents are done). Take one off; if they are "
+        "done, append the node to the order; if not, put it back with True, and its unseen parents with False on top.",
+        "Keep the seen nodes in a set, root included, and mark a node when its turn comes rather than when it is put "
+        "on the stack. In the end: `for node in reversed(order)`, and `parent.grad += g` for each parent of vjp(grad).",
+    ],
+)
+def backward(
+    answer: Answer, part: Part, *, graphs: Sequence[int] = (1, 4, 8), times: int = 16, deep: int = 10_000, seed: int = 0
+) -> None:
+    """Gradients add up, each node is visited once, in the right order, and depth does not matter."""
+    random = np.random.default_rng(seed)
+
+    def judge(recipe: Recipe, called: str) -> dict[str, Any]:
+        got = answer.run(walked, recipe)
+        overwriting = gradients(recipe, accumulate=False)
+        for index, want in enumerate(gradients(recipe)):
+            what = f"{called}: the .grad of {told(recipe, index)}"
+            overwritten = "Each use adds its share: `+=`, not `=`."
+            seeds = "Nothing arrived: does the walk begin with root.grad = 1.0?"
+            mistakes = {seeds: 0.0, overwritten: overwriting[index]}
+            expect.number(got["grads"][index], want, what, mistakes=mistakes)
+        return got
+
+    with part(1, "the chain rule along one path"):
+        judge([float(random.uniform(1, 2))], "backward(x), x a leaf")
+        x, y, z = (float(v) for v in random.uniform(1, 2, 3))
+        judge([x, y, ("add", 0, 1), z, ("mul", 2, 3)], "f = (x + y) * z; backward(f)")
+    with part(1, "what was used several times gets the sum"):
+        judge([3.0, ("mul", 0, 0)], "b = a * a; backward(b)")
+        judge(doubled(2), "b = a + a; c = b + b; backward(c)")
+        judge([2.0, ("add", 0, 0), ("mul", 0, 1), ("add", 1, 2)], "b = a + a; c = a * b; d = b + c; backward(d)")
+        for size in graphs:
+            judge(random_graph(random, size), f"backward of a random graph with {size} made nodes")
+    with part(1, "each node is visited once"):
+        recipe = doubled(times)
+        got = answer.run(walked, recipe)
+        for index in range(1, len(recipe)):
+            calls = got["calls"][index]
+            expect.true(
+                calls == 1,
+                f"b = a + a; c = b + b; ... {times} times; backward(root): vjp of {told(recipe, index)} was called "
+                f"{calls:,} times, expected 1.",
+                "The walk goes along every path from the root; there are 2 to the number of doublings of them. Collect "
+                "a node's whole gradient before you hand it on.",
+            )
+    with part(1, "10,000 nodes deep"):
+        half = deep // 2
+        step = float(random.uniform(0.1, 1))
+        recipe = [1.0, step, *(("add", 0 if i == 2 else i - 1, 1) for i in range(2, deep + 2))]
+        got = judge(recipe, f"backward of a chain of {deep:,} additions of one leaf")
+        expect.true(
+            got["deepest"] < half,
+            f"backward of a chain of {deep:,} nodes nested its calls {got['deepest']:,} deep.",
+            "This is recursion under a raised limit; a deeper graph overflows the stack. Keep a list of your own.",
+        )
+
+
+# ---- checking gradients ----
+
+
+@chapter.exercise(
+    points=4,
+    hints=[
+        "Compare gradient(x)[i] with (f(x + h e_i) - f(x - h e_i)) / 2h for every i. What is a good h if x is 1e8?",
+        "h = 1e-5 * max|x| fits every scale. Judge the differences against the largest element of the gradient, not "
+        "against 1 and not each against itself: an element may rightly be 0.",
+        "The error that counts is the largest, not the mean: one wrong element of 300 vanishes in a mean.",
+        "At a kink the slope to the left, (f(x) - f(x - h e_i)) / h, is not the slope to the right. Accept what lies "
+        "between the two, with a tolerance of 1e-3 of the largest element on both sides.",
+    ],
+)
+def check_gradient(
+    answer: Answer, part: Part, *, inputs: tuple[int, int] = (5, 200), scale: float = 1e8, seed: int = 0
+) -> None:
+    """Ten gradients, some with a planted bug; a part is right if each of its verdicts is."""
+    found: dict[str, list[Case]] = {}
+    for case in cases(inputs, scale, seed):
+        found.setdefault(case.title, []).append(case)
+    for title, group in found.items():
+        with part(1, title):
+            for case in group:
+                got = answer(case.f, case.gradient, case.x)
+                called = f"check_gradient(f, gradient, x) for {case.told}"
+                verdict = "A false alarm. " if case.sound else "A planted bug was missed. "
+                expect.same(got, case.sound, called, mistakes={verdict + case.cause: not case.sound})
+
+
+# ---- memory ----
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "In evaluation at most two activations live at once: the input and the output of the layer that is computed.",
+        "With nothing freed, add up everything that is ever made: activations 0 to L, gradients of activations 1 to L "
+        "(nobody asks for that of the input), gradients of weights 1 to L.",
+        "In training, at the step of layer l: activations 0 to l, the gradients of activations l and l - 1 (the latter "
+        "not for l = 1), the gradients of weights l to L. The peak is the largest of these sums over l.",
+    ],
+)
+def live_bytes(
+    answer: Answer,
+    part: Part,
+    *,
+    chains: Sequence[tuple[Sequence[int], int]] = (((4, 3), 2), ((5, 5, 5, 5), 3), ((2, 9, 4, 1), 10), ((64, 8, 2), 1)),
+    seed: int = 0,
+) -> None:
+    """The peak in evaluation and in training, for given chains and for random ones."""
+    random = np.random.default_rng(seed)
+    drawn = [([int(n) for n in random.integers(1, 60, length)], int(random.integers(1, 40))) for length in (2, 3, 6, 9)]
+    for mode, title in MODES.items():
+        with part(1, title):
+            for widths, batch in [*chains, *drawn]:
+                got, known = answer(list(widths), batch, mode), slips(widths, batch, mode)
+                called = f"live_bytes({list(widths)}, {batch}, {mode!r})"
+                expect.number(got, peak(widths, batch, mode), called, rtol=1e-12, mistakes=known)

@@ -1,0 +1,98 @@
+"""Graphs for the check of `backward`: made in the student's process of nodes that count, and their gradients here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Recipe = list[Any]
+"""A graph: an item a node, in the order of creation; a number for a leaf, ("add" | "mul", i, j) for a made node."""
+
+
+class CountedNode:
+    """A node as the assignment gives it, which notes when it is looked at."""
+
+    deepest = looks = 0  # calls nested inside each other, as seen now and then
+
+    def __init__(self, value: float, parents: tuple[CountedNode, ...], slopes: tuple[float, ...]) -> None:
+        self.value, self.grad, self.handed = value, 0.0, []  # type: float, float, list[float]
+        self._parents, self._slopes = parents, slopes
+        self.vjp = self._vjp if parents else None
+
+    @property
+    def parents(self) -> tuple[CountedNode, ...]:
+        CountedNode.looks += 1
+        if CountedNode.looks % 500 == 0:
+            frame, depth = sys._getframe(), 0
+            while frame.f_back is not None:
+                frame, depth = frame.f_back, depth + 1
+            CountedNode.deepest = max(CountedNode.deepest, depth)
+        return self._parents
+
+    def _vjp(self, g: float) -> list[float]:
+        self.handed.append(g)
+        return [g * slope for slope in self._slopes]
+
+
+def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
+    """Probe: make the graph, call function(last node); each node's gradient and what its vjp was handed."""
+    CountedNode.deepest = CountedNode.looks = 0
+    nodes: list[CountedNode] = []
+    for item in recipe:
+        if isinstance(item, tuple):
+            a, b = parents = nodes[item[1]], nodes[item[2]]
+            product = item[0] == "mul"
+            value = a.value * b.value if product else a.value + b.value
+            nodes.append(CountedNode(value, parents, (b.value, a.value) if product else (1.0, 1.0)))
+        else:
+            nodes.append(CountedNode(item, (), ()))
+    function(nodes[-1])
+    return {
+        "grads": [node.grad for node in nodes],
+        "handed": [node.handed[:5] for node in nodes],
+        "calls": [len(node.handed) for node in nodes],
+        "deepest": CountedNode.deepest,
+    }
+
+
+def gradients(recipe: Recipe, accumulate: bool = True) -> list[float]:
+    """The oracle: the gradient of the last node with respect to each; or what comes if `=` stands for `+=`."""
+    values: list[float] = []
+    for item in recipe:
+        if isinstance(item, tuple):
+            a, b = values[item[1]], values[item[2]]
+            values.append(a * b if item[0] == "mul" else a + b)
+        else:
+            values.append(item)
+    grads = [0.0] * len(recipe)
+    grads[-1] = 1.0
+    for item, g in zip(reversed(recipe), reversed(range(len(recipe))), strict=True):
+        if isinstance(item, tuple):
+            a, b = item[1:]
+            for parent, slope in ((a, values[b]), (b, values[a])):
+                share = grads[g] * (slope if item[0] == "mul" else 1.0)
+                grads[parent] = grads[parent] + share if accumulate else share
+    return grads
+
+
+def doubled(times: int) -> Recipe:
+    """b = a + a; c = b + b; ..."""
+    return [1.5, *(("add", i, i) for i in range(times))]
+
+
+def random_graph(random: np.random.Generator, size: int) -> Recipe:
+    """Three leaves, one of them unused, and nodes made from any two earlier ones, the last ones among them."""
+    recipe: Recipe = [float(x) for x in random.uniform(0.8, 1.2, 3)]
+    for last in range(2, 2 + size):
+        early = int(random.integers(1, last + 1))
+        recipe.append((str(random.choice(["add", "mul"])), last, early))
+    return recipe
+
+
+def told(recipe: Recipe, index: int) -> str:
+    """A node in words."""
+    kind = "leaf" if not isinstance(recipe[index], tuple) else "made node"
+    return "the root" if index == len(recipe) - 1 else f"{kind} number {index} (in order of creation)"

@@ -1,0 +1,136 @@
+"""Ten functions with a gradient each, some right and some with a planted bug, for the check of `check_gradient`.
+
+A sound gradient is right to rounding. A planted bug makes at least one element wrong by at least 1 % of the largest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Network:
+    """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W; the last `idle` inputs have no influence."""
+
+    inputs: int
+    seed: int
+    scale: float = 1.0
+    height: float = 1.0
+    idle: int = 0
+
+    def matrix(self) -> np.ndarray:
+        weights = np.random.default_rng(self.seed).standard_normal((4, self.inputs)) / np.sqrt(self.inputs)
+        weights[:, self.inputs - self.idle :] = 0.0
+        return weights
+
+    def __call__(self, x: np.ndarray) -> float:
+        return float(self.height * np.sum(np.tanh(self.matrix() @ (x / self.scale)) ** 2))
+
+
+@dataclass(frozen=True)
+class NetworkGradient:
+    """The gradient of a Network; `bug`: "", "factor", "outer", "large element" or "zero"."""
+
+    network: Network
+    bug: str = ""
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        net, weights = self.network, self.network.matrix()
+        t = np.tanh(weights @ (x / net.scale))
+        inner = np.ones_like(t) if self.bug == "outer" else 1 - t * t
+        gradient = net.height * (weights.T @ (2 * t * inner)) / net.scale
+        if self.bug == "factor":
+            return gradient / 2
+        if self.bug == "zero":
+            return np.zeros_like(gradient)
+        if self.bug == "one element":
+            gradient[2 * len(gradient) // 3] += 0.02 * np.abs(gradient).max()
+        return gradient
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """f(x) = sum(slopes * max(x, 0)), with a kink wherever an element of x is 0."""
+
+    slopes: tuple[float, ...]
+
+    def __call__(self, x: np.ndarray) -> float:
+        return float(np.sum(np.array(self.slopes) * np.maximum(x, 0)))
+
+
+@dataclass(frozen=True)
+class HingesGradient:
+    """Its gradient; where x is 0 it is at_kink * slope, which is right for at_kink from 0 to 1."""
+
+    hinges: Hinges
+    at_kink: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return np.array(self.hinges.slopes) * np.where(x == 0, self.at_kink, x > 0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A call of check_gradient: f, gradient and x; whether the gradient is sound; the part of the check that it is in.
+
+    told: what it is, in words. cause: why a checker may err here.
+    """
+
+    title: str
+    told: str
+    f: Network | Hinges
+    gradient: NetworkGradient | HingesGradient
+    x: np.ndarray
+    sound: bool
+    cause: str
+
+
+def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
+    """inputs: of the small functions and of the large ones. scale: of the x that is far from 1."""
+    random = np.random.default_rng(seed)
+    few, many = inputs
+    drawn: list[Case] = []
+
+    def network(title: str, told: str, bug: str, cause: str, net: Network) -> None:
+        x = net.scale * random.standard_normal(net.inputs)
+        drawn.append(Case(title, told, net, NetworkGradient(net, bug), x, not bug, cause))
+
+    title, small = "smooth functions", Network(few, seed)
+    network(
+        title, f"the sound gradient of a smooth function of {few} inputs", "", "Is h small, and not too small?", small
+    )
+    network(title, "a gradient with a factor of 2 missing", "factor", "Does the tolerance exceed the error?", small)
+    network(title, "a gradient in which the inner derivative is missing", "outer", "Are all elements compared?", small)
+
+    title = "any scale of x and of f"
+    step = (
+        "A fixed step h does not fit: rounding swallows it if x is large, and it leaps if x is small. Scale it with x."
+    )
+    network(title, f"a sound gradient where x is about {scale:g}", "", step, Network(few, seed + 1, scale=scale))
+    network(
+        title, f"a sound gradient where x is about {1 / scale:g}", "", step, Network(few, seed + 2, scale=1 / scale)
+    )
+    tiny = Network(few, seed + 3, height=1e-10)
+    absolute = "The values of f are about 1e-10, less than an absolute tolerance: compare with the gradient's own size."
+    network(title, "a gradient of zeros for a function that is small but not constant", "zero", absolute, tiny)
+
+    title, wide = "one wrong element among many", Network(many, seed + 4, idle=many // 4)
+    zero = "Some inputs have no influence, their gradient is rightly 0: divide by the largest element, not by each."
+    mean = "One element is wrong by 2 % of the largest: look at the largest difference, not at a mean or a norm."
+    network(title, f"a sound gradient of {many} elements", "", zero, wide)
+    network(title, f"a gradient of {many} elements of which one is wrong", "one element", mean, wide)
+
+    title = "kinks"
+    at_kink = "At a kink any slope between the left and the right one is right."
+    beyond = "A kink does not excuse everything: only what lies between the left and the right slope is right."
+    hinges = Hinges(tuple(float(s) for s in random.uniform(0.5, 2.0, few) * random.choice([-1, 1], few)))
+    x = random.standard_normal(few)
+    x[[0, few // 2]] = 0.0
+    for told, at, cause in (
+        ("sum(c * max(x, 0)) with zeros in x and gradient 0 there", 0.0, at_kink),
+        ("sum(c * max(x, 0)) with zeros in x and gradient 1.5 c there", 1.5, beyond),
+    ):
+        drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, at <= 1, cause))
+    return drawn
