@@ -29,8 +29,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 2
     options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
-    options += ["--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate", "--LabApp.news_url=None"]
-    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], paths(root))
+    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], environment(root))
 
 
 def place(wanted: str, root: Path) -> str:
@@ -57,7 +56,11 @@ def place(wanted: str, root: Path) -> str:
     return lectures[0].relative_to(root).as_posix()
 
 
-def paths(root: Path) -> dict[str, str]:
-    """What the kernels need to find `course` and `minidl`, however these were installed."""
-    known = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": os.pathsep.join([str(root), *([known] if known else [])])}
+def environment(root: Path) -> dict[str, str]:
+    """What JupyterLab and its kernels need to find `course` and `minidl`, and the course's settings of JupyterLab.
+
+    These settings take out what students stumble over: news from the internet, nbgrader's Validate (a second opinion
+    beside the checks), and its side bar that turns cells into assignments.
+    """
+    own = {"PYTHONPATH": str(root), "JUPYTER_CONFIG_PATH": str(root / "course" / "jupyter")}
+    return {name: os.pathsep.join(filter(None, [path, os.environ.get(name)])) for name, path in own.items()}
