@@ -1,13 +1,20 @@
 """How an answer is checked: the student's code runs in a process of its own, and only data comes back to be judged.
 
-`exercise.py` is what the checks in `course/checks/` are written with; `answer.py` is the student's function as a check
-sees it; `session.py` keeps the process in which it runs, `answer_process.py` is what happens there, `plain_data.py`
-what may come back. `outcome.py` is the verdict, `display.py` shows it, `expect.py` compares, `ranks.py` runs an answer
-on simulated nodes.
+What checks are written with: `exercise.py`, `expect.py`, `wrong.py`; `answer.py` is the student's function as a check
+sees it, `ranks.py` runs it on simulated nodes. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py`
+keeps it.
+
+On the check's side: `session.py` starts, watches and ends the student's process, `shipping.py` sends a function there
+from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that it has started.
+
+On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py` and `originals.py` say what its
+code may use, touch and replace; `cells.py` runs cells, `student_error.py` says where an error arose.
+
+Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """
 
 from course.checking.answer import Answer, AnswerFailed
-from course.checking.exercise import Chapter, Exercise, Part, judging
+from course.checking.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
 from course.checking.outcome import Outcome, PartResult, Status
 from course.checking.wrong import Wrong
 
@@ -15,6 +22,7 @@ __all__ = [
     "Answer",
     "AnswerFailed",
     "Chapter",
+    "DefectiveCheckError",
     "Exercise",
     "Outcome",
     "Part",

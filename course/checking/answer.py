@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
-
-import cloudpickle
 
 from course.checking import ranks
 from course.checking.outcome import Status
@@ -44,24 +43,33 @@ class Answer:
 
     def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
+        with self._failures():
+            self.session.prepare("minidl.cluster")
         return ranks.RankRun(**self._call(ranks.run, (arguments, network, options)))
 
     def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Any:
-        try:
-            kind, value = self.session.call(probe, self.name, arguments)
-        except Died as died:
-            raise AnswerFailed(Status.RAISED, f"{self.name} brought no result: {died}.", last=True) from None
-        except TooLong:
-            seconds = self.session.limits.seconds
-            raise AnswerFailed(Status.STUCK, f"{self.name} did not finish within {seconds:g} s.", last=True) from None
+        with self._failures():
+            kind, value = self.session.request("call", (probe, self.name, arguments))
         if kind == "value":
             return value
-        raise failure(self.name, value)
+        raise failure(self.name, value, self.session.undefined.get(self.name, ""))
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What ends the student's process ends the check."""
+        try:
+            yield
+        except Died as died:
+            raise AnswerFailed(Status.RAISED, f"{self.name} brought no result: {died}.", last=True) from None
+        except TooLong as late:
+            raise AnswerFailed(Status.STUCK, f"{self.name}: {late}.", last=True) from None
 
 
-def failure(name: str, error: dict[str, Any]) -> AnswerFailed:
+def failure(name: str, error: dict[str, Any], why_undefined: str = "") -> AnswerFailed:
     """The error that the student's process described, in words."""
     kind = error["kind"]
+    if kind == "not defined" and why_undefined:
+        return AnswerFailed(Status.RAISED, f"{name} is not defined: {why_undefined}.", last=True)
     if kind == "not defined":
         return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} is not defined in this notebook.", last=True)
     if kind == "not attempted":
@@ -69,15 +77,6 @@ def failure(name: str, error: dict[str, Any]) -> AnswerFailed:
     if kind == "stuck":
         return AnswerFailed(Status.STUCK, error["text"])
     rank = "" if error["rank"] is None else f" on rank {error['rank']}"
-    place = f" ({error['place']})" if error["place"] else ""
-    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{place}: {error['text']}")
-
-
-def shipped(function: Callable[..., Any], name: str) -> Callable[[Session], None]:
-    """What gives a session a function of this process, with all that it uses."""
-    payload = cloudpickle.dumps(function)
-
-    def load(session: Session) -> None:
-        session.request("load", (name, payload), session.limits.seconds)
-
-    return load
+    text = f": {error['text']}" if error["text"] else ""
+    place = f"\nIt was at {error['place']}" if error["place"] else ""
+    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}")

@@ -1,43 +1,64 @@
 """What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
 
-Started by `session.py` as `python -m course.checking.answer_process REQUESTS REPLIES LIMITS` with two descriptors. A
-request is a pickled tuple from the check; a reply is plain data: `("value", value)` or `("error", {...})`.
+Started by `session.py` as `python -m course.checking.answer_process REQUESTS REPLIES` with two descriptors. A request
+is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's number, and
+`"value", value` or `"error", {...}`.
 """
 
 from __future__ import annotations
 
-import linecache
+import faulthandler
+import os
 import pickle
+import signal
 import sys
-import traceback
-from multiprocessing.connection import Connection
-from typing import Any
+import threading
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NoReturn
 
-from course.checking import plain_data
-from course.checking.limits import Limits
+from course.checking import channel, plain_data
+from course.checking.fence import Fence
+from course.checking.originals import Originals
+from course.checking.student_error import NOT_DEFINED, Sources, described
+from course.checking.terms import CONNECTION_CLOSED, Terms
 
-NOT_DEFINED = "NotDefined"
+RESERVE = 1 << 24
+"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
 
 
 class StudentSide:
     """The student's names, and the requests that a check makes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, terms: Terms) -> None:
+        self.sources = Sources()
+        self.sources.folders = [terms.folder, *terms.own]
         self._functions: dict[str, Any] = {}
         self._shell: Any = None
+        self._originals: Originals | None = None
 
-    def load(self, name: str, payload: bytes) -> None:
-        """Hold a function that was shipped from a notebook's kernel."""
+    def prepare(self, modules: Sequence[str]) -> None:
+        """Import what checks will need, so that this takes none of the answer's time."""
+        for name in modules:
+            import_module(name)
+
+    def load(self, name: str, payload: bytes, cells: dict[str, tuple[str, str]]) -> None:
+        """Hold a function that was shipped from a notebook's kernel, with its cells by file: title and text."""
+        for file, (title, text) in cells.items():
+            self.sources.add(file, title, text)
         self._functions[name] = pickle.loads(payload)
 
-    def run_cell(self, source: str) -> None:
+    def run_cell(self, name: str, source: str) -> None:
         """Run one cell of a notebook, as its kernel would; its error is raised here."""
         if self._shell is None:
-            from IPython.core.interactiveshell import InteractiveShell
+            from course.checking.cells import new_shell
 
-            self._shell = InteractiveShell.instance()
-            self._shell.showtraceback = lambda *args, **kwargs: None  # the check tells errors, once
+            self._shell = new_shell(self.sources)
             self._functions = self._shell.user_ns
+            self._originals = Originals()
+        self._shell.compile.title = name
         self._shell.run_cell(source).raise_error()
 
     def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> Any:
@@ -45,74 +66,80 @@ class StudentSide:
         if name not in self._functions:
             raise LookupError(NOT_DEFINED)
         function = self._functions[name]
+        if self._originals is not None:
+            self._originals.put_back()
         if probe is not None:
             return probe(function, *arguments)
         return function(*arguments)
 
 
-def serve(requests: Connection, replies: Connection) -> None:
-    """Answer requests until there are no more."""
-    side = StudentSide()
-    while True:
+def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
+    """Answer requests until there are no more, with at most `limit` bytes each."""
+    process, reserve = os.getpid(), [bytearray(RESERVE)]
+    while (message := channel.read_message(requests)) is not None:
+        number, method, arguments = pickle.loads(message)
         try:
-            method, arguments = pickle.loads(requests.recv_bytes())
-        except EOFError:
-            return
-        try:
-            reply = plain_data.dumps(("value", getattr(side, method)(*arguments)))
+            value = getattr(side, method)(*arguments)
+            reply = plain_data.dumps((number, "value", value))
+            if len(reply) > limit:
+                raise ValueError(f"what it returned takes {len(reply):,} bytes; the check takes at most {limit:,}")
         except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
-            reply = plain_data.dumps(("error", described(error)))
-        replies.send_bytes(reply)
+            reserve.clear()
+            reply = plain_data.dumps((number, "error", told(error, side.sources)))
+            error.__traceback__ = None  # it holds the student's variables
+        if os.getpid() != process:
+            os._exit(0)  # a copy that the student's code made by os.fork, and that has come back here
+        flush()
+        try:
+            channel.write_message(replies, reply)
+        except OSError:
+            os._exit(CONNECTION_CLOSED)
+        del message, arguments, reply
+        value = None
+        reserve[:] = reserve or [bytearray(RESERVE)]
 
 
-def described(error: BaseException) -> dict[str, Any]:
-    """An exception as plain data: its type and text, where in the student's code it arose, and who waited for whom."""
-    from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock
-
-    root = root_cause(error)
-    missing = isinstance(error, LookupError) and error.args == (NOT_DEFINED,)
-    return {
-        "kind": "not defined" if missing
-        else "not attempted" if isinstance(root, NotImplementedError)
-        else "stuck" if isinstance(error, (Deadlock, CommTimeout))
-        else "raised",
-        "type": type(root).__name__,
-        "text": text_of(root),
-        "rank": error.rank if isinstance(error, ClusterError) else None,
-        "place": place_of(root),
-    }  # fmt: skip
-
-
-def root_cause(error: BaseException) -> BaseException:
-    """What a rank raised, where a run of several ranks failed; else the error itself."""
-    cause = getattr(error, "cause", None)
-    return root_cause(cause) if isinstance(cause, BaseException) else error
-
-
-def text_of(error: BaseException) -> str:
-    """An exception's text, at most 2,000 characters of it."""
+def told(error: BaseException, sources: Sources) -> dict[str, Any]:
+    """The exception as plain data, or the least that is known of it."""
     try:
-        return str(error)[:2000]
-    except Exception:  # a student's own __str__
-        return ""
+        return described(error, sources)
+    except BaseException:  # a student's class of exceptions may do anything when it is asked
+        return {"kind": "raised", "type": plain_data.type_name(error), "text": "", "rank": None, "place": ""}
 
 
-def place_of(error: BaseException) -> str:
-    """The innermost line of the student's own code in the traceback, as "line 3 of ring: x[0]"; empty if none is."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if frame.filename.startswith("<") or "ipykernel" in frame.filename:
-            line = frame.line or linecache.getline(frame.filename, frame.lineno or 0).strip()
-            return f"line {frame.lineno} of {frame.name}" + (f": {line}" if line else "")
-    return ""
+def flush() -> None:
+    """Let go of what was printed; a student's code may have closed or replaced these, and then nothing is lost."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            continue
+
+
+def end_with(check: int) -> NoReturn:
+    """End this process when the one that makes the check has ended, however busy the student's code is."""
+    while os.getppid() == check:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def main(arguments: list[str]) -> None:
-    """Keep the limits, then serve."""
-    requests, replies = (Connection(int(number)) for number in arguments[:2])
-    Limits(*(type_(value) for type_, value in zip((float, int, int, int, int), arguments[2:], strict=True))).apply()
-    import minidl.cluster  # noqa: F401  (here, where the time it takes is not the answer's)
-
-    serve(requests, replies)
+    """Keep the limits, put up the fence, then serve."""
+    requests, replies = map(int, arguments)
+    first = channel.read_message(requests)
+    if first is None:
+        return
+    terms: Terms = pickle.loads(first)
+    sys.path[:] = terms.path
+    os.chdir(terms.folder)
+    terms.limits.apply(terms.mark)
+    threading.Thread(target=end_with, args=(terms.check,), daemon=True).start()
+    stack = os.open(terms.stack, os.O_WRONLY | os.O_CREAT, 0o600)
+    faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+    sys.dont_write_bytecode = True
+    Fence([Path(terms.scratch)], terms.mark).put_up()
+    channel.write_message(replies, plain_data.dumps((0, "value", None)))
+    serve(requests, replies, StudentSide(terms), terms.limits.reply)
 
 
 if __name__ == "__main__":

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import os
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
 from course.checking import display, progress_record
-from course.checking.answer import Answer, AnswerFailed, shipped
+from course.checking.answer import Answer, AnswerFailed
 from course.checking.outcome import Outcome, PartResult, Status
 from course.checking.session import Session
+from course.checking.shipping import shipped
 from course.checking.wrong import Wrong
 
+NOT_THE_ANSWER = "The check itself failed here. That is no fault of your answer: please report it, with this text."
+
 _judged: ContextVar[list[Outcome] | None] = ContextVar("judged", default=None)
+
+
+class DefectiveCheckError(Exception):
+    """A check raised something that says nothing of the answer; `outcome` is what was found before."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(f"the check of {outcome.exercise} failed: {outcome.defect}")
+        self.outcome = outcome
 
 
 class Part:
@@ -42,11 +55,16 @@ class Part:
 
     def rest(self, possible: float, failed: AnswerFailed) -> None:
         """Note the points that were not reached because of `failed`."""
-        missing = possible - sum(result.points for result in self.results)
-        if missing > 0:
-            told = any(result.message == failed.message for result in self.results)
-            title, message = ("the rest", "not reached") if told else ("the answer can be called", failed.message)
-            self.results.append(PartResult(title, missing, failed.status, message))
+        if any(result.message == failed.message for result in self.results):
+            self.note("the rest", possible, failed.status, "not reached")
+        else:
+            self.note("the answer can be called", possible, failed.status, failed.message)
+
+    def note(self, title: str, possible: float, status: Status, message: str, cause: str = "") -> None:
+        """Note the points that are left of `possible` as not reached."""
+        left = possible - sum(result.points for result in self.results)
+        if left > 0:
+            self.results.append(PartResult(title, left, status, message, cause))
 
 
 Check = Callable[..., None]
@@ -67,17 +85,20 @@ class Exercise:
         self._check = check
         self.__doc__ = inspect.getdoc(check)
 
-    def __call__(self, function: Callable[..., Any] | Answer, **cases: Any) -> float:
-        if isinstance(function, Answer):
-            outcome = self.judge(function, **cases)
-        else:
-            outcome = self._judge_function(function, cases)
+    def __call__(self, function: Callable[..., Any] | Answer | None = None, /, **cases: Any) -> float:
         judged = _judged.get()
+        try:
+            outcome = self.judge(function, **cases) if isinstance(function, Answer) else self._ship(function, cases)
+        except DefectiveCheckError as defective:
+            if judged is not None:
+                raise
+            outcome = defective.outcome
         if judged is not None:
             judged.append(outcome)
         else:
             display.show(outcome, self.hint_call)
-            progress_record.keep(self.chapter.name, [outcome])
+            if not cases:
+                progress_record.keep(self.chapter.name, [outcome])
         return outcome.points
 
     @property
@@ -86,32 +107,47 @@ class Exercise:
         return f'check.hint("{self.name}")' if self.hints else ""
 
     def judge(self, answer: Answer, **cases: Any) -> Outcome:
-        """The outcome of the check on `answer`, with `cases` in place of the public ones."""
-        part = Part()
+        """The outcome of the check on `answer`, with `cases` in place of the public ones.
+
+        Raises DefectiveCheckError if the check does not work.
+        """
+        part, defect = Part(), None
+        answer.session.begin_check()
         try:
             self._check(answer, part, **cases)
         except AnswerFailed as failed:
             part.rest(self.points, failed)
         except Wrong as wrong:
-            rest = self.points - sum(result.points for result in part.results)
-            part.results.append(PartResult("the answer is right", rest, Status.WRONG, wrong.message, wrong.cause))
-        return Outcome(self.name, self.points, tuple(part.results), answer.session.printed)
+            part.note("the answer is right", self.points, Status.WRONG, wrong.message, wrong.cause)
+        except Exception as error:  # any other is the check's own
+            defect = error
+            part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
+        printed = answer.session.printed
+        outcome = Outcome(
+            self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else ""
+        )
+        if defect is not None:
+            raise DefectiveCheckError(outcome) from defect
+        return outcome
 
-    def _judge_function(self, function: Any, cases: dict[str, Any]) -> Outcome:
+    def _ship(self, function: Any, cases: dict[str, Any]) -> Outcome:
         """The outcome for a function of this process, shipped to one of its own."""
         try:
             if not callable(function):
-                kind = type(function).__name__
-                raise AnswerFailed(
-                    Status.RAISED, f"check.{self.name} wants the function itself, got a {kind}: {function!r:.80}"
-                )
+                raise AnswerFailed(Status.RAISED, self._not_a_function(function))
             load = shipped(function, self.name)
         except AnswerFailed as failed:
             part = Part()
             part.rest(self.points, failed)
-            return Outcome(self.name, self.points, tuple(part.results))
-        with Session(load) as session:
+            return Outcome(self.name, self.points, tuple(part.results), is_hidden=bool(cases))
+        with Session(load, folder=os.getcwd()) as session:
             return self.judge(Answer(self.name, session), **cases)
+
+    def _not_a_function(self, value: Any) -> str:
+        call = f"write check.{self.name}({self.name}), without brackets behind the name"
+        if value is None:
+            return f"check.{self.name} wants your function, and got None: {call}."
+        return f"check.{self.name} wants your function itself, and got a {type(value).__name__}: {call}."
 
 
 class Chapter:
@@ -154,6 +190,12 @@ class Chapter:
         self._hints_told[name] = step + 1
         more = f"; the same call again tells hint {step + 2}" if step + 1 < len(hints) else ""
         print(f"Hint {step + 1} of {len(hints)}{more}:\n{hints[step]}")
+
+
+def told(error: Exception) -> str:
+    """What a check's own error was, and in which line of the check."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})"
 
 
 @contextmanager

@@ -1,36 +1,69 @@
-"""What a student's process may use."""
+"""What a student's process may use, and the mark by which it and all that it starts are known."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import random
 import sys
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one student's process.
+    """Bounds of one student's process, and of all that it starts.
 
-    seconds: of one call of a check, by the wall clock. memory: bytes of address space (Linux; elsewhere unbounded);
-    numpy, numba and BLAS reserve about 1 GB of it before any work. file_size: bytes of any one file it writes. printed:
-    characters of its output that are kept. reply: bytes of an answer.
+    seconds: of one call of a check, or one cell, by the wall clock; time in which the process was ready to run and
+    others had the cores does not count, so that a busy machine fails no right answer. total: seconds of all calls, or
+    of a whole notebook. memory: bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1 GB
+    of it before any work), and of memory in use by all. processes: at a time. file_size: bytes of any one file it
+    writes. printed: characters of its output that are kept. reply: bytes of an answer. cpu: seconds of computing, after
+    which a process ends even if nobody is left to end it.
     """
 
     seconds: float = 20.0
+    total: float = 300.0
     memory: int = 4 * 2**30
+    processes: int = 100
     file_size: int = 2**28
     printed: int = 4000
     reply: int = 2**28
+    cpu: int = 1200
 
-    def apply(self) -> None:
-        """Bind this process, and all that it starts, to the limits that the operating system keeps."""
-        if sys.platform == "win32":
-            return
+    def apply(self, mark: int) -> None:
+        """Bind this process, and all that it will start, to the limits that the operating system keeps."""
         import resource
 
         _lower(resource.RLIMIT_CORE, 0)
         _lower(resource.RLIMIT_FSIZE, self.file_size)
+        _lower(resource.RLIMIT_CPU, self.cpu)
         if sys.platform == "linux":
             _lower(resource.RLIMIT_AS, self.memory)
+            _lower(resource.RLIMIT_MSGQUEUE, mark)
+            # When the machine's memory runs out, this process is to be ended, and not the notebook's kernel.
+            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+                file.write("1000")
+
+
+def new_mark() -> int:
+    """A number that no other student's process has.
+
+    It becomes the bound of a resource that nothing here uses (POSIX message queues): unlike an environment variable, a
+    process group or a parent, a process passes it on to all that it starts, and cannot get rid of it.
+    """
+    return random.SystemRandom().randrange(100_000, 800_000)  # the system's own bound is 819,200
+
+
+def mark_of(pid: int) -> int | None:
+    """The mark of a process, if it has one and may be asked."""
+    import resource
+
+    if sys.platform != "linux":
+        return None
+    try:
+        return resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[1]
+    except OSError:
+        return None
 
 
 def _lower(what: int, value: int) -> None:
@@ -39,3 +72,13 @@ def _lower(what: int, value: int) -> None:
     _, hard = resource.getrlimit(what)
     bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(what, (bound, bound))
+
+
+def starved(pid: int) -> float:
+    """Seconds in which a process was ready to run while others had the cores; 0 where the system does not say."""
+    waited = 0
+    with contextlib.suppress(OSError, IndexError, ValueError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+                waited = max(waited, int(file.read().split()[1]))
+    return waited / 1e9

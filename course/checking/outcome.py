@@ -34,12 +34,18 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found: an exercise's name, its parts in order, and the beginning of what the answer printed."""
+    """What a check found: an exercise's name, its parts in order, and the beginning of what the answer printed.
+
+    is_hidden: whether other cases than the public ones were tried. defect: what went wrong in the check itself, which
+    says nothing of the answer; the points that were not reached then are for a person to give.
+    """
 
     exercise: str
     possible: float
     parts: tuple[PartResult, ...]
     printed: str = ""
+    is_hidden: bool = False
+    defect: str = ""
 
     @property
     def points(self) -> float:

@@ -1,13 +1,14 @@
 """What may come back from a student's process: numbers, text, arrays, and lists, tuples, sets and dicts of these.
 
-Whatever else a student's code returns is replaced by its type's name before it is sent (`plain`), and the reader
-(`loads`) knows only how to make these types. So nothing that comes back can run code, or compare equal to everything.
+Whatever else a student's code returns is replaced by its type's name before it is sent. A value travels as JSON that
+refers to the bytes of its arrays, so what is read (`loads`) can neither run code, nor take more memory than was sent,
+nor compare equal to everything.
 """
 
 from __future__ import annotations
 
-import io
-import pickle
+import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,11 @@ import numpy as np
 
 DEEPEST = 40
 """Levels of lists in lists that are looked into."""
+
+MOST_ITEMS = 500_000
+"""Items of lists, dicts and sets, all together; what is larger should be an array."""
+
+ARRAY_KINDS = "biufcSUmM"
 
 
 @dataclass(frozen=True)
@@ -25,66 +31,156 @@ class Foreign:
     text: str = ""
 
     def __str__(self) -> str:
-        return f"a {self.type_name}"
+        return f"{'an' if self.type_name.lower().startswith(('a', 'e', 'i', 'o', 'nd')) else 'a'} {self.type_name}"
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """A copy of `value` in plain types: subclasses become what they are subclasses of, the rest becomes Foreign."""
-    if value is None or type(value) in (bool, int, float, complex, str, bytes):
-        return value
-    if depth < DEEPEST:
-        if isinstance(value, (list, tuple)):
-            return (list if isinstance(value, list) else tuple)(plain(item, depth + 1) for item in value)
-        if isinstance(value, dict):
-            return {plain_key(key, depth): plain(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, (set, frozenset)):
-            return {plain_key(item, depth) for item in value}
-    if isinstance(value, Foreign):
-        return Foreign(str(value.type_name), str(value.text))
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufcSUmM":
-        return np.array(value, subok=False)
-    if isinstance(value, np.generic) and value.dtype.kind in "biufcSU":
-        return value.item()
-    return Foreign(type_name(value), text_of(value))
+class DamagedError(ValueError):
+    """The bytes are not what `dumps` writes."""
 
 
-def plain_key(key: Any, depth: int) -> Any:
-    """A key of a dict or an item of a set: what is not plain and hashable counts by its text."""
-    value = plain(key, depth + 1)
-    return str(value) if isinstance(value, (Foreign, list, dict, set, np.ndarray)) else value
+def dumps(value: Any) -> bytes:
+    """`value` as bytes, in plain types: subclasses become what they are subclasses of, the rest becomes Foreign.
+
+    Raises ValueError if it has too many items.
+    """
+    writer = _Writer()
+    tree = json.dumps(writer.tree(value)).encode()
+    sizes = json.dumps([len(tree), *map(len, writer.buffers)]).encode()
+    return b"".join([b"%08d" % len(sizes), sizes, tree, *writer.buffers])
+
+
+def loads(data: bytes) -> Any:
+    """What `dumps` wrote. Raises DamagedError for anything else."""
+    try:
+        begin = 8 + int(data[:8])
+        tree, *buffers = _cut(data, begin, json.loads(data[8:begin]))
+        return _read(json.loads(bytes(tree)), buffers)
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError) as error:
+        raise DamagedError(f"not plain data: {error}") from None
+
+
+class _Writer:
+    """Makes the tree for JSON: plain values as they are, all others as `{kind: contents}`; arrays' bytes go beside."""
+
+    def __init__(self) -> None:
+        self.buffers: list[bytes] = []
+        self._items = 0
+        self._inside: set[int] = set()
+
+    def tree(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, str):
+            return value
+        if isinstance(value, float):
+            return float.__float__(value)  # an np.float64 is one, too
+        if isinstance(value, int):
+            number = int.__int__(value)
+            return number if abs(number) < 2**63 else {"int": hex(number)}
+        if isinstance(value, str):
+            return str.__str__(value)
+        if isinstance(value, complex):
+            return {"complex": [value.real, value.imag]}
+        if isinstance(value, np.ndarray | np.generic):
+            return self._array(np.array(value, subok=False), isinstance(value, np.generic), value)
+        if isinstance(value, bytes | bytearray):
+            return {"bytes": self._beside(bytes(value))}
+        if isinstance(value, list | tuple | dict | set | frozenset):
+            return self._container(value)
+        if isinstance(value, Foreign):
+            return {"foreign": [str(value.type_name), str(value.text)]}
+        return _foreign(value)
+
+    def _container(self, value: Any) -> Any:
+        if id(value) in self._inside or len(self._inside) == DEEPEST:
+            where = "that contains itself" if id(value) in self._inside else f"in {DEEPEST} others"
+            return {"foreign": [f"{type_name(value)} {where}", ""]}
+        self._inside.add(id(value))
+        kind = next(kind for kind in (list, tuple, dict, set, frozenset) if isinstance(value, kind))
+        contents: list[Any] = []
+        for item in dict.items(value) if kind is dict else kind.__iter__(value):
+            self._items += 1
+            if self._items > MOST_ITEMS:
+                raise ValueError(f"what it returned has more than {MOST_ITEMS:,} items in lists; return arrays")
+            if kind is dict:
+                contents.append([self._key(item[0]), self.tree(item[1])])
+            else:
+                contents.append(self.tree(item) if kind in (list, tuple) else self._key(item))
+        self._inside.discard(id(value))
+        return contents if kind is list else {"set" if kind is frozenset else kind.__name__: contents}
+
+    def _key(self, value: Any) -> Any:
+        """A key of a dict or an item of a set: what is not plain and hashable counts by its text."""
+        if isinstance(value, tuple):
+            return {"tuple": [self._key(item) for item in tuple.__iter__(value)]}
+        is_plain = isinstance(value, int | float | complex | str | np.number | np.bool_ | None)
+        return self.tree(value) if is_plain else text_of(value) or type_name(value)
+
+    def _array(self, value: Any, is_scalar: bool, original: Any) -> Any:
+        if value.dtype.kind not in ARRAY_KINDS:
+            return _foreign(original)
+        if value.dtype.type in (np.longdouble, np.clongdouble):
+            value = value.astype(complex if value.dtype.kind == "c" else float)
+        if is_scalar and value.dtype.kind in "biufcU":
+            return self.tree(value.item())
+        return {"array": [value.dtype.str, list(value.shape), self._beside(value.tobytes())]}
+
+    def _beside(self, data: bytes) -> int:
+        self.buffers.append(data)
+        return len(self.buffers) - 1
+
+
+def _foreign(value: Any) -> dict[str, Any]:
+    name = type_name(value)
+    if isinstance(value, np.ndarray):
+        name = f"{name} of Python objects" if value.dtype.kind == "O" else f"{name} of {value.dtype}"
+    return {"foreign": [name, text_of(value)]}
+
+
+def _cut(data: bytes, begin: int, sizes: list[int]) -> list[memoryview]:
+    pieces = []
+    for size in sizes:
+        pieces.append(memoryview(data)[begin : begin + size])
+        begin += size
+        if size < 0 or len(pieces[-1]) != size:
+            raise ValueError("cut off")
+    return pieces
+
+
+def _read(tree: Any, buffers: list[memoryview]) -> Any:
+    if isinstance(tree, list):
+        return [_read(item, buffers) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, contents),) = tree.items()
+    if kind == "array":
+        dtype, shape, number = contents
+        return _array(np.dtype(dtype), shape, buffers[number])
+    if kind == "bytes":
+        return bytes(buffers[contents])
+    if kind == "dict":
+        return {_read(key, buffers): _read(value, buffers) for key, value in contents}
+    if kind == "foreign":
+        return Foreign(*map(str, contents))
+    if kind == "int":
+        return int(contents, 16)
+    if kind == "complex":
+        return complex(*contents)
+    return {"tuple": tuple, "set": set}[kind](_read(item, buffers) for item in contents)
+
+
+def _array(dtype: np.dtype[Any], shape: list[int], data: memoryview) -> np.ndarray[Any, Any]:
+    if dtype.kind not in ARRAY_KINDS or len(data) != math.prod(shape) * dtype.itemsize:
+        raise ValueError("an array of another size")
+    return np.frombuffer(data, dtype).reshape(shape).copy() if data else np.zeros(shape, dtype)
 
 
 def type_name(value: Any) -> str:
     """`Tensor`, `function`, `generator`: as a reader knows it."""
-    return type(value).__name__
+    return type.__dict__["__name__"].__get__(type(value))
 
 
 def text_of(value: Any) -> str:
     """The beginning of repr(value), or nothing where that fails."""
     try:
-        return repr(value)[:200]
+        return str.__str__(repr(value))[:200]
     except Exception:  # a student's own __repr__: whatever it does, the type's name is enough
         return ""
-
-
-def dumps(value: Any) -> bytes:
-    """`plain(value)` as bytes."""
-    return pickle.dumps(plain(value), protocol=5)
-
-
-def loads(data: bytes) -> Any:
-    """What `dumps` wrote. Raises UnpicklingError for anything else."""
-    return _PlainUnpickler(io.BytesIO(data)).load()
-
-
-class _PlainUnpickler(pickle.Unpickler):
-    """Knows how to make arrays, and nothing that could run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module.startswith(("numpy.core", "numpy._core")) and name in ("_reconstruct", "scalar", "_frombuffer"):
-            return super().find_class(module, name)
-        if (module, name) in {("numpy", "ndarray"), ("numpy", "dtype"), ("builtins", "complex"), ("builtins", "set")}:
-            return super().find_class(module, name)
-        if (module, name) == (Foreign.__module__, "Foreign"):
-            return Foreign
-        raise pickle.UnpicklingError(f"{module}.{name} is not plain data")

@@ -6,48 +6,74 @@ happens elsewhere, and all that comes back is data.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import select
 import signal
 import subprocess
 import sys
 import threading
-import uuid
-from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
+import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import psutil
-
 from course.bootstrap import ROOT
-from course.checking import plain_data
-from course.checking.limits import Limits
-
-TOKEN = "MINIDL_ANSWER"
-"""The environment variable by which every process that a student's code has started is found and ended."""
+from course.checking import plain_data, strays
+from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
+from course.checking.limits import Limits, new_mark, starved
+from course.checking.scratch import Scratch
+from course.checking.student_error import Sources, place_in_text
+from course.checking.terms import CONNECTION_CLOSED, Terms
 
 START_SECONDS = 60.0
+"""In which a process has to be there, and to have imported what an answer uses; none of it is the answer's time."""
+
+WATCH_SECONDS = 0.5
+"""Between two looks at what the process uses."""
+
+MEANINGS = {
+    signal.SIGSEGV: " (a crash of Python itself: mostly an endless recursion after the recursion limit was raised)",
+    signal.SIGKILL: " (mostly because the machine's memory ran out)",
+    signal.SIGXCPU: " (it has computed for too long)",
+    signal.SIGABRT: " (a crash of a library)",
+}
 
 
 class Died(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process ended, or broke the connection, before it answered."""
+    """The student's process ended, broke the connection, or was ended for what it used; the text goes on after "it"."""
 
 
 class TooLong(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process did not answer in time."""
+    """The student's process did not answer in time; the text says within how much, and where it was."""
 
 
 class Session:
-    """One student's process, made anew after it died or was ended; `load` gives it its code each time."""
+    """One student's process, made anew after it died or was ended; `load` gives it its code each time.
+
+    folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
+    calls together have to be over. sources: the student's cells, by which lines are named; `load` fills it.
+    """
 
     def __init__(
-        self, load: Callable[[Session], None], limits: Limits | None = None, folder: str | None = None
+        self,
+        load: Callable[[Session], None],
+        limits: Limits | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        ends_at: float = float("inf"),
     ) -> None:
         self.limits = limits or Limits()
+        self.sources = Sources()
+        self.undefined: dict[str, str] = {}
+        """By the name of a function that a cell should have defined: why it did not."""
         self._load = load
-        self._folder = folder
+        self._folder = None if folder is None else Path(folder).resolve()
+        self._ends_at = ends_at
+        self._check_ends_at = ends_at
         self._process: subprocess.Popen[bytes] | None = None
-        self.printed = ""
+        self._is_loaded = self._is_loading = False
+        self._printed = bytearray()
 
     def __enter__(self) -> Session:
         return self
@@ -55,118 +81,189 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def call(self, probe: Any, name: str, arguments: tuple[Any, ...], seconds: float | None = None) -> Any:
-        """The reply to a call of the student's function `name`, or of `probe` beside it; see `answer_process.py`.
+    def begin_check(self) -> None:
+        """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
+        _ = self.printed
+        self._printed.clear()
+        self._check_ends_at = min(self._ends_at, time.monotonic() + self.limits.total)
 
-        Raises Died or TooLong, after which the process is gone, with all that it started.
+    @property
+    def printed(self) -> str:
+        """The beginning of what the process has printed since the check began."""
+        until = time.monotonic() + 0.2
+        while self._process and ready(self._output, select.POLLIN, 0.0) and time.monotonic() < until:
+            time.sleep(0.001)  # the thread that reads is behind
+        return self._printed.decode(errors="replace")[: self.limits.printed]
+
+    def prepare(self, *modules: str) -> None:
+        """Have modules imported that a check needs beside the answer."""
+        self.request("prepare", (modules,), START_SECONDS)
+
+    def request(self, method: str, arguments: tuple[Any, ...], seconds: float | None = None) -> tuple[str, Any]:
+        """Send a request (a method of StudentSide) and wait for the reply, ("value", value) or ("error", {...}).
+
+        Starts the process, and loads its code, if there is none. Raises Died or TooLong, after which the process is
+        gone, with all that it started.
         """
-        if self._process is None:
-            self._start()
-            self._load(self)
-        return self.request("call", (probe, name, arguments), seconds or self.limits.seconds)
-
-    def request(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
-        """Send one request to a process that runs, and wait for the reply."""
-        if self._process is None:
-            self._start()
         try:
-            self._requests.send_bytes(pickle.dumps((method, arguments), protocol=5))
-            if not self._replies.poll(seconds):
-                raise TooLong
-            kind, value = plain_data.loads(self._replies.recv_bytes(self.limits.reply))
-        except TooLong:
+            if self._process is None:
+                self._start()
+            if not self._is_loaded and not self._is_loading:
+                self._load_code()
+            return self._exchange(method, arguments, seconds or self.limits.seconds)
+        except Broken:
+            ending = self._ending()
+            self.close()
+            raise Died(ending) from None
+        except (Garbage, plain_data.DamagedError):
+            self.close()
+            raise Died("it wrote into the connection to the check, as writing to every descriptor does") from None
+        except BaseException:  # KeyboardInterrupt as well
             self.close()
             raise
-        except (EOFError, OSError, pickle.UnpicklingError, ValueError, TypeError, AttributeError, IndexError):
-            raise Died(self._ending()) from None
-        except BaseException:
-            self.close()
-            raise
-        return kind, value
 
     def close(self) -> None:
-        """End the process and all that it started."""
+        """End the process and all that it started, and remove what it wrote."""
         process, self._process = self._process, None
         if process is None:
             return
-        end_all(process, self._token)
-        for connection in (self._requests, self._replies):
-            connection.close()
-        self._reader.join()
+        try:
+            strays.end_all(process, self._mark)
+        except BaseException:  # Ctrl-C, again
+            strays.end_all(process, self._mark)
+            raise
+        finally:
+            self._is_loaded = False
+            self._reader.join(1.0)
+            os.close(self._requests.descriptor)
+            os.close(self._replies.descriptor)
+            self._scratch.remove()
+            strays.remove_shared_memory(self._shared_memory)
+
+    def _load_code(self) -> None:
+        self._is_loading = True
+        try:
+            self._load(self)
+            self._is_loaded = True
+        finally:
+            self._is_loading = False
+
+    def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
+        """One request and its reply, watched."""
+        process = self._process
+        assert process is not None
+        begin, starved_before = time.monotonic(), starved(process.pid)
+        until = begin + seconds
+        self._number += 1
+        is_sent = self._requests.send(pickle.dumps((self._number, method, arguments), protocol=5), until)
+        while True:
+            data = self._replies.receive(min(until, self._check_ends_at, time.monotonic() + WATCH_SECONDS))
+            if data is not None:
+                number, kind, value = plain_data.loads(data)
+                if number == self._number:
+                    return kind, value
+                continue
+            now = time.monotonic()
+            if now >= self._check_ends_at:
+                raise TooLong(f"all calls together did not finish within {self.limits.total:g} s{self._where()}")
+            if now >= until:
+                until = begin + seconds + min(starved(process.pid) - starved_before, 2 * seconds)
+                if now >= until or not is_sent:
+                    raise TooLong(f"did not finish within {seconds:g} s{self._where()}")
+            self._watch(process)
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> None:
+        """Raise if the process has ended while another still holds its connection, or if together they use too much."""
+        if process.poll() is not None:
+            raise Broken
+        count, nbytes = strays.used(self._mark)
+        if count > self.limits.processes:
+            raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
+        if nbytes > self.limits.memory:
+            raise Died(f"it used more than {self.limits.memory / 2**30:.3g} GB of memory")
+
+    def _where(self) -> str:
+        """In which of the student's lines the process is, as it says itself when it gets a signal."""
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, signal.SIGUSR1)
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until and not (text := self._stack_text()).endswith("\n"):
+            time.sleep(0.01)
+        place = place_in_text(text, self.sources, is_innermost_first=True)
+        return f"; it was at {place}" if place else ""
+
+    def _stack_text(self) -> str:
+        try:
+            return self._scratch.stack.read_text(errors="replace")[:100_000]
+        except OSError:
+            return ""
+
+    def _ending(self) -> str:
+        """How the process ended, in words."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            code = CONNECTION_CLOSED
+        if code == CONNECTION_CLOSED:
+            return "it closed the connection to the check, as `os.closerange` does"
+        if code < 0:
+            return f"its process was ended by {signal.Signals(-code).name}{MEANINGS.get(signal.Signals(-code), '')}"
+        return f"it ended its process with exit code {code}, as `os._exit({code})` does"
 
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
+        self._mark, self._number = new_mark(), 0
+        self._shared_memory = strays.shared_memory()
+        self._scratch = Scratch(self._folder)
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
-        self._token = uuid.uuid4().hex
-        self.printed = ""
-        bounds = (
-            self.limits.seconds,
-            self.limits.memory,
-            self.limits.file_size,
-            self.limits.printed,
-            self.limits.reply,
-        )
-        environment = {**os.environ, TOKEN: self._token, "MPLBACKEND": "agg", "PYTHONFAULTHANDLER": ""}
-        paths = [str(ROOT), *(path for path in sys.path if path)]
-        environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "course.checking.answer_process", str(to_child), str(from_child), *map(str, bounds)],
-            cwd=self._folder, env=environment, pass_fds=(to_child, from_child), start_new_session=True,
+            [sys.executable, "-P", "-m", "course.checking.answer_process", str(to_child), str(from_child)],
+            cwd=ROOT, env=self._environment(), pass_fds=(to_child, from_child), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
-        self._requests, self._replies = Connection(requests, readable=False), Connection(replies, writable=False)
+        assert self._process.stdout is not None
+        self._output = self._process.stdout.fileno()
+        self._printed.clear()
         self._reader = threading.Thread(target=self._keep_beginning, args=(self._process.stdout,), daemon=True)
         self._reader.start()
+        until = time.monotonic() + START_SECONDS
+        try:
+            is_there = self._requests.send(pickle.dumps(self._terms()), until) and self._replies.receive(until)
+        except Broken:
+            is_there = None
+        if not is_there:
+            raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self.printed}")
+
+    def _terms(self) -> Terms:
+        folder, own = str(self._scratch.folder), [str(self._folder)] if self._folder else []
+        path = [folder, *own, *(entry for entry in sys.path if entry and entry not in own), str(ROOT)]
+        return Terms(
+            self.limits, self._mark, str(self._scratch.root), folder, str(self._scratch.stack),
+            list(dict.fromkeys(path)), own, os.getpid(),
+        )  # fmt: skip
+
+    def _environment(self) -> dict[str, str]:
+        """The environment: nothing is installed from there, drawn on a screen, or kept in the user's folders."""
+        temporary = str(self._scratch.temporary)
+        return {
+            **os.environ,
+            strays.TOKEN: str(self._mark),
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": temporary,
+            "IPYTHONDIR": str(self._scratch.settings),
+            "MPLBACKEND": "agg",
+            "PIP_NO_INDEX": "1",
+            "UV_OFFLINE": "1",
+        }
 
     def _keep_beginning(self, output: Any) -> None:
         """Read all that the process prints, so that it never blocks, and keep the beginning."""
-        kept = bytearray()
         while data := output.read1(65536):
-            kept += data[: max(0, 4 * self.limits.printed - len(kept))]
-            self.printed = kept.decode(errors="replace")[: self.limits.printed]
+            self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
         output.close()
-
-    def _ending(self) -> str:
-        """How the process ended, in words; it is gone afterwards."""
-        process = self._process
-        assert process is not None
-        try:
-            code: int | None = process.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            code = None
-        self.close()
-        if code is None:
-            return "it broke the connection to the check"
-        if code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}"
-        return f"it ended its process with exit code {code}"
-
-
-def end_all(process: subprocess.Popen[bytes], token: str) -> None:
-    """Kill a process, its group, and whatever else carries the token; return when they are gone."""
-    strays = [process.pid]
-    while strays:
-        for pid in strays:
-            for kill in (os.killpg, os.kill):
-                try:
-                    kill(pid, signal.SIGKILL)
-                except (ProcessLookupError, PermissionError):
-                    continue
-        if process.poll() is None:
-            process.wait()
-        strays = carrying(token)
-
-
-def carrying(token: str) -> Sequence[int]:
-    """The processes that have `token` in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(TOKEN) == token and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process.pid)
-        except psutil.Error:
-            continue
-    return found

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -15,11 +17,22 @@ from typing import Any
 
 import nbformat
 
-from course.checking import Answer, Outcome, judging
+from course.checking import Answer, DefectiveCheckError, Outcome, judging
 from course.checking.limits import Limits
 from course.checking.session import Died, Session, TooLong
 
 CELL_SECONDS = 20.0
+
+NOTEBOOK_SECONDS = 600.0
+"""In which all cells and all checks have to be over; what comes later is deadlock or time-out."""
+
+DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
+
+PREPARED = ("minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checks")
+"""Imported before a student's code runs, so that what it replaces in them can be put back."""
+
+Cell = tuple[str, str]
+"""What it is called (its grade_id, or "cell 7"), and its source."""
 
 
 @dataclass
@@ -46,7 +59,10 @@ def judge_notebook(
     limits: Limits | None = None,
     folder: str | None = None,
 ) -> Judgement:
-    """Run the student's code cells, then every check of `reference` on the functions that they define."""
+    """Run the student's code cells, then every check of `reference` on the functions that they define.
+
+    folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
+    """
     judgement = Judgement()
     cells = code_cells(student, reference, judgement.remarks)
     broken: set[str] = set()
@@ -54,9 +70,13 @@ def judge_notebook(
     def load(session: Session) -> None:
         run_cells(session, cells, broken, judgement.remarks)
 
-    with Session(load, limits, folder) as session:
+    with Session(load, limits, folder, ends_at=time.monotonic() + NOTEBOOK_SECONDS) as session:
         for grade_id, source in check_cells(reference).items():
-            judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
+            try:
+                judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
+            except DefectiveCheckError as defective:
+                judgement.outcomes[grade_id] = [defective.outcome]
+                judgement.remarks.append(f"{defective}; its points have to be given by hand")
     return judgement
 
 
@@ -96,9 +116,7 @@ def checks_of(reference: nbformat.NotebookNode) -> Any:
     raise ValueError("the reference notebook has no line `from course.checks import … as check`")
 
 
-def code_cells(
-    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str]
-) -> list[tuple[str, str]]:
+def code_cells(student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str]) -> list[Cell]:
     """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks."""
     given = {
         cell.metadata["nbgrader"]["grade_id"]: cell.source
@@ -112,9 +130,7 @@ def code_cells(
     return missing + cells
 
 
-def students_cells(
-    student: nbformat.NotebookNode, given: Mapping[str, str], remarks: list[str]
-) -> Iterator[tuple[str, str]]:
+def students_cells(student: nbformat.NotebookNode, given: Mapping[str, str], remarks: list[str]) -> Iterator[Cell]:
     """The student's code cells in order, without checks."""
     seen: set[str] = set()
     for number, cell in enumerate(student.cells):
@@ -137,18 +153,40 @@ def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
     return role if isinstance(role, Mapping) else {}
 
 
-def run_cells(session: Session, cells: list[tuple[str, str]], broken: set[str], remarks: list[str]) -> None:
-    """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again."""
+def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
+    """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again.
+
+    Why a function is not defined, if its cell failed, is noted in `session.undefined`.
+    """
+    session.prepare(*PREPARED)
     for name, source in cells:
+        title = name if name.startswith("cell ") else f"cell {name}"
+        session.sources.add(f"<{title}>", title, source)
         if name in broken:
             continue
         try:
-            kind, value = session.request("run_cell", (source,), CELL_SECONDS)
+            kind, value = session.request("run_cell", (title, source), CELL_SECONDS)
         except (Died, TooLong) as problem:
             broken.add(name)
-            how = str(problem) or f"it did not finish within {CELL_SECONDS:g} s"
-            remarks.append(f"{name} was left out: {how}")
+            remark(remarks, f"{title} was left out: {problem}")
+            undefined_because(session, source, f"{title} was left out, because {problem}")
             run_cells(session, cells, broken, remarks)
             return
-        if kind == "error" and (remark := f"{name} raised {value['type']}: {value['text']}") not in remarks:
-            remarks.append(remark)
+        undefined_because(session, source, "")
+        if kind == "error" and value["kind"] != "not attempted":
+            what = f"{title} raised {value['type']}" + (f": {value['text']}" if value["text"] else "")
+            place = f" (at {value['place']})" if value["place"] else ""
+            remark(remarks, what + place)
+            undefined_because(session, source, what + place)
+
+
+def undefined_because(session: Session, source: str, why: str) -> None:
+    """Note why the functions that a cell defines at its top level may be missing; "" for no reason."""
+    for names in DEFINITION.findall(source):
+        session.undefined["".join(names)] = why
+
+
+def remark(remarks: list[str], sentence: str) -> None:
+    """Add a remark, once: cells may be run several times."""
+    if sentence not in remarks:
+        remarks.append(sentence)

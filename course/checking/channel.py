@@ -1,0 +1,113 @@
+"""Messages through a pipe, as a length and bytes; on the side of the check neither end can make the other wait long.
+
+The student's code shares a process with one end, and may close the pipe, fill it with garbage, or stop reading.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import struct
+import time
+
+LENGTH = struct.Struct(">Q")
+
+
+class Broken(Exception):  # noqa: N818  (the name says what happened)
+    """The other end is closed."""
+
+
+class Garbage(Exception):  # noqa: N818  (the name says what happened)
+    """What came is no message, but something else that was written into the pipe."""
+
+
+class Sender:
+    """The end that a check writes requests to."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        os.set_blocking(descriptor, False)
+
+    def send(self, message: bytes, until: float) -> bool:
+        """Whether the message went out before `until` (by time.monotonic). Raises Broken."""
+        view = memoryview(LENGTH.pack(len(message)) + message)
+        while view:
+            if not ready(self.descriptor, select.POLLOUT, until):
+                return False
+            try:
+                view = view[os.write(self.descriptor, view) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise Broken(str(error)) from None
+        return True
+
+
+class Receiver:
+    """The end that a check reads replies from; a message may come in pieces."""
+
+    def __init__(self, descriptor: int, limit: int) -> None:
+        self.descriptor = descriptor
+        self._limit = limit
+        self._come = bytearray()
+        os.set_blocking(descriptor, False)
+
+    def receive(self, until: float) -> bytes | None:
+        """The next message; None if it is not all there at `until`, later calls go on. Raises Broken or Garbage."""
+        while (message := self._first()) is None:
+            if not ready(self.descriptor, select.POLLIN, until):
+                return None
+            try:
+                piece = os.read(self.descriptor, 1 << 20)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise Broken(str(error)) from None
+            if not piece:
+                raise Broken("the other end is closed")
+            self._come += piece
+        return message
+
+    def _first(self) -> bytes | None:
+        if len(self._come) < LENGTH.size:
+            return None
+        (length,) = LENGTH.unpack_from(self._come)
+        if length > self._limit:
+            raise Garbage(f"a message of {length:,} bytes")
+        end = LENGTH.size + length
+        if len(self._come) < end:
+            return None
+        message = bytes(memoryview(self._come)[LENGTH.size : end])
+        del self._come[:end]
+        return message
+
+
+def ready(descriptor: int, event: int, until: float) -> bool:
+    """Whether a descriptor can be read or written before `until`; an end that is closed can."""
+    poll = select.poll()
+    poll.register(descriptor, event)
+    return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
+
+
+def read_message(descriptor: int) -> bytes | None:
+    """The next message, waited for as long as it takes; None when there are no more (the student's side)."""
+    head = read_exactly(descriptor, LENGTH.size)
+    return None if head is None else read_exactly(descriptor, LENGTH.unpack(head)[0])
+
+
+def read_exactly(descriptor: int, count: int) -> bytes | None:
+    """So many bytes, or None if there are no more."""
+    data = bytearray()
+    while len(data) < count:
+        piece = os.read(descriptor, min(count - len(data), 1 << 20))
+        if not piece:
+            return None
+        data += piece
+    return bytes(data)
+
+
+def write_message(descriptor: int, message: bytes) -> None:
+    """Write a message, however long the other end takes to read it (the student's side)."""
+    view = memoryview(LENGTH.pack(len(message)) + message)
+    while view:
+        view = view[os.write(descriptor, view) :]

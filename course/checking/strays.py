@@ -1,0 +1,83 @@
+"""The processes that a student's code has started, wherever they have gone: found by their mark, counted, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+import psutil
+
+from course.checking.limits import mark_of
+
+TOKEN = "MINIDL_ANSWER"
+"""The environment variable with the mark, for systems where a process cannot be asked for its limits."""
+
+PATIENCE = 5.0
+"""Seconds in which killed processes have to be gone."""
+
+
+def marked(mark: int) -> list[psutil.Process]:
+    """The processes that carry a mark; daemons, orphans and other sessions' leaders included."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_ours = mark_of(process.pid) == mark or process.environ().get(TOKEN) == str(mark)
+            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def used(mark: int) -> tuple[int, int]:
+    """How many processes carry a mark, and the bytes of memory that they have for themselves."""
+    processes, nbytes = marked(mark), 0
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            memory = process.memory_info()
+            nbytes += memory.rss - getattr(memory, "shared", 0)
+    return len(processes), nbytes
+
+
+def end_all(process: subprocess.Popen[bytes], mark: int) -> None:
+    """Kill a process and all that carries its mark; return when they are gone."""
+    until = time.monotonic() + PATIENCE
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+    while strays := marked(mark):
+        for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
+            for stray in strays:
+                with contextlib.suppress(psutil.Error):
+                    stray.send_signal(kill)
+        if time.monotonic() > until:
+            break
+        time.sleep(0.001)
+    process.wait()
+
+
+SHARED_MEMORY = "/dev/shm"
+NAMES = ("psm_", "sem.", "pym-", "mp-", "minidl")
+"""How the names begin under which Python's processes share memory and semaphores."""
+
+
+def shared_memory() -> frozenset[str]:
+    """The entries of shared memory that there are."""
+    try:
+        return frozenset(name for name in os.listdir(SHARED_MEMORY) if name.startswith(NAMES))
+    except OSError:  # a system that keeps it elsewhere
+        return frozenset()
+
+
+def remove_shared_memory(before: frozenset[str]) -> None:
+    """Remove the entries that are new since `before` and that no process has mapped any more."""
+    new = shared_memory() - before
+    if not new:
+        return
+    mapped = set()
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            mapped |= {part.path.rpartition("/")[2] for part in process.memory_maps() if "/dev/shm/" in part.path}
+    for name in new - mapped:
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(SHARED_MEMORY, name))

@@ -1,0 +1,28 @@
+"""What a student's process is told when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from course.checking.limits import Limits
+
+CONNECTION_CLOSED = 97
+"""The exit code of a process whose student's code has closed the descriptor to reply to."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """limits and mark: see `limits.py`. scratch: where it may write. folder: in there, where it works. stack: the file
+    in which it writes its lines when asked by SIGUSR1. path: for imports. own: folders whose files are the student's.
+    check: the process that makes the check, without which it ends.
+    """
+
+    limits: Limits
+    mark: int
+    scratch: str
+    folder: str
+    stack: str
+    path: Sequence[str]
+    own: Sequence[str]
+    check: int

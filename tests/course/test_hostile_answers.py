@@ -1,0 +1,187 @@
+"""No answer can hang, crash, cheat or litter: each of these ends with a clear outcome, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from course.checking import Answer, Chapter, Outcome, Part, Status, Wrong, expect
+from course.checking import strays as stray_processes
+from course.checking.limits import Limits
+from course.checking.session import Session
+from course.grading.judged_notebook import run_cells
+
+pytestmark = pytest.mark.timeout(60)
+
+LIMITS = Limits(seconds=2.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000)
+SECRET = f"a secret of the check: {uuid.uuid4()}"
+
+chapter = Chapter("99_hostile")
+
+
+@chapter.exercise(points=2)
+def twice(answer: Answer, part: Part, secret: str = SECRET) -> None:
+    """twice(x) returns 2 x, of an array."""
+    x = np.arange(3.0)
+    with part(1, "doubles"):
+        expect.array(answer(x), 2 * x, "twice(x)")
+    with part(1, "knows no secret"):
+        expect.true(secret not in str(answer(x)), "it knew the secret")
+
+
+@dataclass(frozen=True)
+class Case:
+    """The body of `twice(x)`, what comes of it, and what the first message says."""
+
+    name: str
+    body: str
+    status: Status
+    says: str = ""
+
+
+RAISED, STUCK, WRONG, CORRECT = Status.RAISED, Status.STUCK, Status.WRONG, Status.CORRECT
+
+CASES = [
+    # without end
+    Case("loops", "while True: pass", STUCK, "twice: did not finish within 2 s; it was at cell twice, line"),
+    Case("recurses", "return twice(x)", RAISED, "twice raised RecursionError"),
+    Case("recurses with a raised limit", "import sys; sys.setrecursionlimit(10**9)\n"
+         "f = lambda _: sorted([1], key=f)\nreturn f(1)", RAISED, "ecursion"),
+    Case("sleeps, deaf to signals", "import signal, time\nfor s in (1, 2, 14, 15): signal.signal(s, signal.SIG_IGN)\n"
+         "time.sleep(1000)", STUCK, "time.sleep(1000)"),
+    Case("waits for a lock", "import threading; lock = threading.Lock(); lock.acquire(); lock.acquire()", STUCK),
+    Case("runs in a C loop", "return sum(range(10**12))", STUCK, "did not finish within 2 s"),
+    # ending the process
+    Case("exits", "import os; os._exit(0)", RAISED, "ended its process with exit code 0"),
+    Case("exits politely", "import sys; sys.exit(3)", RAISED, "twice raised SystemExit: 3"),
+    Case("raises KeyboardInterrupt", "raise KeyboardInterrupt", RAISED, "twice raised KeyboardInterrupt\n"),
+    Case("alarms itself", "import signal, time; signal.alarm(1); time.sleep(10)", RAISED, "SIGALRM"),
+    Case("crashes", "import ctypes; ctypes.string_at(0)", RAISED, "SIGSEGV"),
+    Case("kills the check", "import os; os.kill(os.getppid(), 9)", RAISED, "may not send a signal"),
+    Case("kills everybody", "import os; os.kill(-1, 9)", RAISED, "may not send a signal"),
+    # memory
+    Case("one big array", "import numpy; return numpy.ones(10**10)", RAISED, "MemoryError"),
+    Case("many small things", "x = []\nwhile True: x.append(bytes(10**6))", RAISED, "twice raised MemoryError"),
+    Case("returns a lot", "import numpy; return numpy.ones(10**6)", RAISED, "the check takes at most"),
+    Case("returns many items", "return [0] * 600_000", RAISED, "return arrays"),
+    Case("returns a lot, seemingly", "import numpy; return numpy.broadcast_to(0.0, (10**6, 10**6))", RAISED, "Memory"),
+    # output
+    Case("prints without end", "while True: print('x' * 10000)", STUCK, "did not finish"),
+    Case("writes without end", "import os\nwhile True: os.write(2, b'x' * 10000)", STUCK, "did not finish"),
+    Case("writes to the terminal", "open('/dev/tty', 'w').write('x')", RAISED, "OSError"),
+    Case("asks", "return input('what is x?')", RAISED, "cannot ask with input()"),
+    # the connection
+    Case("closes all", "import os; os.closerange(0, 1000); return 2 * x", RAISED, "closed the connection"),
+    Case("writes to all", "import os\nfor d in range(3, 60):\n  try: os.write(d, b'garbage of any kind')\n"
+         "  except OSError: pass\nreturn 2 * x", RAISED, "wrote into the connection"),
+    Case("promises a message", "import os, time\nfor d in range(3, 60):\n  try: os.write(d, bytes(7) + b'x')\n"
+         "  except OSError: pass\ntime.sleep(100)", STUCK, "did not finish"),
+    # other processes
+    Case("forks, and both return", "import os; os.fork(); return 2 * x", CORRECT),
+    Case("leaves threads", "import threading\ndef run():\n  while True: pass\n"
+         "threading.Thread(target=run).start()\nreturn 2 * x", CORRECT),
+    Case("leaves a process", "import subprocess; subprocess.Popen(['sleep', '1000']); return 2 * x", CORRECT),
+    Case("leaves a daemon", "import os, sys\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n"
+         "    os.closerange(0, 1000); os.execve('/bin/sleep', ['sleep', '1000'], {})\n  os._exit(0)\nreturn 2 * x", CORRECT),
+    Case("forks without end", "import os\nwhile True: os.fork()", RAISED, "processes"),
+    Case("ends, and leaves a child with its pipes", "import os, time\nif os.fork() == 0: time.sleep(1000)\nos._exit(5)",
+         RAISED, "exit code 5"),
+    Case("a thousand processes", "from minidl import cluster\n"
+         "return cluster.launch(lambda comm: 0, nodes=1000).results", RAISED, "at most 64 nodes"),
+    Case("a thousand simulated nodes", "from minidl import cluster\n"
+         "r = cluster.launch(lambda comm: comm.all_reduce(1.0), nodes=1000, on='simulation').results\n"
+         "return x * (r[0] / 500)", CORRECT),
+    # files
+    Case("removes its folder", "import os, shutil; shutil.rmtree(os.getcwd()); return 2 * x", CORRECT),
+    Case("removes the student's file", "import os; os.remove(MINE); return 2 * x", RAISED, "may read any file"),
+    Case("overwrites it", "open(MINE, 'w').close(); return 2 * x", RAISED, "may read any file"),
+    Case("reads it", "assert open('mine.txt').read() == 'kept' == open(MINE).read(); return 2 * x", CORRECT),
+    Case("writes where it is", "open('mine.txt', 'w').write('new'); return 2 * x", CORRECT),
+    Case("fills the disk", "open('much', 'wb').write(bytes(2**21))", RAISED, "File too large"),
+    Case("leaves temporary files", "import tempfile; tempfile.mkdtemp(); return 2 * x", CORRECT),
+    # values
+    Case("a generator", "yield 1", WRONG, "got a generator"),
+    Case("a coroutine", "async def f(): pass\nreturn f()", WRONG, "got a coroutine"),
+    Case("a list in itself", "a = []; a.append(a); return a", WRONG, "got a list"),
+    Case("lists in lists", "a = [1]\nfor _ in range(60): a = [a, a]\nreturn a", RAISED, "500,000 items"),
+    Case("equal to everything", "class E:\n  __array_priority__ = 1e9\n  def __eq__(s, o): return True\n"
+         "  __sub__ = __rsub__ = __le__ = __abs__ = __array__ = lambda s, *o: s\nreturn E()", WRONG, "got an E"),
+    Case("an array equal to everything", "import numpy\nclass A(numpy.ndarray):\n"
+         "  __eq__ = __le__ = lambda s, o: True\n"
+         "return x.view(A)", WRONG, "expected 2"),
+    Case("an array with a hostile type", "import numpy\nclass A(numpy.ndarray):\n  shape = dtype = property(lambda s: 1/0)\n"
+         "return x.view(A)", WRONG, "expected 2"),
+    Case("lies about its class", "class L:\n  __class__ = property(lambda s: float)\n"
+         "  def __float__(s): raise SystemExit\nreturn L()", RAISED, "TypeError"),
+    Case("hostile when shown", "class R:\n  def __repr__(s): raise SystemExit\nreturn R()", RAISED, "SystemExit"),
+    Case("long when shown", "class R:\n  def __repr__(s): return 'x' * 10**8\nreturn R()", WRONG, "got a R"),
+    Case("runs when unpickled", "import os\nclass P:\n  def __reduce__(s): return os._exit, (1,)\nreturn P()", WRONG,
+         "got a P"),
+    Case("an error that cannot be shown", "class E(Exception):\n  def __str__(s): raise SystemExit\nraise E", RAISED,
+         "twice raised E"),
+    Case("arrays of objects", "import numpy; return numpy.array([x, None], dtype=object)", WRONG, "Python objects"),
+    # secrets
+    Case("looks for secrets", "import gc, os, sys, inspect\n"
+         "seen = [o for o in gc.get_objects() if isinstance(o, (dict, list, tuple))]\n"
+         "seen += [f.frame.f_locals for f in inspect.stack()] + [dict(os.environ), sys.argv]\n"
+         "for o in seen:\n  try:\n    for v in (o.values() if isinstance(o, dict) else o):\n"
+         "      if isinstance(v, str) and v.startswith('a sec') and v.count('-') == 4: return v\n"
+         "  except Exception: pass\nreturn 2 * x", CORRECT),
+]  # fmt: skip
+
+
+class Room:
+    """One student's process, whose function is replaced from case to case."""
+
+    def __init__(self, folder: Path) -> None:
+        self.mine = folder / "mine.txt"
+        self.mine.write_text("kept")
+        self.source = ""
+        self.session = Session(self._load, LIMITS, folder)
+
+    def _load(self, session: Session) -> None:
+        session.sources.add("<cell twice>", "cell twice", self.source)
+        session.request("run_cell", ("cell twice", self.source))
+
+    def outcome(self, body: str) -> Outcome:
+        lines = "\n".join(f"    {line}" for line in body.splitlines())
+        self.source = f"MINE = {str(self.mine)!r}\ndef twice(x):\n{lines}\n"
+        if self.session._process is not None:
+            self._load(self.session)
+        return twice.judge(Answer("twice", self.session))
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    room = Room(tmp_path_factory.mktemp("student"))
+    yield room
+    room.session.close()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_an_answer_ends_with_a_clear_outcome(case: Case, room: Room, capfd: pytest.CaptureFixture[str]) -> None:
+    outcome = room.outcome(case.body)
+    assert outcome.status is case.status, outcome
+    if case.says:
+        assert case.says in f"{outcome.first_fault.message}\n"
+    assert len(outcome.printed) <= LIMITS.printed
+    assert room.mine.read_text() == "kept"
+    assert capfd.readouterr() == ("", "")  # nothing reaches the terminal
+    if case.name.startswith(("leaves", "removes", "writes where")):
+        room.session.close()
+    if room.session._process is None:
+        assert_nothing_is_left(room.session)
+
+
+def assert_nothing_is_left(session: Session) -> None:
+    assert stray_processes.marked(session._mark) == []
+    assert not session._scratch.root.exists()
+    assert not session._reader.is_alive()
