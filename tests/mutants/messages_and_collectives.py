@@ -1,43 +1,25 @@
-"""Answers to the exercises of chapter 04."""
+"""Answers to the exercises of chapter 04, a file an exercise."""
 
 from __future__ import annotations
 
-from tests.mutants import Alternative, Mutant
+from tests.mutants import (
+    all_gather_answers,
+    all_reduce_answers,
+    broadcast_answers,
+    collective_cost_answers,
+    is_ring_answers,
+    recursive_doubling_answers,
+    reduce_scatter_answers,
+)
 
-MUTANTS = [
-    Mutant(
-        "broadcast_tree",
-        "rank 0 sends to everyone itself",
-        """
-def broadcast_tree(comm, x):
-    if comm.rank == 0:
-        for rank in range(1, comm.size):
-            comm.send(x, rank)
-        return x
-    return comm.recv(0)
-""",
-        loses=("ceil(log2 p) rounds",),
-        says="rank 0 of 5 sent 4 messages",
-    ),
-]
-
-ALTERNATIVES = [
-    Alternative(
-        "broadcast_tree",
-        "halving the distance",
-        """
-def broadcast_tree(comm, x):
-    distance = 1
-    while distance < comm.size:
-        distance *= 2
-    while distance > 1:
-        half = distance // 2
-        if comm.rank % distance == 0 and comm.rank + half < comm.size:
-            comm.send(x, comm.rank + half)
-        elif comm.rank % distance == half:
-            x = comm.recv(comm.rank - half)
-        distance = half
-    return x
-""",
-    ),
-]
+ANSWERS = (
+    broadcast_answers,
+    reduce_scatter_answers,
+    all_gather_answers,
+    all_reduce_answers,
+    recursive_doubling_answers,
+    collective_cost_answers,
+    is_ring_answers,
+)
+MUTANTS = [mutant for answers in ANSWERS for mutant in answers.MUTANTS]
+ALTERNATIVES = [alternative for answers in ANSWERS for alternative in answers.ALTERNATIVES]

@@ -1,0 +1,205 @@
+"""Answers to `ring_seconds`, `recursive_doubling_seconds` and `crossover`."""
+
+from __future__ import annotations
+
+from course.checking import Status
+from tests.mutants import Alternative, Mutant
+from tests.mutants.changed import changed
+
+RING = """
+def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma
+"""
+MOVED, ADDED = "the messages: alpha and beta", "the additions: gamma"
+
+DOUBLING = """
+def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    rounds = p.bit_length() - 1
+    fold = 0 if p == 2**rounds else 1
+    return (rounds + 2 * fold) * (alpha + nbytes * beta) + (rounds + fold) * nbytes * gamma
+"""
+POWERS, OTHERS = "p a power of two", "p not a power of two"
+
+CROSSOVER = """
+def crossover(p, alpha, beta, gamma=0.0):
+    rounds = p.bit_length() - 1
+    fold = 0 if p == 2**rounds else 1
+    share = (p - 1) / p
+    later = (2 * (p - 1) - rounds - 2 * fold) * alpha
+    gained = (rounds + 2 * fold - 2 * share) * beta + (rounds + fold - share) * gamma
+    return later / gained if gained > 0 else math.inf
+"""
+WITHOUT, WITH = "p a power of two, gamma = 0", "any p, and gamma; infinite where the ring never is faster"
+
+
+def ring(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
+    return Mutant("ring_seconds", mistake, changed(RING, *replacements), loses, says)
+
+
+def doubling(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
+    return Mutant("recursive_doubling_seconds", mistake, changed(DOUBLING, *replacements), loses, says)
+
+
+def crossing(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
+    return Mutant("crossover", mistake, changed(CROSSOVER, *replacements), loses, says)
+
+
+MUTANTS = [
+    ring("p instead of p - 1 steps", (MOVED, ADDED), "p - 1 steps, not p", "p - 1", "p"),
+    ring(
+        "p instead of p - 1 messages",
+        (MOVED, ADDED),
+        "There are p - 1 messages",
+        "2 * (p - 1) * alpha",
+        "2 * p * alpha",
+    ),
+    ring("n instead of (p - 1)/p n", (MOVED, ADDED), "(p - 1)/p, not 1", "2 * (p - 1) / p * nbytes", "2 * nbytes"),
+    ring(
+        "only the reduce-scatter",
+        (MOVED, ADDED),
+        "after the reduce-scatter there is the all-gather",
+        "2 * (p - 1) * alpha + 2 * (p - 1) / p",
+        "(p - 1) * alpha + (p - 1) / p",
+    ),
+    ring("whole vector each step", (MOVED, ADDED), "not the whole vector", "(p - 1) / p", "(p - 1)"),
+    ring(
+        "gamma in both halves", (ADDED,), "Only the reduce-scatter adds", "+ (p - 1) / p * n", "+ 2 * (p - 1) / p * n"
+    ),
+    ring("gamma forgotten", (ADDED,), "gamma is missing", "* gamma", "* 0"),
+    ring("gamma for n bytes", (ADDED,), "not n", "+ (p - 1) / p * nbytes * gamma", "+ nbytes * gamma"),
+    ring("bytes taken for bits", (MOVED, ADDED), "not to be divided by 8", "nbytes * ", "nbytes / 8 * "),
+    ring("one start-up a phase", (MOVED, ADDED), "is paid in every step", "2 * (p - 1) * alpha", "2 * alpha"),
+    doubling("no fold", (OTHERS,), "The fold is missing", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
+    doubling(
+        "log2 rounded up instead of the fold",
+        (OTHERS,),
+        "rounded up",
+        "rounds = p.bit_length() - 1",
+        "rounds = math.ceil(math.log2(p))",
+        "fold = 0 if p == 2**rounds else 1",
+        "fold = 0",
+    ),
+    doubling(
+        "log2 rounded up, and the fold",
+        (OTHERS,),
+        "log2 p rounded down, and two for the fold",
+        "fold = 0 if p == 2**rounds else 1",
+        "fold = 0 if p == 2**rounds else 1\n    rounds = math.ceil(math.log2(p))",
+    ),
+    doubling(
+        "log2 not rounded",
+        (OTHERS,),
+        "no whole number",
+        "rounds = p.bit_length() - 1",
+        "rounds = math.log2(p)",
+        "fold = 0 if p == 2**rounds else 1",
+        "fold = 0",
+    ),
+    doubling("a fold of one message", (OTHERS,), "a message before and one after", "2 * fold", "fold"),
+    doubling("an addition when the result is handed back", (OTHERS,), "but no addition", "+ fold)", "+ 2 * fold)"),
+    doubling("gamma forgotten", (POWERS, OTHERS), "gamma is missing", "* gamma", "* 0"),
+    doubling(
+        "p - 1 rounds",
+        (POWERS, OTHERS),
+        "not p - 1",
+        "rounds = p.bit_length() - 1",
+        "rounds = p - 1",
+        "fold = 0 if p == 2**rounds else 1",
+        "fold = 0",
+    ),
+    doubling("chunks instead of the vector", (POWERS, OTHERS), "not a p-th", "nbytes * ", "nbytes / p * "),
+    doubling("bytes taken for bits", (POWERS, OTHERS), "not to be divided by 8", "nbytes * ", "nbytes / 8 * "),
+    crossing("in elements", (WITHOUT, WITH), "in elements of 8 bytes", "later / gained", "later / gained / 8"),
+    crossing("no fold", (WITH,), "crossover(p=", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
+    crossing("gamma forgotten", (WITH,), "without gamma", "* gamma", "* 0"),
+    crossing("p instead of p - 1 steps", (WITHOUT, WITH), "crossover(p=4", "2 * (p - 1)", "2 * p"),
+    crossing("upside down", (WITHOUT, WITH), "crossover(p=4", "later / gained", "gained / later"),
+    crossing("0 instead of infinity", (WITH,), "expected math.inf, got 0.", "math.inf", "0.0"),
+    crossing("infinite for two ranks whatever gamma is", (WITH,), "got inf", "if gained > 0", "if p > 2"),
+    Mutant(
+        "crossover",
+        "Rabenseifner's algorithm instead of the ring",
+        """
+def crossover(p, alpha, beta, gamma=0.0):
+    rounds = p.bit_length() - 1
+    share = 1 - 1 / 2**rounds
+    saved = (rounds - 2 * share) * beta + (rounds - share) * gamma
+    return rounds * alpha / saved if saved > 0 else math.inf
+""",
+        loses=(WITHOUT, WITH),
+        says="Rabenseifner's algorithm",
+    ),
+    Mutant(
+        "crossover",
+        "divides by zero for two ranks without gamma",
+        changed(CROSSOVER, " if gained > 0 else math.inf", ""),
+        loses=(WITH,),
+        says="ZeroDivisionError",
+        status=Status.RAISED,
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "ring_seconds",
+        "step by step",
+        """
+def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    time = 0.0
+    for step in range(2 * (p - 1)):
+        time += alpha + nbytes / p * beta
+        if step < p - 1:
+            time += nbytes / p * gamma
+    return time
+""",
+    ),
+    Alternative(
+        "ring_seconds",
+        "chunks rounded up to whole elements, as a numpy scalar",
+        """
+def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    chunk = np.ceil(nbytes / 8 / p) * 8
+    return np.float64(p - 1) * (2 * alpha + chunk * (2 * beta + gamma))
+""",
+    ),
+    Alternative(
+        "recursive_doubling_seconds",
+        "with math.log2",
+        """
+def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    rounds = math.floor(math.log2(p))
+    time = rounds * (alpha + nbytes * (beta + gamma))
+    if 2**rounds < p:
+        time += 2 * (alpha + nbytes * beta) + nbytes * gamma
+    return time
+""",
+    ),
+    Alternative(
+        "crossover",
+        "from the two functions, as the meeting point of two lines",
+        """
+def crossover(p, alpha, beta, gamma=0.0):
+    def difference(nbytes):
+        return ring_seconds(p, nbytes, alpha, beta, gamma) - recursive_doubling_seconds(p, nbytes, alpha, beta, gamma)
+    start, end = difference(0), difference(8 * p)
+    return math.inf if end >= start else start * 8 * p / (start - end)
+""",
+    ),
+    Alternative(
+        "crossover",
+        "by bisection",
+        """
+def crossover(p, alpha, beta, gamma=0.0):
+    def ring_is_faster(nbytes):
+        ring = ring_seconds(p, nbytes, alpha, beta, gamma)
+        return ring < recursive_doubling_seconds(p, nbytes, alpha, beta, gamma)
+    low, high = 0.0, 1e15
+    if not ring_is_faster(high):
+        return float("inf")
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if ring_is_faster(middle) else (middle, high)
+    return high
+""",
+    ),
+]

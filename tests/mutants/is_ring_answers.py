@@ -1,0 +1,118 @@
+"""Answers to `is_ring`."""
+
+from __future__ import annotations
+
+from tests.mutants import Alternative, Mutant
+from tests.mutants.changed import changed
+
+IS_RING = """
+from collections import Counter
+def is_ring(sends, p, nbytes):
+    longest = -(-(nbytes // 8) // p) * 8
+    count = Counter(source for source, _, _ in sends)
+    arrows = {(source, destination) for source, destination, _ in sends}
+    follow = dict(arrows)
+    rank, seen = 0, {0}
+    for _ in range(p - 1):
+        rank = follow.get(rank, rank)
+        seen.add(rank)
+    messages_are_right = all(count[rank] == 2 * (p - 1) for rank in range(p))
+    one_ring = len(arrows) == p and len(seen) == p
+    chunks_only = all(size <= longest for _, _, size in sends)
+    return messages_are_right and one_ring and chunks_only
+"""
+PAIRS = ("traces 1 and 2", "traces 3 and 4", "traces 5 and 6", "traces 7 and 8")
+RESULT = "return messages_are_right and one_ring and chunks_only"
+
+
+def wrong(mistake: str, loses: tuple[int, ...], says: str, *replacements: str) -> Mutant:
+    """A change of the answer above; `loses`: the numbers of the pairs, from 0."""
+    return Mutant("is_ring", mistake, changed(IS_RING, *replacements), tuple(PAIRS[i] for i in loses), says)
+
+
+MUTANTS = [
+    wrong("everything is a ring", (0, 1, 2, 3), "a parameter server", RESULT, "return True"),
+    wrong("nothing is a ring", (0, 1, 2, 3), "for a ring (sends: (0, 1, ", RESULT, "return False"),
+    wrong(
+        "only the bytes of all together are looked at",
+        (0, 2, 3),
+        "a parameter server",
+        RESULT,
+        "return sum(size for _, _, size in sends) == 2 * (p - 1) * nbytes",
+    ),
+    wrong(
+        "only the bytes of each rank are looked at",
+        (2, 3),
+        "straight to the rank that adds them up",
+        RESULT,
+        """
+    sent = Counter()
+    for source, _, size in sends:
+        sent[source] += size
+    return max(sent.values()) <= 2 * (p - 1) * longest""",
+    ),
+    wrong("only the neighbours are looked at", (1,), "whole vectors", RESULT, "return one_ring"),
+    wrong("only the messages are counted", (1, 2), "whole vectors", RESULT, "return messages_are_right"),
+    wrong(
+        "chunks must be equal",
+        (1,),
+        "for a ring (sends",
+        "all(size <= longest for _, _, size in sends)",
+        "all(size == nbytes / p for _, _, size in sends)",
+    ),
+    wrong(
+        "only rings to the right",
+        (2,),
+        "expected True, got False",
+        RESULT,
+        "return messages_are_right and chunks_only and all(to == (rank + 1) % p for rank, to in arrows)",
+    ),
+    wrong(
+        "the ring is not closed",
+        (0, 1, 2),
+        "for a ring (sends",
+        RESULT,
+        "return messages_are_right and chunks_only and all(abs(to - rank) == 1 for rank, to in arrows)",
+    ),
+    wrong(
+        "bytes taken for elements", (0, 1, 2, 3), "for a ring (sends", "(nbytes // 8) // p) * 8", "(nbytes // 8) // p)"
+    ),
+    wrong(
+        "2(p - 1) messages in all, not of each rank",
+        (0, 1, 2, 3),
+        "for a ring (sends",
+        "all(count[rank] == 2 * (p - 1) for rank in range(p))",
+        "len(sends) == 2 * (p - 1)",
+    ),
+    wrong(
+        "says yes in words",
+        (0, 1, 2, 3),
+        "expected True, got 'yes'",
+        RESULT,
+        RESULT.replace("return ", "if ") + ":\n        return 'yes'\n    return False",
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative("is_ring", "sets and a Counter", IS_RING),
+    Alternative(
+        "is_ring",
+        "a matrix of messages in numpy",
+        """
+def is_ring(sends, p, nbytes):
+    if not sends:
+        return False
+    table = np.array(sends)
+    messages = np.zeros((p, p), dtype=int)
+    np.add.at(messages, (table[:, 0], table[:, 1]), 1)
+    if np.any(np.sort(messages, axis=1)[:, :-1]) or np.any(messages.max(axis=1) != 2 * (p - 1)):
+        return False
+    rank, steps = 0, 0
+    while steps == 0 or rank != 0:
+        rank, steps = messages[rank].argmax(), steps + 1
+        if steps > p:
+            return False
+    return steps == p and table[:, 2].max() <= 8 * np.ceil(nbytes / 8 / p)
+""",
+    ),
+]

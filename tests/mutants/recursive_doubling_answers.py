@@ -1,0 +1,202 @@
+"""Answers to `recursive_doubling`."""
+
+from __future__ import annotations
+
+from course.checking import Status
+from tests.mutants import Alternative, Mutant
+from tests.mutants.changed import changed
+
+DOUBLING = """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    distance = 1
+    while comm.rank < first and distance < first:
+        partner = comm.rank ^ distance
+        total = total + comm.sendrecv(total, partner, partner)
+        distance *= 2
+    return fold_out(comm, first, total)
+"""
+SUM, ROUNDS, KEPT, LARGE = (
+    "every rank returns the sum, for any p",
+    "log2 p messages of n elements a rank, in as many rounds, and the fold's",
+    "x stays as it is",
+    "no deadlock with more than 64 KiB",
+)
+NO_FOLD = """
+def recursive_doubling(comm, x):
+    total = x
+    distance = 1
+    while distance < comm.size:
+        partner = comm.rank ^ distance
+        total = total + comm.sendrecv(total, partner, partner)
+        distance *= 2
+    return total
+"""
+
+MUTANTS = [
+    Mutant(
+        "recursive_doubling",
+        "works only for powers of two",
+        NO_FOLD,
+        loses=(SUM, ROUNDS, KEPT),
+        says="must be a rank",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "partners that are not there are left out, instead of the fold",
+        changed(NO_FOLD, "total = total +", "if partner < comm.size:\n            total = total +"),
+        loses=(SUM, ROUNDS),
+        says="recursive_doubling(comm, x) on rank",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "forgets to hand the result back",
+        changed(DOUBLING, "fold_out(comm, first, total)", "total"),
+        loses=(SUM, ROUNDS),
+        says="got None",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "one round missing",
+        changed(DOUBLING, "distance < first", "2 * distance < first"),
+        loses=(SUM, ROUNDS, LARGE),
+        says="is missing",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "everybody sends before receiving",
+        changed(
+            DOUBLING,
+            "total = total + comm.sendrecv(total, partner, partner)",
+            "comm.send(total, partner)\n        total = total + comm.recv(partner)",
+        ),
+        loses=(LARGE,),
+        says="deadlock: ranks 0",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "works in the caller's array",
+        changed(
+            DOUBLING,
+            "    distance = 1",
+            "    if comm.rank < first:\n        x[...] = total\n        total = x\n    distance = 1",
+            "total = total + comm",
+            "total += comm",
+        ),
+        loses=(KEPT,),
+        says="writes into the array",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "uses comm.all_reduce",
+        "def recursive_doubling(comm, x):\n    return comm.all_reduce(x.copy())",
+        loses=(ROUNDS,),
+        says="called comm.all_reduce",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "a ring instead",
+        "def recursive_doubling(comm, x):\n    return ring_all_reduce(comm, x.copy())",
+        loses=(ROUNDS,),
+        says="messages",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "distances 1, 2, 3 instead of 1, 2, 4",
+        changed(DOUBLING, "distance *= 2", "distance += 1"),
+        loses=(SUM, ROUNDS, LARGE),
+        says="was added more than once",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "the partner is the rank further on: nobody is anybody's partner",
+        changed(DOUBLING, "comm.rank ^ distance", "(comm.rank + distance) % first"),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="deadlock: ranks 0",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "everyone sends to everyone",
+        """
+def recursive_doubling(comm, x):
+    p, me = comm.size, comm.rank
+    total = x.copy()
+    for step in range(1, p):
+        total += comm.sendrecv(x, (me + step) % p, (me - step) % p)
+    return total
+""",
+        loses=(ROUNDS,),
+        says="messages",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "partners send in turn",
+        changed(
+            DOUBLING,
+            "        total = total + comm.sendrecv(total, partner, partner)",
+            """
+        if comm.rank < partner:
+            comm.send(total, partner)
+            theirs = comm.recv(partner)
+        else:
+            theirs = comm.recv(partner)
+            comm.send(total, partner)
+        total = total + theirs""",
+        ),
+        loses=(ROUNDS,),
+        says="Both partners can send at once",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "sends its own vector in every round",
+        changed(DOUBLING, "distance = 1", "own, distance = total, 1", "sendrecv(total", "sendrecv(own"),
+        loses=(SUM, LARGE),
+        says="recursive_doubling(comm, x) on rank 0 of",
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "recursive_doubling",
+        "the farthest partner first, isend and recv",
+        """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    if comm.rank < first:
+        distance = first // 2
+        while distance:
+            partner = comm.rank ^ distance
+            work = comm.isend(total, partner)
+            theirs = comm.recv(partner)
+            work.wait()
+            total += theirs
+            distance //= 2
+    return fold_out(comm, first, total)
+""",
+    ),
+    Alternative(
+        "recursive_doubling",
+        "partners by blocks, and a fold of its own",
+        """
+def recursive_doubling(comm, x):
+    p, me = comm.size, comm.rank
+    rounds = int(np.log2(p))
+    first = 2**rounds
+    if me >= first:
+        comm.send(x, me - first)
+        return comm.recv(me - first)
+    total = np.array(x)
+    if me + first < p:
+        total = comm.recv(me + first) + total
+    for k in range(rounds):
+        partner = me + 2**k if me // 2**k % 2 == 0 else me - 2**k
+        total = comm.sendrecv(total, partner, partner) + total
+    if me + first < p:
+        comm.send(total, me + first)
+    return total
+""",
+    ),
+]
