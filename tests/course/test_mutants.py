@@ -4,50 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
+from importlib.util import find_spec
+from types import SimpleNamespace
 
-import nbformat
 import pytest
 
+from course.building import text
+from course.building.sources import Source, sources
 from course.checking import Outcome, Status
+from course.checking.limits import Limits
 from course.checking.session import Session
 from course.grading import judged_notebook
 from tests.mutants import Alternative, Mutant
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-CHAPTERS = {
-    checks_module: solution
-    for solution in sorted((ROOT / "solutions").glob("*/*.ipynb"))
-    for checks_module in [solution.parent.name.split("_", 1)[1]]
+NONE_YET = SimpleNamespace(MUTANTS=[], ALTERNATIVES=[])
+CHAPTERS = {source.name.split("_", 1)[1]: source for source in sources() if not source.is_lecture}
+KNOWN = {
+    chapter: import_module(f"tests.mutants.{chapter}") if find_spec(f"tests.mutants.{chapter}") else NONE_YET
+    for chapter in CHAPTERS
 }
-KNOWN = {chapter: import_module(f"tests.mutants.{chapter}") for chapter in CHAPTERS}
 MUTANTS = [(chapter, mutant) for chapter, known in KNOWN.items() for mutant in known.MUTANTS]
 ALTERNATIVES = [(chapter, alternative) for chapter, known in KNOWN.items() for alternative in known.ALTERNATIVES]
+SECONDS_A_CALL = 8.0
 
 
 class Classroom:
-    """One student's process a chapter, in which the solution was run, and one function is replaced after another."""
+    """One student's process a chapter, in which one function of the solution is replaced after another."""
 
-    def __init__(self, solution: Path) -> None:
-        self.reference = nbformat.read(solution, as_version=4)
-        self._cells = judged_notebook.code_cells(self.reference, self.reference, [])
-        self.session = Session(self._load)
+    def __init__(self, assignment: Source) -> None:
+        self.reference = text.read(assignment.path)
+        cells = judged_notebook.code_cells(self.reference, self.reference, [])
+        self._definitions = [(name, source) for name, source in cells if not name.startswith("cell ")]
         self._answer = ""
+        self.session = Session(self._load, Limits(seconds=SECONDS_A_CALL))
 
     def _load(self, session: Session) -> None:
-        judged_notebook.run_cells(session, [*self._cells, ("the answer", self._answer)], set(), [])
+        """Define all as the solution has it, then the answer: the one before it is forgotten."""
+        judged_notebook.run_cells(session, [*self._definitions, ("the answer", self._answer)], set(), [])
 
     def outcomes(self, answer: Mutant | Alternative) -> list[Outcome]:
         """The public outcome and the hidden one."""
         self._answer = answer.code
-        judged_notebook.run_cells(self.session, [("the answer", answer.code)], set(), [])
+        self._load(self.session)
         check_cell = judged_notebook.check_cells(self.reference)[f"check_{answer.exercise}"]
         return judged_notebook.outcomes_of(check_cell, self.reference, self.session)
 
 
 @pytest.fixture(scope="module")
 def classrooms() -> Iterator[dict[str, Classroom]]:
-    rooms = {chapter: Classroom(solution) for chapter, solution in CHAPTERS.items()}
+    rooms = {chapter: Classroom(assignment) for chapter, assignment in CHAPTERS.items()}
     yield rooms
     for room in rooms.values():
         room.session.close()

@@ -46,7 +46,8 @@ def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(source: So
         for number, cell in enumerate(notebook.cells)
         if shown(cell) != before.get(cell.id) and text.MEASURED not in cell.source
     ]
-    assert differ == [], f"measured cells carry the comment `{text.MEASURED}`; others: python3 -m course build --force"
+    mend = f"mark what was measured with `{text.MEASURED}`, or python3 -m course build {source.name} --force"
+    assert differ == [], mend
 
 
 def shown(cell: nbformat.NotebookNode) -> list[str]:
