@@ -103,6 +103,7 @@ def schedule(p):
     return rows
 
 
+# %%
 schedules = {p: schedule(p) for p in (1, 2, 4, 8, 16)}
 ends = {p: max(row[3] for row in rows) for p, rows in schedules.items()}
 table(
@@ -391,6 +392,7 @@ def shift_safely(comm, x, way):
         comm.sendrecv(x, right, left)
 
 
+# %%
 ways = ("even ranks send first", "isend", "sendrecv")
 megabyte = cluster.Phantom(1_000_000)  # a message with a size and without contents, for simulations
 times = {p: [cluster.launch(shift_safely, (megabyte, way), p, "simulation", "1gbe").seconds for way in ways]
@@ -405,7 +407,7 @@ table(
 )
 
 # %% [markdown]
-# Taking turns costs twice the time (three times where an odd one is left over), because every rank's two directions
+# Taking turns costs a multiple of the time (more where an odd one is left over), because every rank's two directions
 # are used one after the other. The ring of 04b lives on `sendrecv`.
 #
 # **A second planted mistake: who was that?** `recv(cluster.ANY)` takes whatever comes first. The program below believes
@@ -503,8 +505,8 @@ cluster.plot_fit(mine)
 
 # %% [markdown]
 # *The picture: times of messages (dots, measured) and the fitted line (dashed, formula), on logarithmic axes; below,
-# how far the dots are from the line in percent. Up to some ten kilobytes all messages take about the same time; from
-# there on the time grows with the size.*
+# how far the dots are from the line in percent. On the left all messages take about the same time, whatever their size;
+# on the right the time grows with the size.*
 #
 # The model is not exact. It is a line with two parameters through a path with caches, a scheduler and two ways to send;
 # always look at what is left over before believing a prediction:

@@ -1,0 +1,1 @@
+"""Picture-makers of the lectures: what they draw comes from runs, a file each."""

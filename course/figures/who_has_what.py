@@ -1,0 +1,117 @@
+"""Who has what in a collective, step by step: overheard from a real run, not drawn by hand.
+
+Every rank's array has a number for each chunk, which remembers who is in it: bit r says that rank r's number was added,
+the multiple of 256 says which chunk it is. So a sum that arrives tells what it is the sum of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minidl import cluster
+from minidl.cluster import collectives
+from minidl.cluster.comm import Communicator
+from minidl.plots.chunks import Arrow, Cell, Panel
+
+EXCHANGES = ("ring", "recursive_doubling", "rabenseifner")
+LETTERS = "ABCDEFGH"  # a rank's; eight bits are free below 256
+Numbers = npt.NDArray[np.int64]
+
+
+def coded(rank: int, nodes: int) -> Numbers:
+    """A rank's array: a number for each of `nodes` chunks, nodes <= 8.
+
+    >>> coded(1, 2) + coded(0, 2)
+    array([  3, 771])
+    """
+    return np.array([(1 << rank) * (1 + 256 * chunk) for chunk in range(nodes)])
+
+
+def decoded(number: int) -> tuple[set[int], int]:
+    """The ranks whose numbers were added up, and the chunk.
+
+    >>> decoded(771)
+    ({0, 1}, 1)
+    """
+    bits = int(number) % 256
+    return {rank for rank in range(8) if bits & 1 << rank}, int(number) // 256 // bits
+
+
+def table(title: str, rows: Iterable[Iterable[int | None]]) -> Panel:
+    """A panel of what each rank has: coded numbers, or None for nothing; the chunk's number is written, too."""
+    cells = [[Cell("", 0.0) if number is None else _cell(*decoded(number)) for number in row] for row in rows]
+    return Panel(title, [[Cell(text, share / len(cells)) for text, share in row] for row in cells])
+
+
+def step_by_step(algorithm: str, nodes: int = 4) -> list[Panel]:
+    """The panels of an all-reduce: before, and after each step, with an arrow for each chunk that has arrived.
+
+    algorithm: one in which every rank exchanges with one other in each step: "ring", or "recursive_doubling" or
+    "rabenseifner" with a power of two nodes, at most 8. ValueError for others.
+    """
+    if algorithm not in EXCHANGES or nodes > 8 or (algorithm != "ring" and nodes & (nodes - 1)):
+        raise ValueError(
+            f"{algorithm!r} on {nodes} nodes cannot be drawn step by step: choose one of {', '.join(EXCHANGES)}, on at "
+            "most 8 nodes, for the latter two 2, 4 or 8"
+        )
+    logs = cluster.launch(_listen, (algorithm,), nodes, "simulation").results
+    state = [[{rank} for _ in range(nodes)] for rank in range(nodes)]
+    panels = [Panel("start", _cells(state))]
+    for step in range(len(logs[0])):
+        arrows = []
+        for rank, log in enumerate(logs):
+            source, numbers = log[step]
+            for ranks, chunk in map(decoded, numbers):
+                state[rank][chunk] |= ranks
+                arrows.append(Arrow(source, rank, chunk))
+        parts = len(logs[0][step][1])
+        panels.append(Panel(f"step {step + 1}: {_fraction(parts, nodes)} each", _cells(state), arrows))
+    return panels
+
+
+class Overheard:
+    """What a collective needs of a communicator, with a log of what this rank has received, and from whom."""
+
+    def __init__(self, comm: Communicator) -> None:
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+        self.log: list[tuple[int, Numbers]] = []
+
+    def sendrecv(self, x: Any, dst: int, src: int, *, out: Numbers | None = None) -> Any:
+        received = self.comm.sendrecv(x, dst, src, out=out)
+        self.log.append((src, received.copy()))
+        return received
+
+    def reduce_into(self, a: Numbers, b: Numbers, op: str) -> None:
+        self.comm.reduce_into(a, b, op)
+
+    def among(self, ranks: Sequence[int]) -> Overheard:
+        return self  # all of them, for a power of two
+
+
+def _listen(comm: Communicator, algorithm: str) -> list[tuple[int, Numbers]]:
+    overheard = Overheard(comm)
+    collectives.ALL_REDUCE[algorithm](overheard, coded(comm.rank, comm.size))
+    return overheard.log
+
+
+def _cell(ranks: set[int], chunk: int) -> tuple[str, int]:
+    return _letters(ranks) + str(chunk), len(ranks)
+
+
+def _cells(state: Sequence[Sequence[set[int]]]) -> list[list[Cell]]:
+    return [[Cell(_letters(ranks), len(ranks) / len(state)) for ranks in row] for row in state]
+
+
+def _letters(ranks: set[int]) -> str:
+    return "".join(LETTERS[rank] for rank in sorted(ranks))
+
+
+def _fraction(parts: int, of: int) -> str:
+    """So many of so many parts of n, in lowest terms: n, n/2, 3n/4."""
+    divisor = int(np.gcd(parts, of))
+    above, below = parts // divisor, of // divisor
+    return ("n" if above == 1 else f"{above}n") + ("" if below == 1 else f"/{below}")
