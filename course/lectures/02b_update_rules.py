@@ -1,0 +1,819 @@
+# %% [markdown]
+# # 02b. How far should one step go?
+#
+# *From the plain step to Adam: six update rules, one table, and a limit that no rule of thumb can move.*
+#
+# [Lecture 02a](02a_from_a_unit_to_a_network.ipynb) ended with a gradient, noisy or exact. What is done with it? "Step
+# against it, by a learning rate" leaves open how far, and whether every weight should go equally far. Reading time:
+# about 35 minutes. Figures are *measured* on the computer that ran this page or come from a *formula*; one node needs
+# no simulation.
+
+# %%
+import time
+
+import numpy as np
+from IPython.display import Markdown, display
+from threadpoolctl import threadpool_limits
+
+from minidl import Tensor, data, manual_seed, nn, optim
+from minidl import functional as F
+from minidl.plots import valley
+from minidl.plots.lines import Line, Panel, draw
+
+threadpool_limits(1)  # matrices as small as ours are not worth a second thread
+
+
+def say(text):
+    """Show a text whose numbers were computed."""
+    display(Markdown(text))
+
+
+def table(head, rows, note):
+    """Show rows under a heading, and where the figures come from."""
+    lines = [head, ["---"] * len(head), *rows]
+    say("\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines) + f"\n\n*{note}*")
+
+
+def see(figure, words):
+    """Show a picture and, under it, what there is to be seen."""
+    display(figure, Markdown(f"*In words: {words}*"))
+
+
+# %% [markdown]
+# ## 1. The question
+#
+# The simplest valley: $f(w) = \frac12 (1 w_1^2 + 50 w_2^2)$, flat one way, steep the other. Near a minimum every
+# smooth loss looks like this, with more directions. Two runs of gradient descent, whose rates differ by two percent:
+
+# %%
+curvature = np.array([1.0, 50.0])
+begin = np.array([-1.8, 0.8])
+
+
+def height(w):
+    return 0.5 * (curvature * np.square(w)).sum(axis=-1)
+
+
+def slope(w):
+    return curvature * w
+
+
+def gradient_descent(lr, steps, slope=slope, w=begin):
+    path = [w]
+    for _ in range(steps):
+        path.append(path[-1] - lr * slope(path[-1]))
+    return np.array(path)
+
+
+rows = [[lr, *(f"{height(gradient_descent(lr, 600)[k]):.3g}" for k in (0, 10, 100, 600))] for lr in (0.0396, 0.0404)]
+table(["learning rate", "f at the start", "after 10 steps", "after 100", "after 600"], rows, "measured")
+
+# %% [markdown]
+# One converges, the other explodes. By the end of this page you can say where the border is, why it is there, what
+# moves it, and what six rules make of the same gradients.
+#
+# ## 2. The border
+#
+# On a valley each direction lives by itself. Along a direction of curvature $\lambda_i$ the slope is
+# $\lambda_i w_i$, so a step makes $w_i$ into $(1 - \eta \lambda_i)\, w_i$: the error *contracts* by exactly that factor
+# every step. It shrinks if $|1 - \eta \lambda_i| < 1$, and that must hold for all $i$:
+#
+# $$\text{gradient descent diverges if and only if}\quad \eta > 2 / \lambda_{\max}.$$
+#
+# Directions need not be axes: here are ten, turned at random, each error measured along its own eigenvector.
+
+# %%
+rng = np.random.default_rng(0)
+turn = np.linalg.qr(rng.normal(size=(10, 10)))[0]
+eigenvalues = np.geomspace(0.1, 10, 10)
+matrix = turn * eigenvalues @ turn.T
+path = gradient_descent(0.15, 4, slope=lambda w: matrix @ w, w=rng.normal(size=10))
+along = path @ turn  # the error's components along the eigenvectors
+rows = [
+    [f"{eigenvalues[i]:.3f}", f"{along[4, i] / along[3, i]:+.9f}", f"{1 - 0.15 * eigenvalues[i]:+.9f}"]
+    for i in (0, 4, 8, 9)
+]
+table(["curvature", "factor of a step, measured", "1 - rate x curvature"], rows, "measured, and formula")
+
+# %% [markdown]
+# **Predict.** In the valley of section 1, at which rate is the error after 100 steps smallest: close below the border
+# 0.04, at half of it, or far below?
+
+# %%
+my_guess = "?"  # write a rate
+
+tried = np.linspace(0.002, 0.0425, 82)
+rest = [np.linalg.norm(gradient_descent(lr, 100)[-1]) for lr in tried]
+formula = [np.linalg.norm((1 - lr * curvature) ** 100 * begin) for lr in tried]
+best = tried[int(np.argmin(rest))]
+figure = draw(
+    [
+        Panel(
+            [Line("measured", tried, rest, "points", 0), Line("formula", tried, formula, "line", 1)],
+            "learning rate",
+            "distance after 100 steps",
+            log="y",
+        )
+    ],
+    source=("measured", "formula"),
+)
+agree = np.allclose(rest, formula, rtol=1e-9)
+see(figure, f"the distance falls until a rate of {best:.4f} and then rises steeply; points and formula agree: {agree}.")
+say(f"Your guess: {my_guess}. **Measured: {best:.4f}**; formula 2/(λmin + λmax) = {2 / curvature.sum():.4f}.")
+
+# %% [markdown]
+# The best rate lies close below the border, where the steep direction still swings from side to side and the flat one
+# at last gets along. There the factor of a step is $(\kappa - 1)/(\kappa + 1)$, where
+# $\kappa = \lambda_{\max}/\lambda_{\min}$ is the *condition number*. Narrow valleys (large $\kappa$) are slow, and the
+# steepest direction sets the pace for all.
+#
+# ## 3. Rates that fall
+#
+# Now with a noisy gradient: slope plus noise of variance $\sigma^2$. Close to the minimum the noise is all there is.
+# One direction suffices: $w \leftarrow w - \eta(\lambda w + \text{noise})$ makes $E[w^2]$ into
+# $(1 - \eta\lambda)^2 E[w^2] + \eta^2 \sigma^2$, which settles not at 0 but at the *noise floor*
+#
+# $$E[w^2] = \frac{\eta\,\sigma^2}{\lambda\,(2 - \eta\lambda)}.$$
+#
+# **Predict.** Ten times smaller rate: how many times lower is the floor, and how many times longer is the way to it?
+
+# %%
+my_guess = "?"  # for instance "3 times lower, 10 times longer"
+
+
+def noisy_runs(rates, runs=2000, seed=0):
+    """The mean of w^2 over many runs with noise of variance 1, curvature 1, from w = 3, after each step."""
+    noise = np.random.default_rng(seed)
+    w, squares = np.full(runs, 3.0), []
+    for lr in rates:
+        w = w - lr * (w + noise.standard_normal(runs))
+        squares.append(np.square(w).mean())
+    return np.array(squares)
+
+
+rows, floors, ways = [], [], []
+for lr in (0.5, 0.05, 0.005):
+    squares = noisy_runs([lr] * 1500)
+    floors.append(squares[-100:].mean())
+    ways.append(int(np.argmax(squares < 1.5 * lr / (2 - lr))) + 1)
+    rows.append([lr, f"{floors[-1]:.5f}", f"{lr / (2 - lr):.5f}", f"{ways[-1]:,}"])
+note = "first floor measured (2,000 runs), second formula, steps measured"
+table(["rate", "floor", "η σ² / λ(2 - ηλ)", "steps to within half of the floor"], rows, note)
+say(
+    f"Your guess: {my_guess}. **From 0.05 to 0.005 the floor falls {floors[1] / floors[2]:.1f} times, the way grows "
+    f"{ways[2] / ways[1]:.1f} times** (a little more, because the lower floor is also further down)."
+)
+
+# %% [markdown]
+# So a large rate travels and a small one settles. *Decay* does both. `minidl.optim` has PyTorch's schedules; each is
+# first shown to be its formula, then used.
+
+
+# %%
+def rates_of(schedule, steps, lr=0.5):
+    """The rates that a schedule gives, one a step."""
+    optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=lr)
+    clock, rates = schedule(optimizer), []
+    for _ in range(steps):
+        rates.append(clock.get_last_lr()[0])
+        optimizer.step()
+        clock.step()
+    return np.array(rates)
+
+
+t = np.arange(300)
+schedules = {
+    "constant": (lambda o: optim.LambdaLR(o, lambda k: 1.0), 0.5 + 0 * t),
+    "step": (lambda o: optim.StepLR(o, step_size=100, gamma=0.1), 0.5 * 0.1 ** (t // 100)),
+    "1/t": (lambda o: optim.LambdaLR(o, lambda k: 1 / (1 + k / 4)), 0.5 / (1 + t / 4)),
+    "cosine": (lambda o: optim.CosineAnnealingLR(o, T_max=300), 0.25 * (1 + np.cos(np.pi * t / 300))),
+}
+rates = {name: rates_of(schedule, 300) for name, (schedule, _) in schedules.items()}
+gaps = {name: np.abs(rates[name] - schedules[name][1]).max() for name in rates}
+print(
+    "largest gap between schedule and its formula below 1e-12:", {name: bool(gap < 1e-12) for name, gap in gaps.items()}
+)
+
+# %%
+squares = {name: noisy_runs(rate) for name, rate in rates.items()}
+figure = draw(
+    [
+        Panel([Line(name, t, rate) for name, rate in rates.items()], "steps", "learning rate", log="y", ylim=(1e-3, 1)),
+        Panel([Line(name, t, square) for name, square in squares.items()], "steps", "mean of w²", log="y"),
+    ],
+    source="measured",
+)
+see(
+    figure,
+    "at a constant rate the error stays at its floor; at each drop of the step schedule it falls to a new one. At the "
+    f"end: constant {squares['constant'][-1]:.3f}, step {squares['step'][-1]:.4f}, 1/t {squares['1/t'][-1]:.4f}, "
+    f"cosine {squares['cosine'][-1]:.4f}.",
+)
+
+# %% [markdown]
+# The staircase of the step schedule is in every paper of the field that shows training curves. Here it is on digits: a
+# network 64-128-10, minibatches of 8, a rate that falls tenfold after six epochs. A *weight decay* of 0.003 (that times
+# the weights is added to the gradient) keeps it from fitting every image perfectly; without it the gradients of all
+# samples, and so the noise, vanish at the minimum, and the rate need not fall. Try it.
+
+
+# %%
+# %%
+train, test = data.digits()
+
+
+def train_digits(rule, seed=0, epochs=30, batch_size=64, part=train, schedule=None, note=lambda model: None):
+    """Train an MLP 64-128-10; `note(model)` is kept after every epoch. Returns the model and the notes."""
+    manual_seed(seed)
+    model = nn.models.MLP(64, 128, 10)
+    optimizer = rule(model.parameters())
+    clock = schedule(optimizer) if schedule else None
+    loader, notes = data.DataLoader(part, batch_size, shuffle=True, seed=seed), []
+    for epoch in range(epochs):
+        loader.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(Tensor(x)), y).backward()
+            optimizer.step()
+        if clock:
+            clock.step()
+        notes.append(note(model))
+    return model, notes
+
+
+def loss_on(model, part):
+    return F.cross_entropy(model(Tensor(part.x)), part.y).item()
+
+
+def error_on(model, part):
+    return float((model(Tensor(part.x)).data.argmax(axis=1) != part.y).mean())
+
+
+# %%
+settings = {"batch_size": 8, "epochs": 12, "note": lambda model: loss_on(model, train)}
+
+
+def decaying(parameters):
+    return optim.SGD(parameters, lr=0.7, weight_decay=0.003)
+
+
+_, fixed = train_digits(decaying, **settings)
+_, stepped = train_digits(decaying, schedule=lambda o: optim.MultiStepLR(o, milestones=[6]), **settings)
+epochs = np.arange(1, 13)
+lines = [Line("constant", epochs, fixed, "both"), Line("falls after epoch 6", epochs, stepped, "both")]
+see(
+    draw([Panel(lines, "epoch", "training loss (nats)")], source="measured"),
+    f"the curves are one until epoch 6; then the loss of the falling rate drops from {stepped[5]:.3f} to "
+    f"{stepped[6]:.3f} within an epoch and lies still, while that of the constant rate goes on jumping.",
+)
+
+# %% [markdown]
+# ## 4. Momentum, in two forms
+#
+# What moves the border of section 2, or at least the pace? *Momentum* (Polyak, 1964) steps along a decaying sum of all
+# gradients so far. In the steep direction their signs alternate and cancel, in the flat one they add up. Two ways to
+# write it are in use, with $\mu$ the momentum, $\eta_t$ the rate of step $t$, $g_t$ its gradient:
+#
+# | form | recursion | the step, written out |
+# |---|---|---|
+# | rate outside | $u \leftarrow \mu u + g_t,\ w \leftarrow w - \eta_t u$ | $-\eta_t \sum_{s \le t} \mu^{t-s} g_s$ |
+# | rate inside | $v \leftarrow \mu v - \eta_t g_t,\ w \leftarrow w + v$ | $-\sum_{s \le t} \mu^{t-s} \eta_s g_s$ |
+#
+# The rate is outside in PyTorch, in `minidl`, and on S1's slide on momentum under large minibatches; it is inside in
+# many textbooks, in S2 and in S1's first definition.
+#
+# **Predict.** At a constant rate, are they the same? And if the rate falls tenfold on the way?
+
+# %%
+my_guess = "?"  # for instance "same, same"
+
+
+def faded(history, beta):
+    """The sum of beta^(t - s) history[s] over all s up to the last one, t."""
+    ages = np.arange(len(history))[::-1]
+    return np.tensordot(beta**ages, np.asarray(history), axes=1)
+
+
+def follow(step, rates, slope=slope, w=begin):
+    """Go w + step(gradients so far, rates so far) again and again."""
+    path, gradients = [w], []
+    for t in range(len(rates)):
+        gradients.append(slope(path[-1]))
+        path.append(path[-1] + step(np.array(gradients), np.array(rates[: t + 1])))
+    return np.array(path)
+
+
+def rate_outside(gradients, rates, mu=0.9):
+    return -rates[-1] * faded(gradients, mu)
+
+
+def rate_inside(gradients, rates, mu=0.9):
+    return -faded(rates[:, None] * gradients, mu)
+
+
+plans = {"constant": [0.02] * 60, "falls tenfold": [0.02] * 30 + [0.002] * 30}
+gap = {name: np.abs(follow(rate_outside, p) - follow(rate_inside, p)).max() for name, p in plans.items()}
+say(
+    f"Your guess: {my_guess}. **Largest difference of the two, measured:** "
+    + ", ".join(f"{k}: {v:.1e}" for k, v in gap.items())
+)
+
+# %% [markdown]
+# At a constant rate they are the same up to rounding. When the rate falls, the form with the rate inside still carries
+# a velocity made at the old rate. Goyal et al. (2017, section 3, remark 2) give the remedy: when the rate changes from
+# $\eta$ to $\eta'$, multiply the velocity once by $\eta'/\eta$. In the sum that turns every old $\eta_s$ into
+# $\eta'$, which *is* the other form. `optim.SGD` has the rate outside:
+
+
+# %%
+def follow_optimizer(make, rates, slope=slope, w=begin):
+    """The path of an optimizer of minidl's, in float64."""
+    weight = Tensor(w.copy(), requires_grad=True)
+    optimizer, path = make([weight]), [w]
+    for lr in rates:
+        optimizer.param_groups[0]["lr"] = lr
+        weight.grad = slope(weight.data)
+        optimizer.step()
+        path.append(weight.data.copy())
+    return np.array(path)
+
+
+theirs = follow_optimizer(lambda p: optim.SGD(p, lr=1.0, momentum=0.9), plans["falls tenfold"])
+agree = np.allclose(theirs, follow(rate_outside, plans["falls tenfold"]), rtol=1e-12, atol=1e-12)
+print("optim.SGD(momentum=0.9) is the form with the rate outside, to 1e-12:", agree)
+away = follow(rate_outside, [0.1] * 200, slope=lambda w: np.ones(2), w=np.zeros(2))
+print(f"constant gradient 1, rate 0.1: the last of 200 steps is {away[-2, 0] - away[-1, 0]:.6f} long (measured); "
+      f"rate/(1 - momentum) = {0.1 / (1 - 0.9):.6f} (formula)")  # fmt: skip
+
+# %% [markdown]
+# The second line is the price and the prize: momentum 0.9 is in the long run a rate ten times larger. On a valley, with
+# the best rate and momentum, a step contracts by $(\sqrt\kappa - 1)/(\sqrt\kappa + 1)$ instead of
+# $(\kappa - 1)/(\kappa + 1)$ (Polyak, 1964):
+
+# %%
+kappa = curvature[1] / curvature[0]
+best_mu = ((np.sqrt(kappa) - 1) / (np.sqrt(kappa) + 1)) ** 2
+best_lr = 4 / np.square(np.sqrt(curvature).sum())
+paths = {
+    "plain": (gradient_descent(2 / curvature.sum(), 300), (kappa - 1) / (kappa + 1)),
+    "momentum": (follow(lambda g, r: rate_outside(g, r, best_mu), [best_lr] * 300), np.sqrt(best_mu)),
+}
+rows = []
+for name, (path, factor) in paths.items():
+    size = np.linalg.norm(path, axis=1)
+    needed = int(np.argmax(size < 1e-6))
+    rows.append([name, f"{(size[200] / size[100]) ** 0.01:.4f}", f"{factor:.4f}", needed or "more than 300"])
+table(["", "factor a step, steps 100 to 200", "formula", "steps to 1e-6"], rows, "measured; third column formula")
+
+# %% [markdown]
+# (The measured factor of momentum lies a little above the formula's because at its best setting two roots coincide and
+# the error falls as $t$ times a power; the excess goes to 0 with $t$.)
+#
+# ## 5. Nesterov, and a table that diverges
+#
+# Nesterov's variant looks ahead: it takes the gradient where the old velocity is about to carry the weights,
+# $v \leftarrow \mu v - \eta\, g(w + \mu v),\ w \leftarrow w + v$ (in this form: Sutskever et al., 2013, section 2).
+# Optimizers that are handed a gradient cannot look ahead, so they keep $x = w + \mu v$ as *the* weights and do
+# $u \leftarrow \mu u + g(x),\ x \leftarrow x - \eta\,(g(x) + \mu u)$. Same iterates:
+
+
+# %%
+def look_ahead(steps, lr, mu=0.9, sign=+1, late=False):
+    """The points w + mu v at which Nesterov's rule takes its gradients; `sign` and `late` plant two slips."""
+    w, v, points = begin, np.zeros(2), [begin]
+    for _ in range(steps):
+        new = mu * v - lr * slope(w + sign * mu * v)
+        w, v = w + (v if late else new), new
+        points.append(w + mu * v)
+    return np.array(points)
+
+
+rewritten = follow_optimizer(lambda p: optim.SGD(p, lr=1.0, momentum=0.9, nesterov=True), [0.01] * 60)
+print(
+    "look-ahead and optim.SGD(nesterov=True) agree to 1e-12:", np.allclose(look_ahead(60, 0.01), rewritten, atol=1e-12)
+)
+
+# %% [markdown]
+# One of our sources (S2, table of update rules) prints the gradient at $w - \mu v$, although its $v$ is *added* to $w$,
+# and moves by the velocity of the step before. **Predict.** Which of the two slips is worse, if any?
+#
+# On a valley a rule with velocity is a 2 x 2 matrix for each curvature, taking $(w, v)$ to the next $(w, v)$; the
+# larger of the sizes of its eigenvalues, the *spectral radius*, is the factor of a step in the long run.
+
+# %%
+my_guess = "?"  # "sign" or "index"
+
+
+def radius(lr, mu, sign, late):
+    """The largest spectral radius over both curvatures."""
+    rules = [np.array([[-lr * h, mu - sign * lr * h * mu], [0, 0]]) for h in curvature]  # the new velocity
+    steps = [np.array([[1, 1], m[0]]) if late else np.array([[1, 0] + m[0], m[0]]) for m in rules]
+    return max(abs(np.linalg.eigvals(step)).max() for step in steps)
+
+
+rows, radii = [], []
+for name, sign, late in [
+    ("right", +1, False),
+    ("sign wrong: gradient at w - μv", -1, False),
+    ("index wrong: moves by the old velocity", +1, True),
+    ("as printed in S2: both", -1, True),
+]:
+    radii.append(radius(0.01, 0.9, sign, late))
+    size = np.linalg.norm(look_ahead(1000, 0.01, sign=sign, late=late), axis=1)
+    rows.append(
+        [
+            name,
+            f"{(size[1000] / size[200]) ** (1 / 800):.3f}",
+            f"{radii[-1]:.3f}",
+            f"{size[300]:.1e}",
+        ]
+    )
+table(
+    ["", "factor a step, steps 200 to 1000", "spectral radius", "distance after 300"],
+    rows,
+    "measured, formula, measured",
+)
+worse = "sign" if radii[1] > radii[2] else "index"
+say(f"Your guess: {my_guess}. **The {worse}.** Looking back feeds the swing that looking ahead damps.")
+
+# %% [markdown]
+# ## 6. One table for all
+#
+# Written as sums over the gradients so far, all rules are close relatives. Let
+# $S_\beta(x) = \sum_{s \le t} \beta^{t-s} x_s$ be a *decaying sum* and $M_\beta(x) = S_\beta(x) / S_\beta(1)$ a
+# *decaying mean*, whose weights add up to one. All operations are element by element: each weight has its own.
+# $\epsilon$ is a small number against division by zero.
+#
+# | rule | step divided by $-\eta$ | kept between steps | arrays |
+# |---|---|---|---|
+# | SGD | $g_t$ | nothing | 0 |
+# | momentum | $S_\mu(g)$ | $u \leftarrow \mu u + g$ | 1 |
+# | Nesterov | $g_t + \mu S_\mu(g)$ | the same | 1 |
+# | AdaGrad | $g_t / (\sqrt{S_1(g^2)} + \epsilon)$ | $A \leftarrow A + g^2$ | 1 |
+# | RMSProp | $g_t / (\sqrt{(1 - \beta) S_\beta(g^2)} + \epsilon)$ | $A \leftarrow \beta A + (1 - \beta) g^2$ | 1 |
+# | Adam | $M_{\beta_1}(g) / (\sqrt{M_{\beta_2}(g^2)} + \epsilon)$ | two such sums, and $t$ | 2 |
+#
+# Momentum changes *which* gradient is followed; the last three change *how far each weight* goes, by the size of its
+# own past gradients. Adam does both. In its paper $M_\beta$ appears as $m_t / (1 - \beta^t)$, the *bias correction*: as
+# $m_t = (1 - \beta) S_\beta(g)$ starts at zero, its weights add up to $1 - \beta^t$ only. The table as code, six lines:
+
+# %%
+EPS = 1e-8
+
+
+def mean(history, beta):
+    return faded(history, beta) / faded(np.ones(len(history)), beta)
+
+
+RULES = {
+    "SGD": lambda g: g[-1],
+    "momentum": lambda g: faded(g, 0.9),
+    "Nesterov": lambda g: g[-1] + 0.9 * faded(g, 0.9),
+    "AdaGrad": lambda g: g[-1] / (np.sqrt(faded(g**2, 1.0)) + EPS),
+    "RMSProp": lambda g: g[-1] / (np.sqrt(0.01 * faded(g**2, 0.99)) + EPS),
+    "Adam": lambda g: mean(g, 0.9) / (np.sqrt(mean(g**2, 0.999)) + EPS),
+}
+
+# %% [markdown]
+# Keeping all gradients is of course no way to train. The third column of the table turns each sum into an array or two
+# that are updated in place, and that is how `minidl.optim` has them (one short file each in `minidl/optim/`). The two
+# must agree; the recursion of Adam you will write yourself in the assignment.
+
+# %%
+OPTIMIZERS = {
+    "SGD": lambda p, lr: optim.SGD(p, lr=lr),
+    "momentum": lambda p, lr: optim.SGD(p, lr=lr, momentum=0.9),
+    "Nesterov": lambda p, lr: optim.SGD(p, lr=lr, momentum=0.9, nesterov=True),
+    "AdaGrad": lambda p, lr: optim.Adagrad(p, lr=lr, eps=EPS),
+    "RMSProp": lambda p, lr: optim.RMSprop(p, lr=lr, alpha=0.99, eps=EPS),
+    "Adam": lambda p, lr: optim.Adam(p, lr=lr, betas=(0.9, 0.999), eps=EPS),
+}
+
+
+def by_sums(name, lr, steps, slope=slope, w=begin):
+    return follow(lambda g, r: -lr * RULES[name](g), [lr] * steps, slope, w)
+
+
+def by_minidl(name, lr, steps, slope=slope, w=begin):
+    return follow_optimizer(lambda p: OPTIMIZERS[name](p, lr), [lr] * steps, slope, w)
+
+
+agree = {name: np.allclose(by_sums(name, 0.01, 200), by_minidl(name, 0.01, 200), atol=1e-10) for name in RULES}
+print("200 steps, sums and minidl agree to 1e-10:", agree)
+
+# %% [markdown]
+# **Predict.** Someone measures the loss in cents instead of euros: all gradients are 100 times larger. Whose first
+# steps stay the same?
+
+# %%
+my_guess = "?"  # names of rules
+
+rows, unmoved = [], []
+for name in RULES:
+    first = [by_minidl(name, 0.01, 1, slope=lambda w, k=k: k * np.array([3.0, -0.02]))[1] - begin for k in (1, 100)]
+    last = by_minidl(name, 0.01, 2000, slope=lambda w: np.array([3.0, -0.02]))[-2:]
+    rows.append([name, *(" ".join(f"{v:+.5f}" for v in step) for step in (*first, last[1] - last[0]))])
+    if np.allclose(*first, rtol=1e-3):
+        unmoved.append(name)
+table(
+    ["", "first step", "first step, gradient x 100", "2,000th step, constant gradient (3, -0.02)"],
+    rows,
+    "measured, rate 0.01",
+)
+say(f"Your guess: {my_guess}. **{', '.join(unmoved)}.**")
+
+# %% [markdown]
+# With constant gradient the first step of AdaGrad and of Adam is the rate times the *sign* of the gradient (as
+# $\epsilon \to 0$), and RMSProp's and Adam's steps tend to that. RMSProp's first is $1/\sqrt{1 - \beta}$ times longer,
+# for want of a bias correction; AdaGrad's shrink as $1/\sqrt{t}$ for ever. SGD and its kin scale with the gradient:
+# their good rates depend on the units of the loss.
+#
+# ## 7. The same table, misprinted
+#
+# S2's table of these rules has slips worth knowing, because they look so harmless. Each is run here beside the rule of
+# the paper:
+#
+# - **AdaGrad** sums $g_t^2$, the gradient of *this* step, over $\tau$ instead of $g_\tau^2$, so that $A = t\, g_t^2$.
+#   With a constant gradient that is the same. In general it is another method: steps of $\eta/\sqrt{t}$ along the
+#   *sign* of the gradient. Run where the sign misleads: the loss $x/4$ with a noisy slope that is 4 in one case of
+#   four and -1 otherwise (a counter-example of Karimireddy et al., 2019). Its mean is 1/4: $x$ should fall.
+# - **Adam** divides its moments by $1 - \beta^t$ and feeds the *divided* ones back into the recursion. Run in the
+#   valley.
+# - $\epsilon$ stands outside the root for AdaGrad, inside for RMSProp and Adam. Kingma and Ba's algorithm 1, PyTorch
+#   and `minidl` have it outside for all. With $10^{-8}$ nobody notices; with 0.1, as here in the valley, one does.
+
+
+# %%
+def adam_fed_back(gradients, betas=(0.9, 0.99)):
+    """Adam's step if the corrected moments are kept, as printed."""
+    m, v = 0.0, 0.0
+    for t, g in enumerate(gradients, start=1):
+        m = (betas[0] * m + (1 - betas[0]) * g) / (1 - betas[0] ** t)
+        v = (betas[1] * v + (1 - betas[1]) * g**2) / (1 - betas[1] ** t)
+    return m / (np.sqrt(v) + EPS)
+
+
+def adagrad_misprinted(g):
+    return g[-1] / (np.sqrt(len(g)) * abs(g[-1]) + EPS)
+
+
+def misleading(x):
+    return np.where(rng.random(len(x)) < 0.25, 4.0, -1.0)
+
+
+# %%
+def run_both(one, other, steps=100, **where):
+    return [follow(lambda g, r, rule=rule: -0.1 * rule(g), [0.1] * steps, **where) for rule in (one, other)]
+
+
+adagrad = run_both(RULES["AdaGrad"], adagrad_misprinted, 300, slope=misleading, w=np.zeros(200))
+adam = run_both(lambda g: mean(g, 0.9) / (np.sqrt(mean(g**2, 0.99)) + EPS), adam_fed_back)
+inside = run_both(
+    lambda g: mean(g, 0.9) / (np.sqrt(mean(g**2, 0.999)) + 0.1),
+    lambda g: mean(g, 0.9) / np.sqrt(mean(g**2, 0.999) + 0.1),
+)
+cases = [("AdaGrad: mean x of 200 runs", [path.mean(axis=1) for path in adagrad], "")]
+for name, paths in (("Adam: moments fed back", adam), ("Adam: ε = 0.1 in the root", inside)):
+    cases.append((name, [np.linalg.norm(path, axis=1) for path in paths], "y"))
+panels = []
+for name, values, log in cases:
+    both = zip(("the paper's", "as printed in S2"), values, strict=True)
+    lines = [Line(label, range(len(value)), value) for label, value in both]
+    panels.append(Panel(lines, "steps", "distance to the minimum" if log else "x", name, log))
+stuck = np.linalg.norm(np.diff(adam[1], axis=0), axis=1)
+see(
+    draw(panels, source="measured", height=3.0),
+    f"misprinted AdaGrad climbs to {adagrad[1][-1].mean():+.1f} where the paper's falls to "
+    f"{adagrad[0][-1].mean():+.1f}; Adam fed back freezes: its fifth step is {stuck[4]:.0e} long, its tenth "
+    f"{stuck[9]:.0e}; ε in the root gives another path, {np.abs(inside[0] - inside[1]).max():.2f} away at most.",
+)
+
+# %% [markdown]
+# Why it freezes: each division by $1 - \beta^t$ makes the kept moment larger, again and again, and the second moment,
+# whose $\beta$ is closer to one, far more than the first; the quotient goes to zero. A correction belongs where the
+# moments are *used*, not where they are *kept*.
+#
+# ## 8. Paths
+#
+# **Predict.** Adam gives every weight its own length of step. What happens to that advantage when the valley lies
+# *across* the axes instead of along one?
+
+# %%
+my_guess = "?"  # "kept", "lost"
+
+angle = np.pi / 4
+across = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+hessian = across * curvature @ across.T
+
+
+def slope_across(w):
+    return hessian @ w
+
+
+LENGTHS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.5, 1.0]
+
+
+def steps_needed(name, lr, slope, goal=0.02, limit=300):
+    """The number of steps until the distance to the minimum stays below the goal; the limit if it does not."""
+    far = np.linalg.norm(by_minidl(name, lr, limit, slope, w=begin_for[slope]), axis=1) > goal
+    return limit if far[-1] else int(np.max(np.nonzero(far)[0])) + 1
+
+
+begin_for = {slope: begin, slope_across: across @ begin}  # the same point of the valley, turned with it
+chosen, rows = {}, []
+with np.errstate(all="ignore"):  # rates beyond the border overflow
+    for name in RULES:
+        needed = {s: {lr: steps_needed(name, lr, s) for lr in LENGTHS} for s in begin_for}
+        chosen[name] = {s: min(LENGTHS, key=needed[s].get) for s in begin_for}
+        rows.append([name, *(f"{needed[s][chosen[name][s]]} (rate {chosen[name][s]:g})" for s in begin_for)])
+table(
+    ["steps to a distance of 0.02", "valley along an axis", "the same valley at 45°"],
+    rows,
+    "measured, best of 11 rates up to 1",
+)
+
+# %%
+straight = {name: by_minidl(name, chosen[name][slope], 40) for name in RULES}
+see(
+    valley.draw(lambda a, b: 0.5 * (a**2 + 50 * b**2), straight, x=(-2.1, 1.2), y=(-1.1, 1.1), columns=3),
+    "along an axis, SGD hops from wall to wall and creeps along the floor, momentum swings wide but gets along, while "
+    "AdaGrad, RMSProp and Adam set out at 45 degrees, as if the valley were round.",
+)
+
+# %%
+turned = {
+    name: by_minidl(name, chosen[name][slope_across], 40, slope_across, begin_for[slope_across]) for name in RULES
+}
+
+
+def height_across(a, b):
+    return 0.5 * (hessian[0, 0] * a**2 + 2 * hessian[0, 1] * a * b + hessian[1, 1] * b**2)
+
+
+see(
+    valley.draw(height_across, turned, x=(-2.2, 1.0), y=(-2.0, 1.0), columns=3),
+    "across the axes SGD, momentum and Nesterov go the same way, turned; AdaGrad and RMSProp have lost their "
+    "advantage, because both weights see gradients of one size.",
+)
+
+# %% [markdown]
+# SGD and the two momenta cannot tell: they do the same steps in either valley, as the table says. A length for each
+# *weight* helps where the weights themselves differ in scale, in networks for instance those of different layers or
+# of rare words; it is no cure for narrow valleys in general.
+#
+# ## 9. What a rule remembers
+#
+# The fourth column of the table in section 6 is memory. Counted here from the arrays that the optimizers really hold:
+
+# %%
+VGG_16 = 138_357_544  # weights; counted in chapter 03
+rows = []
+for name, make in OPTIMIZERS.items():
+    model = nn.models.MLP(64, 128, 10)
+    optimizer = make(model.parameters(), 0.1)
+    F.cross_entropy(model(Tensor(train.x[:8])), train.y[:8]).backward()
+    optimizer.step()
+    weights = sum(p.data.nbytes for p in model.parameters())
+    held = sum(a.nbytes for state in optimizer.state.values() for a in state.values() if isinstance(a, np.ndarray))
+    rows.append(
+        [name, f"{weights:,} B", f"{held:,} B", f"{held / weights:g}", f"{held / weights * 4 * VGG_16 / 1e9:.2f} GB"]
+    )
+table(["", "weights", "state", "ratio", "state for VGG-16, float32"], rows, "counted; last column formula")
+
+# %% [markdown]
+# Nothing to worry about here, but a subject of its own for models that fill a machine: chapter 13 shares it out.
+#
+# ## 10. Digits under three percent
+#
+# **Predict.** A network 64-128-10, 16 epochs, minibatches of 64. Each rule gets the best of four rates, chosen on a
+# validation set of 287 of the training images. Whose test error will be lowest, and by how much?
+
+# %%
+my_guess = "?"  # a name
+
+order = np.random.default_rng(0).permutation(len(train.y))
+fit_part, validation = (data.Dataset(*train[rows]) for rows in (order[287:], order[:287]))
+CANDIDATES = {
+    "SGD": (0.3, 1.0, 3.0, 10.0),
+    "momentum": (0.03, 0.1, 0.3, 1.0),
+    "Nesterov": (0.03, 0.1, 0.3, 1.0),
+    "AdaGrad": (0.01, 0.03, 0.1, 0.3),
+    "RMSProp": (0.001, 0.003, 0.01, 0.03),
+    "Adam": (0.001, 0.003, 0.01, 0.03),
+}
+
+
+def validated(name, lr):
+    """The validation loss after 10 epochs; infinity if the run diverged."""
+    model, _ = train_digits(lambda p: OPTIMIZERS[name](p, lr), epochs=10, part=fit_part)
+    value = loss_on(model, validation)
+    return value if np.isfinite(value) else np.inf
+
+
+picked = {name: min(rates, key=lambda lr, name=name: validated(name, lr)) for name, rates in CANDIDATES.items()}
+print("picked by validation loss:", picked)
+
+# %% [markdown]
+# Now with all training images, five seeds each. The test set is read in this cell, and only here.
+
+# %%
+errors = {}
+for name, lr in picked.items():
+    runs = [train_digits(lambda p, n=name, lr=lr: OPTIMIZERS[n](p, lr), seed, epochs=16) for seed in range(5)]
+    errors[name] = [100 * error_on(model, test) for model, _ in runs]
+means = {name: np.mean(found) for name, found in errors.items()}
+rows = [[name, picked[name], " ".join(f"{e:.2f}" for e in errors[name]), f"**{means[name]:.2f}**"] for name in picked]
+table(["", "rate", "test error in %, five seeds", "mean"], rows, "measured")
+say(
+    f"Your guess: {my_guess}. All means under 3 %: **{all(m < 3 for m in means.values())}**. They lie between "
+    f"{min(means.values()):.2f} and {max(means.values()):.2f} %, and a single test image is {100 / len(test.y):.2f} %: "
+    "ranking the rules by this would be reading noise."
+)
+
+# %% [markdown]
+# What does differ is the way there, against epochs and against time (steps of different rules cost differently):
+
+# %%
+# measured: differs from run to run
+panels = {"epoch": [], "time (s)": []}
+for name, lr in picked.items():
+    begun = time.perf_counter()
+    _, notes = train_digits(
+        lambda p, n=name, lr=lr: OPTIMIZERS[n](p, lr),
+        epochs=16,
+        note=lambda model, begun=begun: (time.perf_counter() - begun, loss_on(model, train)),
+    )
+    when, losses = zip(*notes, strict=True)
+    panels["epoch"].append(Line(name, range(1, 17), losses))
+    panels["time (s)"].append(Line(name, when, losses))
+low = {line.label: line.y[-1] for line in panels["epoch"]}
+see(
+    draw([Panel(lines, label, "training loss (nats)", log="y") for label, lines in panels.items()], source="measured"),
+    f"after 16 epochs {min(low, key=low.get)} has the lowest training loss, {max(low, key=low.get)} the highest, a "
+    f"factor of {max(low.values()) / min(low.values()):.0f}, of which the test errors above show next to nothing.",
+)
+
+# %% [markdown]
+# ## 11. Break it: the gradient that was not cleared
+#
+# `backward()` *adds* to `.grad`, so that several losses can share weights. Whoever forgets `zero_grad()` steps along
+# the sum of all gradients since the beginning. **Predict.** What does the path in the valley look like?
+
+# %%
+my_guess = "?"  # in words
+
+
+def forgetful(steps, lr=0.01):
+    """Gradient descent without zero_grad()."""
+    w = Tensor(begin.copy(), requires_grad=True)
+    optimizer, path = optim.SGD([w], lr=lr), [begin]
+    for _ in range(steps):
+        (0.5 * (Tensor(curvature) * w * w).sum()).backward()  # zero_grad() should come before
+        optimizer.step()
+        path.append(w.data.copy())
+    return np.array(path)
+
+
+paths = {
+    "right": gradient_descent(0.01, 150),
+    "forgotten zero_grad": forgetful(150),
+    "momentum = 1": follow_optimizer(lambda p: optim.SGD(p, lr=1.0, momentum=1.0), [0.01] * 150),
+}
+same = np.allclose(paths["forgotten zero_grad"], paths["momentum = 1"], atol=1e-9)
+lines = [Line(name, range(151), height(path)) for name, path in paths.items()]
+tail = height(paths["forgotten zero_grad"])[-50:]
+see(
+    draw([Panel(lines, "steps", "f", log="y", ylim=(3e-2, 2e2))], source="measured"),
+    f"the right run falls; the forgetful one swings for ever, in its last 50 steps between {tail.min():.2f} and "
+    f"{tail.max():.1f}, from {height(begin):.1f} at the start. It is the path of momentum 1: {same}.",
+)
+
+# %% [markdown]
+# A sum that forgets nothing is momentum with $\mu = 1$: a pendulum without friction. Nothing crashes, nothing diverges;
+# the loss swings and does not settle, at *any* rate. If lowering the rate only makes the swing slower, look for the
+# missing `zero_grad()`.
+#
+# ## 12. What the papers report
+#
+# - **Goyal et al. (2017**, arXiv:1706.02677, table 2a**)**, ResNet-50 on ImageNet with minibatches of 256 and momentum
+#   0.9: rates 0.05, 0.1 and 0.2 give top-1 errors of 23.92 ± 0.10, 23.60 ± 0.12 and 23.68 ± 0.09 %: near the best rate a
+#   factor of two either way matters little. (The table's caption says 23.68 % for rate 0.1; the table, and
+#   everything else in the paper, says 23.60 %.)
+# - **Kingma and Ba (2015**, arXiv:1412.6980, algorithm 1**)**: Adam as in the table of section 6, $\epsilon$ outside
+#   the root. S5 remarks that Adam has superseded AdaGrad.
+# - **Sutskever et al. (2013**, ICML, section 2**)**: Nesterov's rule as a velocity, $g$ at $w + \mu v$. S2 prints
+#   $w - \mu v$; section 5 shows what comes of it.
+# - **S2** also feeds Adam's corrected moments back and lets AdaGrad forget its past: section 7.
+#
+# ## 13. To the exercises
+#
+# You have what the assignment `02_minibatch_sgd` asks for: momentum in both forms and what to do when the rate changes,
+# Adam as a recursion, and a training loop that chooses by validation and reads the test set once. Start it with
+# `python3 -m course start 02`.
+#
+# **Three questions to argue about.**
+#
+# 1. The border $2/\lambda_{\max}$ was derived for exact gradients. Does noise move it?
+# 2. You double the minibatch. By section 3, which rate leaves the noise floor where it was? (Chapter 08 takes it from
+#    there.)
+# 3. "Adam needs no tuning." Which columns of which tables on this page speak for it, and which against?
