@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import copy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,13 +18,14 @@ from typing import Any
 
 import nbformat
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from course.bootstrap import ROOT
 from course.chapters import Chapter, UnknownChapterError, chapter_with_exercises
 from course.check_report import print_report, saved
 from course.checking import progress_record
-from course.grading.judged_notebook import judge_notebook, role_of
+from course.grading.judged_notebook import check_cells, judge_notebook, role_of
+from course.grading.notebook_file import NotANotebookError, read_notebook
 from course.start import shown
 
 
@@ -54,7 +55,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
             print(hint(chapter, options.hint, root))
             return 0
         return check(task(options.chapter, chapter, options.exercise, root), root)
-    except (UnknownChapterError, CannotCheckError) as error:
+    except (UnknownChapterError, CannotCheckError, NotANotebookError) as error:
         print(error, file=sys.stderr)
         return 2
 
@@ -118,34 +119,18 @@ def hint(chapter: Chapter, words: Sequence[str], root: Path) -> str:
 def check(wanted: Task, root: Path) -> int:
     """Judge the notebook, keep the results, print the report; 0 if all points are there, else 1."""
     console = Console(highlight=False)
-    student = read(wanted.notebook, root)
-    reference = of_exercise(read(wanted.chapter.exercises(root), root), wanted.exercise)
+    student = read_notebook(wanted.notebook)
+    reference = of_exercise(read_notebook(wanted.chapter.exercises(root)), wanted.exercise)
     console.print(f"{wanted.chapter.number} {wanted.chapter.title}", style="bold")
     console.print(f"{shown(wanted.notebook, root)}, {saved(wanted.notebook)}", soft_wrap=True)
-    with running(console):
-        judgement = judge_notebook(student, reference)
+    with running(console, len(check_cells(reference))) as begins:
+        judgement = judge_notebook(student, reference, folder=str(wanted.notebook.parent), begins=begins)
     outcomes = [found[-1] for found in judgement.outcomes.values()]
     earlier = progress_record.read(root / "work").get(wanted.chapter.name, {})
     if wanted.notebook.is_relative_to((root / "work").resolve()):
         progress_record.store(wanted.chapter.name, outcomes, root / "work")
     print_report(console, wanted, judgement, by_hand(reference), earlier)
     return int(any(outcome.first_fault for outcome in outcomes))
-
-
-def read(path: Path, root: Path) -> nbformat.NotebookNode:
-    """A notebook. Raises CannotCheckError if the file is not one."""
-    try:
-        return nbformat.read(path, as_version=4)
-    except (ValueError, KeyError, AttributeError, nbformat.ValidationError) as error:
-        raise CannotCheckError(
-            f"{shown(path, root)} is not a notebook (it may have been cut off or edited by hand): {first_line(error)}"
-        ) from None
-
-
-def first_line(error: Exception) -> str:
-    """The beginning of what an exception says."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
 
 
 def of_exercise(reference: nbformat.NotebookNode, exercise: str) -> nbformat.NotebookNode:
@@ -167,9 +152,13 @@ def by_hand(reference: nbformat.NotebookNode) -> float:
 
 
 @contextmanager
-def running(console: Console) -> Iterator[None]:
-    """Something that moves on a terminal, with the seconds, while the notebook runs."""
-    columns = (SpinnerColumn(), TextColumn("running your notebook"), TimeElapsedColumn())
+def running(console: Console, checks: int) -> Iterator[Callable[[str], None]]:
+    """A bar on a terminal while the notebook runs; what it gives is told the grade_id of each check that begins."""
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        progress.add_task("")
-        yield
+        task = progress.add_task("running your cells", total=checks + 1)
+
+        def begins(grade_id: str) -> None:
+            progress.update(task, advance=1, description=grade_id.removeprefix("check_"))
+
+        yield begins

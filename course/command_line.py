@@ -35,7 +35,7 @@ COMMANDS = {
     "start": Command("course.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
     "check": Command("course.check", "check what you wrote, count the points", ("course",), "NN"),
     "progress": Command("course.progress", "your points in all chapters", ("course",)),
-    "test": Command("course.test", "run the tests; what follows goes to pytest, as in `test -k tensor`", ("dev",)),
+    "test": Command("course.test", "run the tests; what follows goes to pytest", ("dev",)),
     "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("dev",)),
     "grade": Command("course.grade", "grade a folder of submissions", ("course",), "FOLDER"),
     "release": Command("course.release", "the students' edition, without solutions", ("course",), "FOLDER"),

@@ -23,7 +23,7 @@ INTRODUCTION = """\
 train one together. Sixteen chapters; in each a lecture to read and run, and
 exercises that check themselves."""
 
-TROUBLE = "If something does not work: course/troubleshooting.md. All commands: python3 -m course --help"
+TROUBLE = "Trouble? course/troubleshooting.md     All commands: python3 -m course --help"
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from course.chapters import CHAPTERS, Chapter
 from course.checking import progress_record
+from course.start import key, notebook, role
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,19 @@ def standing(chapter: Chapter, root: Path, results: dict[str, dict[str, Any]]) -
 
 
 def points_of(exercises: Path) -> tuple[dict[str, float], float]:
-    """The points of every exercise in a notebook, by name, and of all that is graded by hand; none if it is not there.
+    """The points of every exercise in a notebook, by name, and of all that is graded by hand.
 
-    Raises ValueError if the file is not a notebook.
+    None if it is not there or damaged: `check` and `start` say so.
     """
-    if not exercises.exists():
+    content = notebook(exercises) if exercises.exists() else None
+    if content is None:
         return {}, 0.0
     points, by_hand = {}, 0.0
-    for cell in json.loads(exercises.read_text(encoding="utf-8"))["cells"]:
-        role = cell["metadata"].get("nbgrader", {})
-        if not role.get("grade"):
+    for cell in content["cells"]:
+        if not role(cell).get("grade"):
             continue
         if cell["cell_type"] == "code":
-            points[role["grade_id"].removeprefix("check_")] = float(role["points"])
+            points[key(cell).removeprefix("check_")] = float(role(cell)["points"])
         else:
-            by_hand += float(role["points"])
+            by_hand += float(role(cell)["points"])
     return points, by_hand

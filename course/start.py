@@ -53,7 +53,9 @@ def begin(exercises: Path, work: Path, root: Path) -> str:
     yours, theirs = notebook(work), notebook(exercises)
     if yours is None:
         return f"{shown(work, root)} is there, but is not a notebook: move it away and start again for a new copy."
-    if theirs is None or version(yours) == version(theirs):
+    if theirs is None:
+        return f"{shown(exercises, root)} is damaged: `git checkout exercises` brings it back. Yours was left as it is."
+    if version(yours) == version(theirs):
         return f"{shown(work, root)} is there already and was left as it is."
     beside = place_beside(work, version(theirs))
     if not beside.exists():

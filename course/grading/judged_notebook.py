@@ -10,7 +10,7 @@ import ast
 import builtins
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -58,10 +58,12 @@ def judge_notebook(
     reference: nbformat.NotebookNode,
     limits: Limits | None = None,
     folder: str | None = None,
+    begins: Callable[[str], None] = lambda grade_id: None,
 ) -> Judgement:
     """Run the student's code cells, then every check of `reference` on the functions that they define.
 
     folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
+    begins: is told the `grade_id` of every check before it is made.
     """
     judgement = Judgement()
     cells = code_cells(student, reference, judgement.remarks)
@@ -72,6 +74,7 @@ def judge_notebook(
 
     with Session(load, limits, folder, ends_at=time.monotonic() + NOTEBOOK_SECONDS) as session:
         for grade_id, source in check_cells(reference).items():
+            begins(grade_id)
             try:
                 judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
             except DefectiveCheckError as defective:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from course import demo, overview, test
+from course import command_line, demo, test
 from course.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(60)
@@ -33,7 +33,9 @@ def test_an_unknown_command_gets_one_sentence_and_exit_code_2() -> None:
     result = course("dmeo")
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr == "Unknown command 'dmeo': use demo, test, lab, build, or none for the overview.\n"
+    assert result.stderr.startswith("Unknown command 'dmeo': use demo, lab, start, check, progress, ")
+    assert result.stderr.endswith(", or none for the overview.\n")
+    assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("version", [(2, 7, 18), (3, 10, 13), (3, 14, 0)])
@@ -48,7 +50,19 @@ def test_a_wrong_python_gets_one_sentence_and_exit_code_2(version: tuple[int, ..
 def test_help_lists_every_command_and_sets_nothing_up() -> None:
     result = course("--help")
     assert result.returncode == 0
-    assert all(f"\n  {name}" in result.stdout for name in ("demo", "test", "lab"))
+    assert all(f"\n  {name}" in result.stdout for name in command_line.available())
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_command_whose_module_is_not_here_is_not_offered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(command_line.COMMANDS, "dance", command_line.Command("course.not_in_this_edition", "dance"))
+    assert "dance" not in command_line.available()
+    assert "dance" not in command_line.usage()
+
+
+def test_every_command_is_a_module_with_a_run() -> None:
+    for name in command_line.available():
+        assert callable(import_module(command_line.COMMANDS[name].module).run), name
 
 
 def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
@@ -59,34 +73,6 @@ def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
     )
     result = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
     assert result.stdout == "[]\n", result.stderr
-
-
-def test_the_overview_promises_no_notebook_that_is_not_there(tmp_path: Path) -> None:
-    text = overview.overview(tmp_path)
-    assert "Notebooks: none yet." in text
-    assert text.endswith("Next: python3 -m course demo")
-
-
-def test_the_overview_lists_the_notebooks_in_order_with_their_titles(tmp_path: Path) -> None:
-    folder = tmp_path / "notebooks"
-    folder.mkdir()
-    for name, title in (("01_backprop", "Backpropagation"), ("00_start_here", "Start here")):
-        cell = {"cell_type": "markdown", "source": ["# " + title + "\n", "text"]}
-        (folder / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
-    (folder / "02_sgd.ipynb").write_text("not a notebook")
-    lines = overview.overview(tmp_path).splitlines()
-    first = lines.index("  00_start_here.ipynb  Start here")
-    assert lines[first + 1] == "  01_backprop.ipynb    Backpropagation"
-    assert "damaged" in lines[first + 2]
-
-
-def test_after_the_demo_the_next_step_is_the_lab(tmp_path: Path) -> None:
-    (tmp_path / "runs" / "demo").mkdir(parents=True)
-    assert overview.next_step(tmp_path) == "python3 -m course demo"  # it was stopped before the pictures
-    (tmp_path / "runs" / "demo" / "loss.png").touch()
-    (tmp_path / "notebooks").mkdir()
-    (tmp_path / "notebooks" / "00_start_here.ipynb").write_text('{"cells": []}')
-    assert overview.next_step(tmp_path) == "python3 -m course lab"
 
 
 def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:

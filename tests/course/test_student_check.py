@@ -1,0 +1,173 @@
+"""`check` runs a student's notebook in work/ against the public checks, says what it found, and keeps the points."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from course import check, start
+from course.bootstrap import ROOT
+from course.chapters import CHAPTERS
+from course.check_report import saved
+from course.checking import progress_record
+
+CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
+
+pytestmark = pytest.mark.timeout(120)
+
+TREE = """\
+def broadcast_tree(comm, x):
+    known = 1
+    while known < comm.size:
+        if comm.rank < known and comm.rank + known < comm.size:
+            comm.send(x, comm.rank + known)
+        elif known <= comm.rank < 2 * known:
+            x = comm.recv(comm.rank - known)
+        known *= 2
+    return x
+"""
+
+STAR = """\
+def broadcast_tree(comm, x):
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(x, rank)
+        return x
+    return comm.recv(0)
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A clone with the real exercises of chapter 04, started."""
+    shutil.copytree(ROOT / "exercises" / CHAPTER.name, tmp_path / "exercises" / CHAPTER.name)
+    start.begin(CHAPTER.exercises(tmp_path), CHAPTER.work(tmp_path), tmp_path)
+    return tmp_path
+
+
+def answer(root: Path, source: str) -> Path:
+    """Write an answer into the student's notebook."""
+    path = CHAPTER.work(root)
+    content = json.loads(path.read_text())
+    for cell in content["cells"]:
+        if start.key(cell) == "broadcast_tree":
+            cell["source"] = source.splitlines(keepends=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_the_untouched_exercises_are_not_attempted_and_get_nothing(root, capsys):
+    assert check.run(["04"], root) == 1
+    told = capsys.readouterr().out
+    rows = [line for line in told.splitlines() if line.endswith("not attempted ")]
+    assert len(rows) == len([line for line in told.splitlines() if "/" in line and line.startswith(" ·")])
+    assert rows
+    assert "Nothing is written yet. If you did write something: save the notebook" in told
+    assert max(map(len, told.splitlines()[2:])) <= 80
+
+
+def test_a_right_answer_gets_its_points_and_they_are_kept(root, capsys):
+    answer(root, TREE)
+    assert check.run(["4", "broadcast_tree"], root) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "broadcast_tree: correct" in told
+    assert "same checks with other sizes and seeds" in told
+    kept = progress_record.read(root / "work")[CHAPTER.name]["broadcast_tree"]
+    assert kept["points"] == kept["possible"] > 0
+
+
+def test_a_wrong_answer_is_told_what_is_wrong_why_and_where_the_hint_is(root, capsys):
+    answer(root, STAR)
+    assert check.run(["04_messages_and_collectives"], root) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "Rank 0 sent 4 messages" in told
+    assert "Likely cause:" in told
+    assert "python3 -m course check 04 --hint broadcast_tree" in told
+    assert check.run(["04", "broadcast_tree"], root) == 1
+    assert "The file has not changed since the last check" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_cell_that_fails_is_noted_and_the_others_are_checked(root, capsys):
+    path = answer(root, TREE)
+    content = json.loads(path.read_text())
+    bad = {
+        "cell_type": "code",
+        "id": "bad",
+        "metadata": {},
+        "source": ["1 / 0"],
+        "outputs": [],
+        "execution_count": None,
+    }
+    content["cells"].append(bad)
+    path.write_text(json.dumps(content))
+    assert check.run(["04", "broadcast_tree"], root) == 0
+    assert "ZeroDivisionError" in capsys.readouterr().out
+
+
+def test_a_notebook_outside_of_work_is_checked_but_not_counted(root, tmp_path_factory, capsys):
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "04_mine.ipynb"
+    shutil.copy(answer(root, TREE), elsewhere)
+    assert check.run([str(elsewhere), "broadcast_tree"], root) == 0
+    assert progress_record.read(root / "work") == {}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["04", "broadcast_bush"], "Chapter 04 has no exercise 'broadcast_bush': there is broadcast_tree, "),
+        (["05"], "Chapter 05 (Synchronous data parallelism) has no exercises yet: there are exercises for 04."),
+        (["4x4"], "No chapter is called '4x4': there are exercises for 04."),
+        (["nowhere/04_mine.ipynb"], "There is no file nowhere/04_mine.ipynb."),
+        (["04", "--hint", "broadcast_tree", "99"], "broadcast_tree has hints 1 to "),
+        (["04", "--hint", "broadcast_tree", "more"], "broadcast_tree has hints 1 to "),
+    ],
+)
+def test_what_cannot_be_checked_gets_one_sentence_and_exit_code_2(root, arguments, told, capsys):
+    assert check.run(arguments, root) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(told)
+    assert error.count("\n") == 1
+
+
+def test_without_a_copy_the_sentence_says_how_to_get_one(root, capsys):
+    shutil.rmtree(root / "work")
+    assert check.run(["04"], root) == 2
+    assert "`python3 -m course start 04` makes it." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"cells": 3}'])
+def test_a_damaged_notebook_gets_one_sentence(root, content, capsys):
+    CHAPTER.work(root).write_text(content)
+    assert check.run(["04"], root) == 2
+    error = capsys.readouterr().err
+    assert f"{CHAPTER.name}.ipynb" in error
+    assert error.count("\n") == 1
+
+
+def test_hints_come_step_by_step(root, capsys):
+    hints = check.checks(CHAPTER).chapter.exercises["broadcast_tree"].hints
+    assert check.run(["04", "--hint", "broadcast_tree"], root) == 0
+    told = capsys.readouterr().out
+    assert hints[0] in told
+    assert hints[-1] not in told
+    assert "--hint broadcast_tree 2" in told
+    check.run(["04", "--hint", "broadcast_tree", str(len(hints))], root)
+    told = capsys.readouterr().out
+    assert hints[-1] in told
+    assert "The next one" not in told
+
+
+def test_the_time_of_the_file_is_told(tmp_path):
+    path = tmp_path / "x"
+    path.touch()
+    written = datetime(2026, 3, 1, 21, 43, 7)
+    os.utime(path, (written.timestamp(), written.timestamp()))
+    assert saved(path, written + timedelta(seconds=30)) == "saved at 21:43:07, 30 seconds ago"
+    assert saved(path, written + timedelta(minutes=3)) == "saved at 21:43:07, 3 minutes ago"
+    assert saved(path, written + timedelta(hours=5)) == "saved at 21:43, 5 hours ago"
+    assert saved(path, written + timedelta(days=3)) == "saved on 2026-03-01 at 21:43, 3 days ago"

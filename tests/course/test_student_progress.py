@@ -1,0 +1,173 @@
+"""The map, the overview and the progress say what is there and what the student has."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from rich.console import Console
+
+from course import lab, overview, progress, start
+from course.bootstrap import ROOT
+from course.chapters import CHAPTERS, PARTS, UnknownChapterError, chapter_called
+from course.standing import standings
+from tests.course.small_course import CHAPTER, clone
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return clone(tmp_path)
+
+
+def results(root: Path, **points: float) -> None:
+    """Write the record as the checks do."""
+    rows = {
+        name: {"status": "wrong", "points": p, "possible": 3, "when": "2026-01-01T00:00:00"}
+        for name, p in points.items()
+    }
+    (root / "work").mkdir(exist_ok=True)
+    (root / "work" / "progress.json").write_text(json.dumps({CHAPTER.name: rows}))
+
+
+def printed(root: Path) -> str:
+    file = io.StringIO()
+    overview.print_overview(Console(width=80, highlight=False, file=file), root)
+    return file.getvalue()
+
+
+def test_the_map_has_sixteen_chapters_in_four_parts_in_order():
+    assert [chapter.number for chapter in CHAPTERS] == [f"{number:02}" for number in range(1, 17)]
+    assert len(PARTS) == 4
+    assert all(chapter.question.endswith("?") for chapter in CHAPTERS)
+
+
+def test_every_notebook_and_assignment_belongs_to_a_chapter_of_the_map():
+    names = {chapter.name for chapter in CHAPTERS}
+    assert {path.parent.name for path in (ROOT / "exercises").glob("*/*.ipynb")} <= names
+    lectures = {path for chapter in CHAPTERS for path in chapter.lectures(ROOT)}
+    assert set((ROOT / "notebooks").glob("*.ipynb")) - lectures == {ROOT / lab.FIRST}
+
+
+@pytest.mark.parametrize(
+    "typed", ["4", "04", "04a", "04_messages_and_collectives", "work/04_x/04_x.ipynb", "04b_y.ipynb"]
+)
+def test_a_chapter_is_found_by_what_a_person_types(typed):
+    assert chapter_called(typed) is CHAPTER
+
+
+@pytest.mark.parametrize("typed", ["0", "17", "4.5", "-4", "four", "", "/"])
+def test_what_names_no_chapter_is_refused(typed):
+    with pytest.raises(UnknownChapterError, match="No chapter is called"):
+        chapter_called(typed)
+
+
+def test_the_overview_fits_80_columns_and_says_what_is_there(root):
+    lines = printed(root).splitlines()
+    assert max(map(len, lines[:-1])) <= 80  # the last one may hold a path, which is to be copied whole
+    assert any(
+        line.startswith("04 Messages and collectives") and line.endswith("2 lectures, 2 exercises") for line in lines
+    )
+    assert sum(line.endswith("to come") for line in lines) == 15
+
+
+def test_the_overview_shows_the_points_of_what_was_started(root):
+    start.run(["04"], root)
+    results(root, double=1.5)
+    assert "2 lectures, 2 exercises, 1.5/5.5 points" in printed(root)
+
+
+def test_the_overview_promises_nothing_that_is_not_there(tmp_path):
+    text = printed(tmp_path)
+    assert sum(line.endswith("to come") for line in text.splitlines()) == 16
+    assert "Next: python3 -m course demo" in text
+
+
+def test_the_next_step_leads_through_the_course(root):
+    def following() -> str:
+        return overview.next_step(root, standings(root))
+
+    assert following() == "python3 -m course demo"
+    (root / "runs" / "demo").mkdir(parents=True)
+    assert following() == "python3 -m course demo"  # it was stopped before the pictures
+    (root / "runs" / "demo" / "loss.png").touch()
+    assert following() == "read notebooks/00_start_here.ipynb:  python3 -m course lab"
+    start.run(["04"], root)
+    assert following().startswith("double in work/04_")
+    assert following().endswith("python3 -m course check 04")
+    results(root, double=3)
+    assert following().startswith("half in ")
+    results(root, double=3, half=2.5)
+    assert following().startswith("nothing: you have all the points")
+
+
+def test_the_standing_counts_only_exercises_that_there_are_and_no_more_than_they_give(root):
+    results(root, double=7, gone=3)
+    standing = standings(root)[3]
+    assert (standing.total, standing.possible, standing.solved, standing.by_hand) == (3, 5.5, 1, 2)
+    assert not standing.complete
+
+
+def test_a_damaged_record_is_no_disaster(root):
+    start.run(["04"], root)
+    (root / "work" / "progress.json").write_text("{")
+    assert standings(root)[3].total == 0
+
+
+def test_progress_is_a_table_with_bars(root, capsys):
+    start.run(["04"], root)
+    results(root, double=3)
+    capsys.readouterr()
+    assert progress.run([], root) == 0
+    told = capsys.readouterr().out
+    row = next(line for line in told.splitlines() if line.startswith("04"))
+    assert "1 of 2" in row
+    assert "3/5.5" in row
+    assert f"{'█' * 10}{'░' * 10}  begun" in row
+    assert max(map(len, told.splitlines())) <= 80
+
+
+def test_without_results_progress_says_how_to_begin(root, capsys):
+    progress.run([], root)
+    assert "python3 -m course start 01" in capsys.readouterr().out
+
+
+def test_a_notebook_built_for_everybody_shows_nobodys_results(root, monkeypatch, capsys):
+    start.run(["04"], root)
+    results(root, double=3)
+    shown: list[dict[str, str]] = []
+    monkeypatch.setattr("IPython.display.display", lambda data, raw: shown.append(data))
+    monkeypatch.setenv("MINIDL_STATIC", "1")
+    progress.show(root)
+    monkeypatch.delenv("MINIDL_STATIC")
+    progress.show(root)
+    assert shown[0]["text/plain"] == progress.NOTHING
+    assert "3/5.5 points" in shown[1]["text/plain"]
+    assert "<td" in shown[1]["text/html"]
+
+
+def test_the_first_lecture_shows_the_map_as_it_is_today():
+    start_here = nbformat.read(ROOT / lab.FIRST, as_version=4)
+    maps = [
+        o.data["text/markdown"]
+        for c in start_here.cells
+        for o in c.get("outputs", [])
+        if "text/markdown" in o.get("data", {})
+    ]
+    assert maps == ["\n".join(overview.markdown_map(ROOT))], "python3 -m course build 00 --force"
+
+
+def test_the_lab_opens_what_was_asked_for(root):
+    assert lab.place("", root) == lab.FIRST
+    assert lab.place("04", root) == "notebooks/04a_messages.ipynb"
+    assert lab.place("notebooks/04b_collectives.ipynb", root) == "notebooks/04b_collectives.ipynb"
+    with pytest.raises(UnknownChapterError, match="was not started: python3 -m course start 04"):
+        lab.place("work/04", root)
+    start.run(["04"], root)
+    assert lab.place("work/04", root) == f"work/{CHAPTER.name}/{CHAPTER.name}.ipynb"
+    with pytest.raises(UnknownChapterError, match="has no lecture yet"):
+        lab.place("05", root)
+    with pytest.raises(UnknownChapterError, match="no notebook"):
+        lab.place("nowhere.ipynb", root)

@@ -1,0 +1,124 @@
+"""`start` gives a student a copy of the exercises, and never touches what the student wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from course import start
+from tests.course.small_course import CHAPTER, cell, clone, exercises, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return clone(tmp_path)
+
+
+def sources(path: Path) -> list[str]:
+    return ["".join(one["source"]) for one in json.loads(path.read_text())["cells"]]
+
+
+@pytest.mark.parametrize("typed", ["4", "04", "04_messages_and_collectives", "messages_and_collectives"])
+def test_it_copies_the_exercises_and_says_what_comes_next(root, typed, capsys):
+    assert start.run([typed], root) == 0
+    assert CHAPTER.work(root).read_bytes() == CHAPTER.exercises(root).read_bytes()
+    told = capsys.readouterr().out
+    assert f"work/{CHAPTER.name}/{CHAPTER.name}.ipynb" in told
+    assert "course lab 04\n" in told
+    assert "course check 04\n" in told
+
+
+def test_files_beside_the_exercises_come_along(root):
+    beside = CHAPTER.exercises(root).parent / "data" / "numbers.csv"
+    beside.parent.mkdir()
+    beside.write_text("1,2")
+    start.run(["04"], root)
+    assert (CHAPTER.work(root).parent / "data" / "numbers.csv").read_text() == "1,2"
+    assert not list((root / "work").rglob("*.tmp"))
+
+
+def test_a_second_start_leaves_what_was_written_as_it_is(root, capsys):
+    start.run(["04"], root)
+    write(CHAPTER.work(root), exercises("return 2 * x"))
+    before = CHAPTER.work(root).read_bytes()
+    assert start.run(["04"], root) == 0
+    assert CHAPTER.work(root).read_bytes() == before
+    assert "was left as it is" in capsys.readouterr().out
+    assert len(list(CHAPTER.work(root).parent.iterdir())) == 1
+
+
+def test_changed_exercises_are_laid_beside_with_the_students_answers_and_cells(root, capsys):
+    start.run(["04"], root)
+    yours = exercises("return 2 * x")
+    yours["cells"].insert(3, cell("code", "f00d", "print(double(4))"))
+    write(CHAPTER.work(root), yours)
+    new = exercises(version="2", intro="# Better exercises")
+    new["cells"].append(
+        cell("code", "third", "def third(x):\n    raise NotImplementedError", solution=True, grade=False)
+    )
+    write(CHAPTER.exercises(root), new)
+    before = CHAPTER.work(root).read_bytes()
+    assert start.run(["04"], root) == 0
+    told = capsys.readouterr().out
+    assert "cell 1 is different, cell 8 (third) is new" in told
+    assert CHAPTER.work(root).read_bytes() == before
+    beside = CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb")
+    assert f"mv work/{CHAPTER.name}/{beside.name} work/{CHAPTER.name}/{CHAPTER.name}.ipynb" in told
+    merged = sources(beside)
+    assert merged[:4] == ["# Better exercises", "import math", "def double(x):\n    return 2 * x", "print(double(4))"]
+    assert merged[-1].startswith("def third")
+    os.replace(beside, CHAPTER.work(root))
+    start.run(["04"], root)
+    assert "is there already" in capsys.readouterr().out
+
+
+def test_new_exercises_that_were_laid_beside_are_not_overwritten_either(root):
+    start.run(["04"], root)
+    write(CHAPTER.exercises(root), exercises(version="2"))
+    start.run(["04"], root)
+    first = CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb")
+    write(first, exercises("return x + x", version="2"))
+    start.run(["04"], root)
+    assert "return x + x" in sources(first)[2]
+    write(CHAPTER.exercises(root), exercises(version="3"))
+    start.run(["04"], root)
+    assert "return x + x" in sources(first)[2]
+    assert CHAPTER.work(root).with_name(f"{CHAPTER.name}.new-2.ipynb").exists()
+
+
+def test_answers_to_exercises_that_are_gone_are_kept_as_plain_cells(root):
+    start.run(["04"], root)
+    write(CHAPTER.work(root), exercises("return 2 * x"))
+    new = exercises(version="2")
+    del new["cells"][2:4]
+    write(CHAPTER.exercises(root), new)
+    start.run(["04"], root)
+    beside = json.loads(CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb").read_text())
+    kept = [one for one in beside["cells"] if "return 2 * x" in "".join(one["source"])]
+    assert len(kept) == 1
+
+
+def test_a_damaged_notebook_is_not_touched(root, capsys):
+    start.run(["04"], root)
+    CHAPTER.work(root).write_text('{"cells": [')
+    start.run(["04"], root)
+    assert CHAPTER.work(root).read_text() == '{"cells": ['
+    assert "is not a notebook" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("7", "Chapter 07 (Averaging instead of agreeing) has no exercises yet: there are exercises for 04."),
+        ("99", "No chapter is called '99': there are exercises for 04."),
+        ("backprop", "No chapter is called 'backprop': there are exercises for 04."),
+        ("", "No chapter is called '': there are exercises for 04."),
+    ],
+)
+def test_a_wrong_chapter_gets_one_sentence_and_exit_code_2(root, typed, told, capsys):
+    assert start.run([typed], root) == 2
+    assert capsys.readouterr().err == told + "\n"
+    assert not (root / "work").exists()
