@@ -1,0 +1,48 @@
+"""Cases for a step of Adam, the first ones and a late one, and how w moves: right, and under the classic mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from course.checks.momentum_forms import vectors
+
+Array = NDArray[Any]
+
+
+def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, steps: int) -> list[Any]:
+    """(w, m, v, t, gradient) before each of the first steps, and before one when 1 - beta**t is 1."""
+    m, v = np.zeros(d), np.zeros(d)
+    cases = []
+    for t in range(1, steps + 1):
+        w, gradient = vectors(rng, d, 2)
+        cases.append((w, m, v, t, gradient))
+        m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+    w, m, gradient = vectors(rng, d, 3)
+    return [*cases, (w, m, np.round(rng.uniform(0.01, 0.3, d), 3), 100_000, np.round(gradient / 10, 3))]
+
+
+def adam_moves(
+    m: Array, v: Array, t: int, gradient: Array, betas: tuple[float, float], eps: float
+) -> tuple[Array, dict[str, Array]]:
+    """What lr is multiplied by in Adam's step, and what it is under the classic mistakes."""
+    beta1, beta2 = betas
+    m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+    m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
+    return m_hat / (np.sqrt(v_hat) + eps), {
+        "eps stands inside the root here; it belongs outside: sqrt(v_hat) + eps.": m_hat / np.sqrt(v_hat + eps),
+        "The root is missing.": m_hat / (v_hat + eps),
+        "m and v were not corrected for their start at zero.": m / (np.sqrt(v) + eps),
+        "Only m was corrected for its start at zero, not v.": m_hat / (np.sqrt(v) + eps),
+        "Only v was corrected for its start at zero, not m.": m / (np.sqrt(v_hat) + eps),
+        "eps was added to the root of v, and that was corrected; it belongs to the root of the corrected v_hat.": m_hat
+        * np.sqrt(1 - beta2**t) / (np.sqrt(v) + eps),
+        "The corrections are those of step t + 1; t counts from 1 and is this step's number.": (
+            m / (1 - beta1 ** (t + 1)) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
+        ),
+        "The gradient itself was divided by the root, not the mean m_hat: this is RMSProp's step.": gradient
+        / (np.sqrt(v_hat) + eps),
+        "The step went up: w - lr * …": -m_hat / (np.sqrt(v_hat) + eps),
+    }  # fmt: skip

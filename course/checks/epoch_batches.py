@@ -1,0 +1,97 @@
+"""The batches of an epoch as an answer gave them, and what they must be: sizes, samples, shuffles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+from course.checking import Answer, Wrong, expect
+
+
+def listed(function: Callable[..., Any], n: int, batch_size: int, seed: int, epoch: int) -> Any:
+    """Probe: the batches as lists of their items, whatever holds them; at most n + 2 batches."""
+    batches = function(n, batch_size, seed, epoch)
+    if not isinstance(batches, Iterable):
+        return batches
+    return [list(batch) if isinstance(batch, Iterable) else batch for batch in islice(batches, n + 2)]
+
+
+def batches_of(answer: Answer, n: int, batch_size: int, seed: int, epoch: int) -> tuple[list[list[int]], str]:
+    """The batches of an epoch, and the call that gave them; Wrong unless they are batches of whole numbers."""
+    called = f"minibatches(n={n}, batch_size={batch_size}, seed={seed}, epoch={epoch})"
+    got = answer.run(listed, n, batch_size, seed, epoch)
+    if not isinstance(got, list):
+        cause = expect.FORGOTTEN_RETURN if got is None else ""
+        raise Wrong(f"{called}: expected a list of batches, or a generator of them, got {expect.shown(got)}.", cause)
+    for number, batch in enumerate(got):
+        if not isinstance(batch, list):
+            message = f"{called}: expected batches, each a list or an array of indices; item {number} is"
+            raise Wrong(f"{message} {expect.shown(batch)}.", "The order was not cut into batches.")
+        for index in batch:
+            if type(index) is not int:
+                message = (
+                    f"{called}: expected whole numbers in the batches; batch {number} holds {expect.shown(index)}."
+                )
+                raise Wrong(message, "An array can be indexed by whole numbers only." if type(index) is float else "")
+    return got, called
+
+
+def compare_sizes(batches: list[list[int]], n: int, batch_size: int, called: str) -> None:
+    """Full batches, then one with the rest."""
+    full, rest = divmod(n, batch_size)
+    want = [batch_size] * full + [rest] * (rest > 0)
+    got = [len(batch) for batch in batches]
+    cause = ""
+    if rest and got == want[:-1]:
+        cause = "The last batch, which is smaller than the others, was left out."
+    elif rest and got == [batch_size] * (full + 1):
+        cause = "The last batch was filled up; it has only the samples that are left."
+    elif full and not rest and got == want[:-1]:
+        cause = "The last full batch was left out: where does the range of the starts end?"
+    elif 0 in got:
+        cause = "There is an empty batch: the mean over no sample is not a number."
+    expect.true(got == want, f"{called}: expected batches of the sizes {brief(want)}, got {brief(got)}.", cause)
+
+
+def compare_samples(batches: list[list[int]], n: int, called: str) -> None:
+    """Each of 0 … n - 1 once."""
+    order = [index for batch in batches for index in batch]
+    outside = [index for index in order if not 0 <= index < n]
+    cause = "Indices count from 0." if outside[:1] == [n] else ""
+    expect.true(not outside, f"{called}: expected indices from 0 to {n - 1}, got {outside[:1]}.", cause)
+    missing = sorted(set(range(n)) - set(order))
+    twice = next((index for index in order if order.count(index) > 1), None)
+    expect.true(
+        not missing and twice is None,
+        f"{called}: expected every sample once; sample {twice} came {order.count(twice)} times"
+        f" and {len(missing)} samples never came (the first: {missing[:1]}).",
+        "The samples of a batch were drawn with replacement, or each batch from all samples.",
+    )
+
+
+def compare_shuffles(epochs: Sequence[list[list[int]]], n: int, seed: int) -> None:
+    """The orders are shuffles of single samples, and every epoch has its own."""
+    orders = [[index for batch in batches for index in batch] for batches in epochs]
+    said = f"minibatches(n={n}, batch_size=…, seed={seed}, epoch=…)"
+    same = next(((a, b) for b in range(len(orders)) for a in range(b) if orders[a] == orders[b]), None)
+    if orders[0] == sorted(orders[0]):
+        raise Wrong(f"{said}: the samples of epoch 0 come in order, {brief(orders[0])}.", "They were not shuffled.")
+    if same:
+        message = f"{said}: epochs {same[0]} and {same[1]} have the same batches, {brief(orders[same[0]])}."
+        raise Wrong(message, f"Does the generator depend on the epoch (and not on seed * epoch, 0 for seed {seed})?")
+    if {frozenset(batch) for batch in epochs[0]} == {frozenset(batch) for batch in epochs[1]}:
+        message = f"{said}: epochs 0 and 1 have the same batches in another order, such as {brief(epochs[0][0])}."
+        raise Wrong(message, "The order of the batches was shuffled; shuffle the samples.")
+    neighbours = sum(abs(b - a) == 1 for a, b in pairwise(orders[0]))
+    expect.true(
+        neighbours < n / 2,
+        f"{said}: {neighbours} times in epoch 0 a sample is followed by its neighbour: {brief(orders[0])}.",
+        "Blocks were moved, or the order was turned round as a whole; every order must be possible.",
+    )
+
+
+def brief(numbers: Sequence[int]) -> str:
+    """A list of numbers, shortened."""
+    shown = ", ".join(str(number) for number in numbers[:8])
+    return f"[{shown}, …]" if len(numbers) > 8 else f"[{shown}]"

@@ -1,0 +1,50 @@
+"""The variance of a minibatch gradient, right and under the classic mistakes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def variance(gradients: Array, batch_size: int, replacement: bool) -> float:
+    """E |g_B - g|^2 for the mean g_B of batch_size rows and the mean g of all."""
+    n = len(gradients)
+    one = float(((gradients - gradients.mean(axis=0)) ** 2).sum()) / n
+    if replacement:
+        return one / batch_size
+    return one / batch_size * (n - batch_size) / (n - 1) if n > 1 else 0.0
+
+
+def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> dict[str, float]:
+    """What the classic mistakes give; those that give the right number in this case do no harm."""
+    n, d = gradients.shape
+    right, one = variance(gradients, batch_size, replacement), variance(gradients, 1, True)
+    mistakes = {
+        "It was not divided by batch_size: this is the variance of one sample's gradient.": right * batch_size,
+        "The variance of a mean of B draws is 1/B of that of one; its root, the standard deviation, falls as "
+        "1/sqrt(B).": right * np.sqrt(batch_size),
+        "This is the standard deviation: the variance is its square.": np.sqrt(right),
+        "This is a sum over the batch, not a mean.": right * batch_size**2,
+        "This is the mean over the coordinates; the trace of the covariance is their sum.": right / d,
+        "The mean gradient was not subtracted: this is a mean square, not a variance.": float((gradients**2).sum())
+        / n
+        / batch_size,
+        "The entries of all coordinates were thrown together: take the variance of each column.": gradients.var()
+        / batch_size,
+        "The variance was taken along the wrong axis: a row is a sample.": gradients.var(axis=1).sum() / batch_size,
+    }
+    if n > 1 and replacement:
+        mistakes[
+            "Divided by n - 1. That estimates the variance of a larger population from n samples of it; here the n "
+            "samples are the population: divide by n."
+        ] = right * n / (n - 1)
+    if n > 1 and not replacement:
+        mistakes["This is the variance with replacement."] = one / batch_size
+        mistakes["The factor is (n - B)/(n - 1), not (n - B)/n: for B = 1 it must be 1."] = (
+            one / batch_size * (n - batch_size) / n
+        )
+    return mistakes

@@ -1,0 +1,309 @@
+"""The checks of chapter 02: minibatch SGD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from course.checking import Answer, Chapter, Part, Wrong, expect
+from course.checks import noisy_digits
+from course.checks.adam_moves import adam_cases, adam_moves
+from course.checks.epoch_batches import batches_of, brief, compare_samples, compare_shuffles, compare_sizes
+from course.checks.gradient_noise import variance, variance_mistakes
+from course.checks.momentum_forms import (
+    compare_step,
+    corrected_mistakes,
+    pytorch_mistakes,
+    pytorch_step,
+    results,
+    told,
+    vectors,
+    velocity_mistakes,
+    velocity_step,
+)
+from course.checks.noisy_digits import digits_with_noise
+from course.checks.training_run import TrainingRun, compare_three_steps
+
+__all__ = ["adam_step", "chapter", "corrected_step", "digits_with_noise", "gradient_variance", "hint", "minibatches",
+           "momentum_step", "train"]  # fmt: skip
+
+chapter = Chapter("02_minibatch_sgd")
+hint = chapter.hint
+
+Array = NDArray[Any]
+
+
+# ---- the sampler ----
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "An epoch is one order of the numbers 0 … n - 1, cut into pieces. Make the order first, then the pieces.",
+        "The order must depend on seed and epoch, and on nothing else: make a new generator in every call.",
+        "`np.random.default_rng((seed, epoch)).permutation(n)` is such an order.",
+        "The pieces begin at 0, batch_size, 2 batch_size, … below n; a slice `order[i : i + batch_size]` ends where "
+        "the array ends, so the last piece is right by itself.",
+    ],
+)
+def minibatches(
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4)),
+    seed: int = 0,
+) -> None:
+    """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch."""
+    with part(1, "every sample once an epoch, in batches of batch_size, the last one with the rest"):
+        for n, batch_size in sizes:
+            for epoch in (0, 1):
+                batches, called = batches_of(answer, n, batch_size, seed, epoch)
+                compare_sizes(batches, n, batch_size, called)
+                compare_samples(batches, n, called)
+    with part(1, "the same seed and epoch give the same batches"):
+        first, called = batches_of(answer, 60, 7, seed, 2)
+        batches_of(answer, 60, 7, seed + 1, 0)
+        again, _ = batches_of(answer, 60, 7, seed, 2)
+        expect.true(
+            first == again,
+            f"{called}, called twice: the first batch was {brief(first[:1] and first[0])}, "
+            f"then {brief(again[:1] and again[0])}.",
+            "The generator is not made from seed and epoch, or it lives on from one call to the next.",
+        )
+    with part(1, "every epoch and every seed has a shuffle of its own"):
+        compare_shuffles([batches_of(answer, 60, 7, seed, epoch)[0] for epoch in range(3)], 60, seed)
+        other, _ = batches_of(answer, 60, 7, seed + 1, 0)
+        first, _ = batches_of(answer, 60, 7, seed, 0)
+        expect.true(
+            first != other,
+            f"minibatches(n=60, batch_size=7, …, epoch=0): seeds {seed} and {seed + 1} have the same batches.",
+            "Does the generator depend on the seed?",
+        )
+
+
+# ---- the variance of a minibatch gradient ----
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "Begin with batch_size 1: a minibatch is then one sample, all n equally likely. How far is its gradient from "
+        "the mean of all n on average, squared?",
+        "That is the trace of the covariance: the sum over the columns of `gradients.var(axis=0)`. The n samples are "
+        "all there are, so divide by n, not by n - 1.",
+        "The mean of independent draws has 1/batch_size of the variance of one.",
+        "Without replacement the draws are not independent: multiply by (n - batch_size) / (n - 1), which is 0 for "
+        "batch_size = n, as it must be. n = 1 needs a line of its own.",
+    ],
+)
+def gradient_variance(
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[tuple[int, int, int]] = ((4, 2, 1), (5, 3, 2), (6, 1, 6), (1, 3, 1), (2000, 20, 64)),
+    seed: int = 0,
+) -> None:
+    """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without."""
+    rng = np.random.default_rng(seed)
+    cases = [(np.round(rng.normal(1.0, 2.0, (n, d)), 2), batch_size) for n, d, batch_size in sizes]
+    for replacement, points in ((True, 2), (False, 1)):
+        with part(points, f"drawn {'with' if replacement else 'without'} replacement"):
+            for gradients, batch_size in cases:
+                (n, d), shown = gradients.shape, "gradients"
+                if gradients.size <= 8:
+                    shown = f"np.array({gradients.tolist()})"
+                called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
+                called += "" if gradients.size <= 8 else f" with gradients of shape {(n, d)}"
+                want = variance(gradients, batch_size, replacement)
+                mistakes = variance_mistakes(gradients, batch_size, replacement)
+                got = answer(gradients, batch_size, replacement)
+                if isinstance(got, float) and np.isnan(got) and n == 1:
+                    raise Wrong(
+                        f"{called}: expected 0, got nan.",
+                        "With a single sample there is nothing to draw, and n - 1 is 0: answer 0.",
+                    )
+                expect.number(got, want, called, mistakes=mistakes)
+
+
+# ---- update rules ----
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "Both forms have two lines: first the state, then w, which moves by the new state.",
+        "The state remembers mu times what it was. In the velocity form the rate is in the first line, in PyTorch's "
+        "form in the second.",
+        "velocity: v = mu * v - lr * gradient; w = w + v. pytorch: u = mu * u + gradient; w = w - lr * u.",
+    ],
+)
+def momentum_step(
+    answer: Answer, part: Part, *, sizes: Sequence[int] = (1, 2, 7), mus: Sequence[float] = (0.9, 0.5), seed: int = 0
+) -> None:
+    """One step of either form: the new w and the new state."""
+    rng = np.random.default_rng(seed)
+    cases = [(vectors(rng, d, 3), lr, mu) for d in sizes for lr, mu in zip((0.1, 0.3), mus, strict=True)]
+    for form, title in (("velocity", "velocity form: the rate inside"), ("pytorch", "PyTorch's: the rate outside")):
+        with part(1, title):
+            for (w, state, gradient), lr, mu in cases:
+                arguments = told(w=w, state=state, gradient=gradient, lr=lr, mu=mu, form=form)
+                right = velocity_step(lr, mu) if form == "velocity" else pytorch_step(lr, mu)
+                mistakes = velocity_mistakes(lr, mu) if form == "velocity" else pytorch_mistakes(lr, mu)
+                got = answer(w, state, gradient, lr, mu, form)
+                compare_step(got, right, mistakes, (w, state, gradient), f"momentum_step({arguments}): state")
+
+
+@chapter.exercise(
+    points=2,
+    hints=[
+        "The velocity is a sum of past gradients, each times the rate of its day. In PyTorch's form all of them are "
+        "multiplied by the rate of today.",
+        "So before the step take the old rate out of the velocity and put the new one in. The new gradient needs "
+        "nothing: it is multiplied by lr anyway.",
+        "v = mu * (lr / lr_before) * v - lr * gradient; w = w + v.",
+    ],
+)
+def corrected_step(
+    answer: Answer,
+    part: Part,
+    *,
+    rates: Sequence[float] = (0.1, 0.2, 0.4, 0.4, 0.04),
+    mu: float = 0.9,
+    sizes: Sequence[int] = (2, 5),
+    seed: int = 0,
+) -> None:
+    """The velocity form, corrected so that its path is that of PyTorch's form also where the rate changes."""
+    with part(1, "as long as the rate is constant, the velocity form"):
+        rng = np.random.default_rng(seed)
+        for d in sizes:
+            w, v, gradient = vectors(rng, d, 3)
+            said = f"corrected_step({told(w=w, v=v, gradient=gradient, lr=rates[0], lr_before=rates[0], mu=mu)}): v"
+            got = answer(w, v, gradient, rates[0], rates[0], mu)
+            right = velocity_step(rates[0], mu)
+            compare_step(got, right, velocity_mistakes(rates[0], mu), (w, v, gradient), said)
+    with part(1, "where the rate changes, the path of PyTorch's form"):
+        rng = np.random.default_rng(seed)
+        for d in sizes:
+            w, u = vectors(rng, d, 1)[0], np.zeros(d)
+            for lr_before, lr in pairwise((rates[0], *rates)):
+                gradient = vectors(rng, d, 1)[0]
+                v = -lr_before * u
+                said = f"corrected_step({told(w=w, v=v, gradient=gradient, lr=lr, lr_before=lr_before, mu=mu)}): v"
+                got = answer(w, v, gradient, lr, lr_before, mu)
+                if lr != lr_before:
+                    right, mistakes = velocity_step(lr, mu), corrected_mistakes(lr, lr_before, mu)
+                    right = (mu * lr / lr_before, -lr, mu * lr / lr_before, -lr)
+                    compare_step(got, right, mistakes, (w, v, gradient), said)
+                u = mu * u + gradient
+                w = w - lr * u
+
+
+@chapter.exercise(
+    points=3,
+    hints=[
+        "m is a decayed mean of the gradients, v of their squares: m = beta1 m + (1 - beta1) gradient.",
+        "Both start at zero and are too small at first, by the factors 1 - beta1**t and 1 - beta2**t. Divide by these "
+        "for this step only, under other names: what is returned, and comes back next time, are m and v themselves.",
+        "The step is lr * m_hat / (np.sqrt(v_hat) + eps): root first, then eps.",
+    ],
+)
+def adam_step(
+    answer: Answer,
+    part: Part,
+    *,
+    sizes: Sequence[int] = (2, 5),
+    betas: tuple[float, float] = (0.9, 0.999),
+    steps: int = 3,
+    seed: int = 0,
+) -> None:
+    """m, v and w after each of the first steps, and after one when the corrections have become 1; eps is 0.1."""
+    beta1, beta2 = betas
+    lr, eps = 0.5, 0.1
+    cases = [case for d in sizes for case in adam_cases(np.random.default_rng((seed, d)), d, beta1, beta2, steps)]
+
+    def step(w: Array, m: Array, v: Array, t: int, gradient: Array) -> tuple[list[Any], str]:
+        options = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps}
+        called = f"adam_step({told(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
+        return results(answer(w, m, v, t, gradient, lr, beta1, beta2, eps), "w, m, v", called), called
+
+    with part(1, "m and v are the decayed means of the gradient and of its square"):
+        for w, m, v, t, gradient in cases:
+            (_, got_m, got_v), called = step(w, m, v, t, gradient)
+            want_m, want_v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+            corrected = "The corrected mean was returned: the division by 1 - beta**t is for the step only."
+            mistakes = {
+                corrected: want_m / (1 - beta1**t),
+                "beta and 1 - beta have changed places.": (1 - beta1) * m + beta1 * gradient,
+                "The gradient was not multiplied by 1 - beta1.": beta1 * m + gradient,
+                "This is beta2's mean: m decays with beta1.": beta2 * m + (1 - beta2) * gradient,
+            }
+            expect.array(got_m, want_m, f"m after {called}", mistakes=mistakes)
+            mistakes = {
+                corrected: want_v / (1 - beta2**t),
+                "v is the mean of the squares of the gradient.": beta2 * v + (1 - beta2) * gradient,
+                "beta and 1 - beta have changed places.": (1 - beta2) * v + beta2 * gradient**2,
+                "The square was not multiplied by 1 - beta2.": beta2 * v + gradient**2,
+                "This is beta1's mean: v decays with beta2.": beta1 * v + (1 - beta1) * gradient**2,
+            }
+            expect.array(got_v, want_v, f"v after {called}", mistakes=mistakes)
+    for late, title in (
+        (True, "m over the root of v, eps outside the root"),
+        (False, "the first steps, corrected for the start at 0"),
+    ):
+        with part(1, title):
+            for w, m, v, t, gradient in cases:
+                if (t > 1000) == late:
+                    (got, _, _), called = step(w, m, v, t, gradient)
+                    want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
+                    mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
+                    expect.array(got, w - lr * want, f"w after {called}", mistakes=mistakes)
+
+
+# ---- training ----
+
+
+@chapter.exercise(
+    points=5,
+    hints=[
+        "Three steps for each minibatch, in this order: forget the old gradients, compute the new ones "
+        "(F.cross_entropy(model(x), y).backward()), move the weights (optim.SGD does it, or "
+        "parameter.data -= lr * parameter.grad).",
+        "The samples lie sorted by class. Take the batches from your minibatches(len(train_set), batch_size, seed, "
+        "epoch): train_set[batch] is (x, y). A data.DataLoader with shuffle=True and set_epoch(epoch) will do as well.",
+        "After each epoch ask validation_set.error(model). If it is the lowest so far, keep model.state_dict(): that "
+        "is a copy; a list of the parameters' own arrays would go on changing.",
+        "After the last epoch: model.load_state_dict(best), then, once, return test_set.error(model).",
+    ],
+)
+def train(
+    answer: Answer,
+    part: Part,
+    *,
+    seeds: Sequence[int] = (0,),
+    lr: float = 0.4,
+    epochs: int = 15,
+    batch_size: int = 5,
+    target: float = 0.3,
+) -> None:
+    """Steps of SGD to the letter; then noisy digits: learned, the best epoch kept, the test set opened once."""
+    with part(2, "each step is one of minibatch SGD, that of the smaller last batch too"):
+        for seed in seeds:
+            compare_three_steps(answer, seed)
+    runs = []
+    for seed in seeds:
+        sets = noisy_digits.samples(seed)
+        run = answer.run(noisy_digits.trained, noisy_digits.start(seed), sets, lr, epochs, batch_size, seed)
+        runs.append(TrainingRun(seed, sets, lr, epochs, batch_size, **run))
+    with part(1, "it learns from digits that lie sorted by class"):
+        for run in runs:
+            run.compare_learning(target)
+    with part(1, "the weights are those of the epoch with the lowest validation error"):
+        for run in runs:
+            run.compare_choice()
+    with part(1, "the test set is opened once, for these weights"):
+        for run in runs:
+            run.compare_opening()

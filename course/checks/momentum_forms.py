@@ -1,0 +1,138 @@
+"""A momentum step as four coefficients, right and wrong: w' = w + a s + b g and s' = c s + e g.
+
+s is the state before the step (the velocity v, or the sum u), g the gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from course.checking import Wrong, expect
+
+Array = NDArray[Any]
+Coefficients = tuple[float, float, float, float]
+Step = tuple[Array, Array]
+
+
+def velocity_step(lr: float, mu: float) -> Coefficients:
+    """The rate inside: v = mu v - lr g, w = w + v."""
+    return mu, -lr, mu, -lr
+
+
+def pytorch_step(lr: float, mu: float) -> Coefficients:
+    """The rate outside: u = mu u + g, w = w - lr u."""
+    return -lr * mu, -lr, mu, 1.0
+
+
+AVERAGED = "The gradient was multiplied by 1 - mu: that is an average of gradients, momentum is a sum."
+NO_MOMENTUM = "This is a step without momentum."
+NESTEROV = "This is Nesterov's step."
+
+
+def velocity_mistakes(lr: float, mu: float) -> dict[str, Coefficients]:
+    """The classic mistakes in the velocity form."""
+    return {
+        "This is PyTorch's form; here the rate stands inside the velocity.": pytorch_step(lr, mu),
+        "w moved by lr * v, but the rate is inside the velocity already: w + v.": (lr * mu, -lr * lr, mu, -lr),
+        "lr * gradient was added: the velocity points down, against the gradient.": (mu, lr, mu, lr),
+        "w moved against the velocity, which points down already: w + v.": (-mu, lr, mu, -lr),
+        "w moved by the old velocity: first the velocity, then w.": (1.0, 0.0, mu, -lr),
+        "The old velocity was not multiplied by mu.": (1.0, -lr, 1.0, -lr),
+        AVERAGED: (mu, -(1 - mu) * lr, mu, -(1 - mu) * lr),
+        NO_MOMENTUM: (0.0, -lr, 0.0, -lr),
+        NESTEROV: (mu * mu, -(1 + mu) * lr, mu, -lr),
+    }
+
+
+def pytorch_mistakes(lr: float, mu: float) -> dict[str, Coefficients]:
+    """The classic mistakes in PyTorch's form."""
+    return {
+        "This is the velocity form; here the state is a sum of gradients, and the rate stands outside.": velocity_step(
+            lr, mu
+        ),
+        AVERAGED: (-lr * mu, -lr * (1 - mu), mu, 1 - mu),
+        "w moved along the gradients: w - lr * u.": (lr * mu, lr, mu, 1.0),
+        "w moved by the old state: first the state, then w.": (-lr, 0.0, mu, 1.0),
+        "The old state was not multiplied by mu.": (-lr, -lr, 1.0, 1.0),
+        "w moved by u itself: the rate was not applied.": (-mu, -1.0, mu, 1.0),
+        NO_MOMENTUM: (0.0, -lr, 0.0, 1.0),
+        NESTEROV: (-lr * mu * mu, -lr * (1 + mu), mu, 1.0),
+    }
+
+
+def corrected_mistakes(lr: float, lr_before: float, mu: float) -> dict[str, Coefficients]:
+    """The classic mistakes in the velocity form whose rate has just changed."""
+    up, down = lr / lr_before, lr_before / lr
+    return {
+        "The velocity was not corrected: it still holds the old rate.": velocity_step(lr, mu),
+        "The factor is upside down: the old rate is taken out, the new one put in, lr / lr_before.": (
+            velocity_step(lr, mu * down)
+        ),
+        "The new gradient was rescaled too: only what the velocity remembers has the old rate.": (
+            up * mu, -up * lr, up * mu, -up * lr
+        ),
+        "The gradient was multiplied by the old rate.": (mu, -lr_before, mu, -lr_before),
+        "The old velocity was not multiplied by mu.": velocity_step(lr, up),
+        "w moved by the corrected velocity, but the uncorrected one was returned.": (mu * up, -lr, mu, -lr),
+        "w moved by the uncorrected velocity.": (mu, -lr, mu * up, -lr),
+        "The state is the velocity, not PyTorch's sum of gradients.": pytorch_step(lr, mu),
+    }  # fmt: skip
+
+
+def applied(step: Coefficients, w: Array, state: Array, gradient: Array) -> Step:
+    """w and the state after a step."""
+    a, b, c, e = step
+    return w + a * state + b * gradient, c * state + e * gradient
+
+
+def compare_step(
+    got: Any, right: Coefficients, mistakes: dict[str, Coefficients], before: tuple[Array, Array, Array], said: str
+) -> None:
+    """Raise Wrong unless `got` is (w, state) after the step; a mistake is named if both show it.
+
+    before: w, the state and the gradient; said: the call, and after a colon the state's name.
+    """
+    called, _, name = said.rpartition(": ")
+    after = results(got, f"w, {name}", called)
+    want = applied(right, *before)
+    causes = [sentence for sentence, wrong in mistakes.items() if all_close(after, applied(wrong, *before))]
+    if all_close(after[::-1], want):
+        causes = [f"They came in the other order: return w, {name}."]
+    for part, value, number in zip(("w", name), after, want, strict=True):
+        expect.array(value, number, f"{part} after {called}", mistakes=dict.fromkeys(causes[:1], value))
+
+
+def results(got: Any, names: str, called: str) -> list[Any]:
+    """The arrays that a step returned, as many as there are names; or Wrong."""
+    count = len(names.split(", "))
+    if got is None:
+        raise Wrong(f"{called}: expected ({names}), got None.", expect.FORGOTTEN_RETURN)
+    if not isinstance(got, (tuple, list)) or len(got) != count:
+        raise Wrong(f"{called}: expected {count} arrays, got {expect.shown(got)}.", f"The last line: return {names}.")
+    return list(got)
+
+
+def all_close(got: list[Any], want: Step) -> bool:
+    return all(
+        isinstance(value, np.ndarray) and value.shape == right.shape and expect.close(value, right, 1e-6, 1e-9)
+        for value, right in zip(got, want, strict=True)
+    )
+
+
+def vectors(rng: np.random.Generator, d: int, count: int) -> list[Array]:
+    """`count` random vectors of d numbers that can be typed again."""
+    return [np.round(rng.normal(0, 2, d), 2) for _ in range(count)]
+
+
+def told(**values: Any) -> str:
+    """Arguments as they could be typed; an array of more than three numbers by its size."""
+    shown = {
+        name: repr(value) if not isinstance(value, np.ndarray)
+        else f"np.array({value.tolist()})" if value.size <= 3
+        else f"<{value.size} numbers>"
+        for name, value in values.items()
+    }  # fmt: skip
+    return ", ".join(f"{name}={text}" for name, text in shown.items())
