@@ -19,6 +19,7 @@ from course.bootstrap import ROOT
 SECONDS_A_CELL = 120
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 LINE_OF_CELL = re.compile(r"Cell In\[\d+\], line (\d+)")
+RULE = "-" * 70
 ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 
 
@@ -96,6 +97,7 @@ def unfit_output(cell: nbformat.NotebookNode) -> str:
 def raised(error: CellExecutionError, cell: int) -> Failed:
     """An exception in a cell, with the line of the cell at which it arose."""
     details = COLOUR.sub("", error.traceback)
+    details = details[max(0, details.find(RULE)) :]  # nbclient puts the cell in front
     lines = LINE_OF_CELL.findall(details)
     return Failed(f"{error.ename}: {error.evalue}", cell, int(lines[0]) if lines else 1, details)
 
