@@ -58,6 +58,8 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
             cell.id = role["grade_id"]
         if cell.id in seen:
             raise ValueError(f"{path.name}: two cells are called {cell.id!r}")
+        if not cell.source.strip():
+            raise ValueError(f"{place}: the cell is empty")
         if cell.cell_type == "code" and CACHED.search(cell.source):
             raise ValueError(f"{place}: numba's cache=True answers wrongly in a notebook once another cell is edited")
         seen.add(cell.id)

@@ -315,6 +315,7 @@ SENSELESS = {
     "a test without points": ('# %% test="f"\n1', "needs points"),
     "points of a solution": ('# %% solution="f" points=2\n1', "has no points"),
     "manual code": ('# %% manual="f" points=2\n1', "cannot be code"),
+    "an empty cell": ("# %%\n1\n\n# %%\n\n# %%\n2\n", "cell 2: the cell is empty"),
     "a name twice": ('# %% solution="f"\n1\n# %% solution="f"\n1', "two cells are called 'f'"),
 }
 
