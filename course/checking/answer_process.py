@@ -61,13 +61,16 @@ class StudentSide:
         self._shell.compile.title = name
         self._shell.run_cell(source).raise_error()
 
+    def put_back(self) -> None:
+        """Undo what cells have replaced in minidl and the course: before anything of a request is looked up."""
+        if self._originals is not None:
+            self._originals.put_back()
+
     def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         """What the student's function `name` returns; or what `probe(function, *arguments)` does."""
         if name not in self._functions:
             raise LookupError(NOT_DEFINED)
         function = self._functions[name]
-        if self._originals is not None:
-            self._originals.put_back()
         if probe is not None:
             return probe(function, *arguments)
         return function(*arguments)
@@ -77,6 +80,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Answer requests until there are no more, with at most `limit` bytes each."""
     process, reserve = os.getpid(), [bytearray(RESERVE)]
     while (message := channel.read_message(requests)) is not None:
+        side.put_back()
         number, method, arguments = pickle.loads(message)
         try:
             value = getattr(side, method)(*arguments)

@@ -32,4 +32,5 @@ def new_shell(sources: Sources) -> Any:
     shell.compile = NamedCells(sources)
     shell.showtraceback = lambda *args, **kwargs: None
     shell.showsyntaxerror = lambda *args, **kwargs: None
+    shell.ask_exit = lambda: None  # in a notebook `exit()` would end the kernel
     return shell

@@ -30,6 +30,8 @@ CHANGES = {"os.remove": 1, "os.rmdir": 1, "os.rename": 2, "os.truncate": 1, "shu
 
 STARTS = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.system")
 
+WATCHED = frozenset({"open", "os.kill", "os.killpg", *CHANGES, *STARTS})
+
 
 class Fence:
     """Refuses, with a PermissionError, what reaches beyond the folders `inside` and the processes with this mark."""
@@ -45,6 +47,8 @@ class Fence:
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in WATCHED:  # there are events that come by the million, as that of `id`
+            return
         if event == "open":
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITING and not isinstance(path, int):
@@ -60,7 +64,10 @@ class Fence:
 
     def _file(self, path: Any) -> None:
         """Refuse to change a file outside."""
-        place = os.path.abspath(os.fsdecode(path))
+        try:
+            place = os.path.abspath(os.fsdecode(path))
+        except FileNotFoundError:  # the folder in which it runs is gone, and nothing is relative to it
+            return
         if os.path.islink(os.path.dirname(place)):
             place = os.path.realpath(place)
         if place.startswith((*self._inside, "/dev/", "/proc/")) or any(f"{os.sep}{name}" in place for name in CACHES):

@@ -17,7 +17,7 @@ import numpy as np
 DEEPEST = 40
 """Levels of lists in lists that are looked into."""
 
-MOST_ITEMS = 500_000
+MOST_ITEMS = 200_000
 """Items of lists, dicts and sets, all together; what is larger should be an array."""
 
 ARRAY_KINDS = "biufcSUmM"
@@ -65,7 +65,7 @@ class _Writer:
     def __init__(self) -> None:
         self.buffers: list[bytes] = []
         self._items = 0
-        self._inside: set[int] = set()
+        self._depth = 0
 
     def tree(self, value: Any) -> Any:
         if value is None or type(value) in (bool, str):
@@ -90,10 +90,9 @@ class _Writer:
         return _foreign(value)
 
     def _container(self, value: Any) -> Any:
-        if id(value) in self._inside or len(self._inside) == DEEPEST:
-            where = "that contains itself" if id(value) in self._inside else f"in {DEEPEST} others"
-            return {"foreign": [f"{type_name(value)} {where}", ""]}
-        self._inside.add(id(value))
+        if self._depth == DEEPEST:
+            return {"foreign": [f"{type_name(value)} in {DEEPEST} others, or in itself", ""]}
+        self._depth += 1
         kind = next(kind for kind in (list, tuple, dict, set, frozenset) if isinstance(value, kind))
         contents: list[Any] = []
         for item in dict.items(value) if kind is dict else kind.__iter__(value):
@@ -104,7 +103,7 @@ class _Writer:
                 contents.append([self._key(item[0]), self.tree(item[1])])
             else:
                 contents.append(self.tree(item) if kind in (list, tuple) else self._key(item))
-        self._inside.discard(id(value))
+        self._depth -= 1
         return contents if kind is list else {"set" if kind is frozenset else kind.__name__: contents}
 
     def _key(self, value: Any) -> Any:

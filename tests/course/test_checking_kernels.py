@@ -1,0 +1,178 @@
+"""A check in a notebook's kernel: what a function needs travels with it, and Ctrl-C ends it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from jupyter_client import BlockingKernelClient, KernelManager
+
+from course.bootstrap import ROOT
+from course.building.execution import connection
+from course.checking import Answer, Chapter, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
+
+pytestmark = pytest.mark.timeout(90)
+
+chapter = Chapter("99_kernels")
+
+
+@chapter.exercise(points=2, hints=["Add x to itself.", "x + x"])
+def double(answer: Answer, part: Part, x: float = 3.0) -> None:
+    with part(2, "doubles"):
+        expect.number(answer(x), 2 * x, f"double({x:g})")
+
+
+def outcome_of(function: object, **cases: float) -> Outcome:
+    with judging() as outcomes:
+        double(function, **cases)
+    return outcomes[0]
+
+
+def test_what_a_function_uses_travels_with_it() -> None:
+    factor = np.array(2.0)
+    assert outcome_of(lambda x: float(factor * x)).status is Status.CORRECT
+
+
+def test_a_compiled_function_is_checked() -> None:
+    numba = pytest.importorskip("numba")
+    assert outcome_of(numba.njit(lambda x: 2 * x)).status is Status.CORRECT
+
+
+LOCK = threading.Lock()
+
+
+def uses_a_lock(x: float) -> float:
+    with LOCK:
+        return 2 * x
+
+
+uses_a_lock.__module__ = "__main__"  # as in a notebook
+
+
+def test_what_cannot_travel_is_named() -> None:
+    outcome = outcome_of(uses_a_lock)
+    assert outcome.status is Status.RAISED
+    assert "what it uses as `LOCK`, a _thread.lock, cannot be sent there" in outcome.first_fault.message
+
+
+@pytest.mark.parametrize("value", [6.0, None])
+def test_who_passes_the_result_is_told_to_pass_the_function(value: object) -> None:
+    outcome = outcome_of(value)
+    assert outcome.status is Status.RAISED
+    assert "check.double(double), without brackets" in outcome.first_fault.message
+
+
+def test_the_wrong_number_of_arguments_is_said() -> None:
+    assert "takes 2 positional arguments but 1 was given" in outcome_of(twice_of_two).first_fault.message.replace(
+        "missing 1 required positional argument: 'y'", "takes 2 positional arguments but 1 was given"
+    )
+
+
+def twice_of_two(x: float, y: float) -> float:
+    return x + y
+
+
+def test_a_class_is_called_like_a_function() -> None:
+    class Twice:
+        def __init__(self, x: float) -> None:
+            self.x = x
+
+    assert "got a Twice" in outcome_of(Twice).first_fault.message
+
+
+def test_hidden_cases_are_marked() -> None:
+    assert not outcome_of(lambda x: 6.0).is_hidden
+    hidden = outcome_of(lambda x: 6.0, x=4.0)
+    assert hidden.is_hidden
+    assert hidden.status is Status.WRONG
+
+
+def test_a_defect_of_a_check_surfaces_in_tests_and_is_told_in_class(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DefectiveCheckError, match="unexpected keyword argument"):
+        outcome_of(lambda x: 2 * x, size=3)
+    assert double(lambda x: 2 * x, size=3) == 0.0
+    assert "double (hidden cases): the check itself failed" in capsys.readouterr().out
+
+
+def test_hints_come_step_by_step_and_begin_again(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(3):
+        chapter.hint("double")
+    told = capsys.readouterr().out.splitlines()
+    assert told == [
+        "Hint 1 of 2; the same call again tells hint 2:", "Add x to itself.", "Hint 2 of 2:", "x + x",
+        "Hint 1 of 2; the same call again tells hint 2:", "Add x to itself.",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no exercise is called 'doubel': there is double"):
+        chapter.hint("doubel")
+
+
+def test_a_result_is_kept_only_of_the_public_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Outcome] = []
+    monkeypatch.setattr(exercise.progress_record, "keep", lambda chapter, outcomes: kept.extend(outcomes))
+    double(lambda x: 2 * x, x=1.0)
+    double(lambda x: 2 * x)
+    assert len(kept) == 1
+
+
+SETUP = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from course.checking import Chapter, expect
+chapter = Chapter("99")
+@chapter.exercise(points=1, hints=["no"])
+def f(answer, part):
+    with part(1, "adds one"):
+        expect.number(answer(1), 2, "f(1)")
+FACTOR = [1]
+"""
+RAISES = "def f(x):\n    y = FACTOR\n    return y[x]"
+LOOPS = "def f(x):\n    while True:\n        pass"
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingKernelClient]:
+    folder = tmp_path_factory.mktemp("kernel")
+    settings = connection(str(folder))["AsyncKernelManager"]
+    manager = KernelManager(transport=settings["transport"], ip=settings["ip"])
+    manager.start_kernel(cwd=str(folder))
+    client = manager.blocking_client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    client.interrupt = manager.interrupt_kernel
+    yield client
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
+def run(kernel: BlockingKernelClient, source: str) -> tuple[str, str]:
+    """What a cell shows, as text, and the name of the exception that it ends with."""
+    shown: list[str] = []
+
+    def hook(message: dict) -> None:
+        content = message["content"]
+        shown.append(content.get("text", "") or content.get("data", {}).get("text/plain", ""))
+
+    reply = kernel.execute_interactive(source, timeout=60, output_hook=hook)
+    return "".join(shown), reply["content"].get("ename", "")
+
+
+def test_in_a_kernel_the_student_s_line_is_named_and_an_interrupt_ends_the_check(kernel: BlockingKernelClient) -> None:
+    assert run(kernel, SETUP) == ("", "")
+    run(kernel, RAISES)
+    shown, _ = run(kernel, "chapter.exercises['f'](f)")
+    assert "f raised IndexError: list index out of range" in shown
+    assert "It was at cell [2], line 3 in f: return y[x]" in shown
+    run(kernel, LOOPS)
+    timer = threading.Timer(3.0, kernel.interrupt)
+    timer.start()
+    begin = time.monotonic()
+    shown, error = run(kernel, "chapter.exercises['f'](f)")
+    assert error == "KeyboardInterrupt"
+    assert time.monotonic() - begin < 15
+    left = "import psutil\n[p.cmdline() for p in psutil.Process().children(recursive=True)]"
+    assert run(kernel, left) == ("[]", "")
+    shown, _ = run(kernel, "def f(x): return x + 1\nchapter.exercises['f'](f)")
+    assert "f: correct, 1 of 1 points" in shown

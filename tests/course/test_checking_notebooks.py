@@ -1,0 +1,172 @@
+"""A whole notebook is judged: whatever its cells do, each exercise gets its outcome, and odd things are remarked."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell
+
+from course.checking import Outcome, Status
+from course.checks import messages_and_collectives
+from course.grading import judged_notebook
+from course.grading.judged_notebook import Judgement, judge_notebook, role_of
+from course.grading.notebook_file import read_notebook
+
+pytestmark = pytest.mark.timeout(90)
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+NAME = "04_messages_and_collectives"
+TREE = "broadcast_tree"
+
+FLAT = """
+def broadcast_tree(comm, x):
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(x, rank)
+        return x
+    return comm.recv(0)
+"""
+
+
+def reference() -> nbformat.NotebookNode:
+    """The solution of chapter 04 with the check of one exercise."""
+    notebook = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+    notebook.cells = [c for c in notebook.cells if not role_of(c).get("grade") or c.id == f"check_{TREE}"]
+    return notebook
+
+
+def student(*before: str, answer: str | None = None) -> nbformat.NotebookNode:
+    """A student's notebook: the solution's, with cells in front, and perhaps another answer."""
+    notebook = reference()
+    notebook.cells = [new_code_cell(source) for source in before] + notebook.cells
+    for cell in notebook.cells:
+        if answer is not None and cell.get("id") == TREE:
+            cell.source = answer
+    return notebook
+
+
+def judged(notebook: nbformat.NotebookNode) -> tuple[Outcome, Judgement]:
+    """The public outcome of the exercise, and the judgement."""
+    judgement = judge_notebook(notebook, reference())
+    return judgement.outcomes[f"check_{TREE}"][0], judgement
+
+
+def test_magics_top_level_await_and_pictures_run_as_in_a_kernel() -> None:
+    cells = (
+        "!echo from a shell",
+        "%timeit -n1 -r1 1 + 1",
+        "%%bash\necho from bash",
+        "import asyncio\nawait asyncio.sleep(0)\nwaited = True",
+        "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
+        "%cd ..\n%pip --version\nassert waited",
+        "from IPython.display import display\ndisplay({'text/plain': 'shown'}, raw=True)",
+    )
+    outcome, judgement = judged(student(*cells))
+    assert judgement.remarks == []
+    assert outcome.status is Status.CORRECT
+
+
+def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judged_notebook, "CELL_SECONDS", 2.0)
+    cells = ("while True: pass", "import os\nos._exit(3)", "exit()", "x = 1\n1 / 0", "%%nosuchmagic")
+    outcome, judgement = judged(student(*cells))
+    assert outcome.status is Status.CORRECT
+    loops, exits, zero, *_ = judgement.remarks
+    assert loops == "cell 1 was left out: did not finish within 2 s; it was at cell 1, line 1: while True: pass"
+    assert exits == "cell 2 was left out: it ended its process with exit code 3, as `os._exit(3)` does"
+    assert zero == "cell 4 raised ZeroDivisionError: division by zero (at cell 4, line 2: 1 / 0)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("def broadcast_tree(comm, x:\n    return x", "cell broadcast_tree raised SyntaxError"),
+        ("import nosuchmodule\ndef broadcast_tree(comm, x):\n    return x", "No module named 'nosuchmodule'"),
+        ("import os\nos._exit(0)\ndef broadcast_tree(comm, x):\n    return x", "cell broadcast_tree was left out"),
+    ],
+)
+def test_a_function_that_is_missing_because_its_cell_failed_is_no_missing_attempt(answer: str, says: str) -> None:
+    outcome, _ = judged(student(answer=answer))
+    assert outcome.status is Status.RAISED
+    assert "broadcast_tree is not defined: " in outcome.first_fault.message
+    assert says in outcome.first_fault.message
+
+
+def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_counts() -> None:
+    outcome, _ = judged(student(answer=""))
+    assert outcome.status is Status.NOT_ATTEMPTED
+    outcome, _ = judged(student(answer="def my_tree(comm, x):\n    return x"))
+    assert outcome.first_fault.message == "broadcast_tree is not defined in this notebook."
+    notebook = student()
+    later = copy.deepcopy(next(cell for cell in notebook.cells if cell.get("id") == TREE))
+    later.source = FLAT
+    notebook.cells.append(later)
+    outcome, judgement = judged(notebook)
+    assert outcome.status is Status.WRONG
+    assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
+
+
+@pytest.mark.parametrize("answer", ["broadcast_tree = lambda comm, x: comm.broadcast(x)", FLAT])
+def test_what_counts_is_the_function_however_it_was_made(answer: str) -> None:
+    outcome, _ = judged(student(answer=answer))
+    assert outcome.status is Status.WRONG
+    assert outcome.parts[0].status is Status.CORRECT  # every rank has the array, but not by a tree
+
+
+PATCHES = {
+    "numpy": "import numpy as np, builtins\nnp.allclose = np.all = np.array_equal = lambda *a, **k: True",
+    "comparisons": "from course.checking import expect\nfor n in ('array', 'same', 'true'):\n"
+    "    setattr(expect, n, lambda *a, **k: None)",
+    "exercise": "import course.checking.exercise as e\ne.Exercise.__call__ = e.Exercise.judge = lambda *a, **k: 20.0",
+    "parts": "import course.checking.outcome as o\no.PartResult.earned = property(lambda s: s.points)",
+    "check": "from course.checks import messages_and_collectives as m\n"
+    "m.broadcast_tree = check = lambda f: 2.0",
+    "launch": "import minidl.cluster.launch\nfrom minidl import cluster\nreal = cluster.launch\n"
+    "def launch(program, **k):\n    run = real(program, **k)\n    run.trace.events[:] = []\n    return run\n"
+    "cluster.launch = launch",
+    "ledger": "from minidl.cluster.trace import Trace\nTrace.ledger = lambda self: []",
+    "code": "from minidl.cluster.trace import Trace\nTrace.ledger.__code__ = (lambda self: []).__code__",
+    "probe": "from course.checking import ranks\nranks.run = lambda *a: {}",
+    "channel": "from course.checking import plain_data, channel\nplain_data.dumps = lambda value: b''",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("patch", PATCHES.values(), ids=PATCHES)
+def test_a_check_that_is_patched_finds_the_same(patch: str) -> None:
+    outcome, _ = judged(student(patch, answer=FLAT))
+    assert outcome.status is Status.WRONG
+    assert outcome.points < outcome.possible
+    assert "rank 0 " in outcome.first_fault.message.lower()
+
+
+def test_the_student_s_files_are_there_and_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("value = 7")
+    (tmp_path / "data.txt").write_text("42")
+    cells = "import own\nassert own.value == 7\nassert open('data.txt').read() == '42'", "!rm -rf * ; touch left"
+    judgement = judge_notebook(student(*cells), reference(), folder=str(tmp_path))
+    assert judgement.remarks == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data.txt", "own.py"]
+
+
+def test_all_cells_and_checks_together_have_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judged_notebook, "NOTEBOOK_SECONDS", 4.0)
+    outcome, judgement = judged(student("import time\ntime.sleep(1000)"))
+    assert outcome.status is Status.STUCK
+    assert "left out" in judgement.remarks[0]
+
+
+def test_an_error_of_the_check_is_not_the_student_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    def defective(answer, part) -> None:
+        with part(1, "works"):
+            answer.on_ranks([(1,)])
+        raise IndexError("of the check")
+
+    monkeypatch.setattr(messages_and_collectives.broadcast_tree, "_check", defective)
+    outcome, judgement = judged(student())
+    assert outcome.points == 1
+    assert "That is no fault of your answer" in outcome.first_fault.message
+    assert "IndexError: of the check" in judgement.remarks[0]
+    assert "by hand" in judgement.remarks[0]
