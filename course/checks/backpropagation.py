@@ -10,7 +10,7 @@ import numpy as np
 
 from course.checking import Answer, Chapter, Part, Wrong, expect
 from course.checks.chain_memory import MODES, peak, slips
-from course.checks.counted_graph import Recipe, doubled, gradients, random_graph, told, walked
+from course.checks.counted_graph import Recipe, doubled, gradients, known_slips, random_graph, told, walked
 from course.checks.planted_gradients import Case, cases
 
 chapter = Chapter("01_backpropagation")
@@ -90,12 +90,14 @@ def vjp_max(
             for rows, columns in shapes:
                 g = random.standard_normal(rows)
                 x = random.permuted(np.tile(np.arange(columns) - 1.5, (rows, 1)), axis=1)
+                level = random.permutation(rows)[:, None] * 3.0
                 if tied:
                     x[:, : columns // 2 + 1] = 7.0
                     x[: rows // 2] = 7.0  # whole rows
                     x = random.permuted(x, axis=1)
                 elif columns > 1:
                     x[x == columns - 2.5] = columns - 1.5 - 1e-9  # close to the largest, but not equal to it
+                x += level
                 largest = x == x.max(axis=1, keepdims=True)
                 want = largest / largest.sum(axis=1, keepdims=True) * g[:, None]
                 first = np.eye(columns)[x.argmax(axis=1)] * g[:, None]
@@ -149,10 +151,13 @@ def vjp_matmul(
                 called = f"vjp_matmul(g, X, W) with m = {m}, k = {k}, n = {n}"
                 got = pair(answer(g, x, w), called)[which]
                 if which == 0:
-                    slip = "W is not transposed: element (i, j) of X meets row j of W."
-                    expect.array(got, g @ w.T, f"{called}, {title}", mistakes={slip: g @ w} if k == n else None)
+                    mistakes = {"The two gradients are swapped.": x.T @ g}
+                    if k == n:
+                        mistakes["W is not transposed: element (i, j) of X meets row j of W."] = g @ w
+                    expect.array(got, g @ w.T, f"{called}, {title}", mistakes=mistakes)
                 else:
                     mistakes = {
+                        "The two gradients are swapped.": g @ w.T,
                         "This is the mean over the rows: the gradients of all rows are summed.": x.T @ g / max(m, 1),
                         "This is the transpose of the gradient.": g.T @ x,
                         "This is the last row's share alone: all rows are summed.": np.outer(x[-1:], g[-1:]),
@@ -169,7 +174,7 @@ def vjp_matmul(
         )
 
 
-BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((2, 3), (2, 3)), ((5,), ()))
+BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((2, 3, 4), (4,)), ((5,), ()))
 STRETCHED = (((4, 1), (1, 3)), ((3, 1, 2), (4, 1)), ((2, 3), (2, 1)), ((1, 1), (1, 1)), ((1, 3), (0, 3)))
 
 
@@ -245,13 +250,9 @@ def backward(
 
     def judge(recipe: Recipe, called: str) -> dict[str, Any]:
         got = answer.run(walked, recipe)
-        overwriting = gradients(recipe, accumulate=False)
         for index, want in enumerate(gradients(recipe)):
             what = f"{called}: the .grad of {told(recipe, index)}"
-            overwritten = "Each use adds its share: `+=`, not `=`."
-            seeds = "Nothing arrived: does the walk begin with root.grad = 1.0?"
-            mistakes = {seeds: 0.0, overwritten: overwriting[index]}
-            expect.number(got["grads"][index], want, what, mistakes=mistakes)
+            expect.number(got["grads"][index], want, what, mistakes=known_slips(recipe, got, index, want))
         return got
 
     with part(1, "the chain rule along one path"):

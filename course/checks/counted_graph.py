@@ -96,3 +96,21 @@ def told(recipe: Recipe, index: int) -> str:
     """A node in words."""
     kind = "leaf" if not isinstance(recipe[index], tuple) else "made node"
     return "the root" if index == len(recipe) - 1 else f"{kind} number {index} (in order of creation)"
+
+
+def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) -> dict[str, float]:
+    """For `expect.number`: known mistakes, and the gradient of a node that each gives."""
+    if got["grads"][index] == want:
+        return {}
+    known = {
+        "Nothing arrived: does the walk begin with root.grad = 1.0?": 0.0,
+        "Each use adds its share: `+=`, not `=`.": gradients(recipe, accumulate=False)[index],
+    }
+    for node, handed in enumerate(got["handed"]):
+        if handed and handed[0] != got["grads"][node]:
+            early = (
+                f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but later its .grad became "
+                f"{got['grads'][node]:.6g}: it handed on before everything that was made from it had done so."
+            )
+            return {early: got["grads"][index], **known}
+    return known

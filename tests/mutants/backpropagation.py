@@ -109,7 +109,7 @@ MUTANTS = [
     vjp_mul("divides by the operand", "z = x * y\n    return g * z / x, g * z / y", (VALUES,), "gradient of x"),
     vjp_mul("only one gradient", "return g * y", (VALUES,), "expected two gradients"),
     vjp_mul("no return", "gx, gy = g * y, g * x", (VALUES,), "return"),
-    vjp_mul("summed to a number", "return np.sum(g * y), np.sum(g * x)", (VALUES,), "expected an array of shape (1,)"),
+    vjp_mul("summed to a number", "return np.sum(g * y), np.sum(g * x)", (VALUES,), "got shape ()"),
     vjp_mul("the gradient of a sum", "return g, g", (VALUES,), "gradient of x"),
     vjp_max(
         "each tied element gets all",
@@ -126,7 +126,7 @@ MUTANTS = [
     vjp_max(
         "the maximum of the whole array",
         "m = (x == x.max()) if x.size else x\n    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
-        (TIES,),
+        (LARGEST, TIES),
         "vjp_max(g, x)",
     ),
     vjp_max(
@@ -155,7 +155,8 @@ MUTANTS = [
     ),
     vjp_max(
         "the maximum of the columns",
-        "m = x == (x.max(axis=0) if len(x) else 0)\n    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
+        "m = x == (x.max(axis=0) if len(x) else 0)\n"
+        "    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
         (LARGEST, TIES),
         "vjp_max(g, x)",
     ),
@@ -174,9 +175,9 @@ MUTANTS = [
         "W is not transposed",
     ),
     vjp_matmul("the mean over the rows", "return g @ W.T, X.T @ g / max(len(X), 1)", (OF_W,), "mean over the rows"),
-    vjp_matmul("transposed", "return g @ W.T, g.T @ X", (OF_W,), "expected an array of shape (3, 4)"),
+    vjp_matmul("transposed", "return g @ W.T, g.T @ X", (OF_W,), "the gradient of W: expected an array"),
     vjp_matmul("only the last row", "return g @ W.T, np.outer(X[-1:], g[-1:])", (OF_W,), "last row's share"),
-    vjp_matmul("the two are swapped", "return X.T @ g, g @ W.T", (OF_X, OF_W), "expected an array of shape (2, 3)"),
+    vjp_matmul("the two are swapped", "return X.T @ g, g @ W.T", (OF_X, OF_W), "The two gradients are swapped"),
     vjp_matmul(
         "all products before the sum",
         "gX = (g[:, None, :] * W).sum(axis=2)\n    return gX, (X[:, :, None] * g[:, None, :]).sum(axis=0)",
@@ -189,13 +190,13 @@ MUTANTS = [
         (MEMORY,),
         "at its peak",
     ),
-    vjp_matmul("elementwise", "return g * W.sum(), X * g.sum()", (OF_X, OF_W), "expected an array of shape (2, 3)"),
+    vjp_matmul("elementwise", "return g * W.sum(), X * g.sum()", (OF_X, OF_W), "the gradient of X: expected"),
     broadcast("g as it is", "return g", (LEADING, STRETCHED), "g itself was returned"),
     broadcast(
         "leading axes alone",
         "return g.sum(axis=tuple(range(g.ndim - len(shape))))",
         (STRETCHED,),
-        "expected an array of shape (4, 1)",
+        "gradient of x: expected an array of shape",
     ),
     broadcast(
         "stretched axes alone",
@@ -214,7 +215,7 @@ MUTANTS = [
         "the mean",
         "t = g.mean(axis=tuple(range(g.ndim - len(shape))))\n"
         "        return t.mean(axis=tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True)",
-        (LEADING,),
+        (LEADING, STRETCHED),
         "This is the mean",
     ),
     broadcast(
@@ -230,7 +231,7 @@ MUTANTS = [
         "only the batch axis, for a bias",
         "return g.sum(axis=0) if len(shape) < g.ndim else g",
         (LEADING, STRETCHED),
-        "expected an array of shape ()",
+        "gradient of y: expected an array of shape",
     ),
     walk(
         "overwritten instead of accumulated",
@@ -259,7 +260,7 @@ def backward(root):
     visit(root)
 """,
         (SUM, ONCE, DEEP),
-        "b = a + a; c = b + b; backward(c)",
+        "it handed on before",
     ),
     walk(
         "along every path",
@@ -290,7 +291,7 @@ def backward(root):
                     stack.append(p)
 """,
         (SUM,),
-        "backward(",
+        "it handed on before",
     ),
     walk(
         "breadth first",
@@ -306,7 +307,7 @@ def backward(root):
                     queue.append(p)
 """,
         (SUM,),
-        "backward(",
+        "it handed on before",
     ),
     walk(
         "an order found by recursion",
@@ -469,7 +470,7 @@ def backward(root):
         "",
         "8 * (sum(a) + a[-1] + (len(a) > 2) * a[-2] + w[-1])",
         (FREED,),
-        "live_bytes([64, 8, 2], 1, 'training')",
+        "'training'): expected",
     ),
     memory(
         "the weights count",

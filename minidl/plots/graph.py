@@ -1,0 +1,105 @@
+"""A computation graph: a box a node, with its value and its gradient; arrows from what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minidl.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEAF, MADE = "#E8E8E8", "#FFFFFF"
+GRADIENT = "#A33C00"  # vermilion, dark enough to be read on both
+WIDTH, HEIGHT = 0.62, 0.62  # of a box; columns and rows are 1 apart
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node: `name` ("s = x + y"), its value, its gradient (None: not known yet), and `parents`, places in the list.
+
+    A parent may be there twice; two arrows are drawn then.
+    """
+
+    name: str
+    value: float
+    gradient: float | None = None
+    parents: tuple[int, ...] = ()
+
+
+@style.applied()
+def draw(boxes: Sequence[Box], *, source: str, title: str = "", note: str = "") -> Figure:
+    """Draw a graph from left (leaves, grey) to right; parents come before their children in `boxes`.
+
+    source: "measured", "simulated" or "formula". Errors: ValueError for a parent that does not come before its child.
+
+    >>> figure = draw([Box("x", 3.0, 6.0), Box("f = x * x", 9.0, 1.0, (0, 0))], source="measured")
+    """
+    from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+    places = positions(boxes)
+    columns, rows = (1 + max(place[i] for place in places) - min(place[i] for place in places) for i in (0, 1))
+    figure, (axes,) = style.new_figure(max(4.0, 1.75 * columns), max(1.6, 0.95 * rows + 0.6))
+    for box, (x, y) in zip(boxes, places, strict=True):
+        colour = MADE if box.parents else LEAF
+        corner = x - WIDTH / 2, y - HEIGHT / 2
+        outline = "round,pad=0,rounding_size=0.08"
+        axes.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, outline, facecolor=colour, edgecolor="0.3", zorder=2))
+        axes.text(x, y + 0.19, box.name, ha="center", va="center", fontsize=9, fontweight="bold", zorder=3)
+        axes.text(x, y, f"value {box.value:.4g}", ha="center", va="center", fontsize=8.5, zorder=3)
+        gradient = "gradient ?" if box.gradient is None else f"gradient {box.gradient:.4g}"
+        axes.text(x, y - 0.19, gradient, ha="center", va="center", fontsize=8.5, color=GRADIENT, zorder=3)
+        for parent in dict.fromkeys(box.parents):
+            for bend in bends(box.parents.count(parent), x - places[parent][0]):
+                start = places[parent][0] + WIDTH / 2, places[parent][1]
+                arrow = FancyArrowPatch(
+                    start, (x - WIDTH / 2, y), connectionstyle=f"arc3,rad={bend}", arrowstyle="-|>",
+                    mutation_scale=11, color=style.SERIES[0], linewidth=1.2, shrinkA=0, shrinkB=0, zorder=1,
+                )  # fmt: skip
+                axes.add_patch(arrow)
+    axes.set_xlim(min(x for x, _ in places) - 0.5, max(x for x, _ in places) + 0.5)
+    axes.set_ylim(min(y for _, y in places) - 0.55, max(y for _, y in places) + 0.55)
+    axes.set_axis_off()
+    if title:
+        axes.set_title(title)
+    style.label_source(figure, source, note)
+    return figure
+
+
+def bends(count: int, distance: float) -> list[float]:
+    """How much each of `count` arrows between two boxes is bent; one over several columns goes around what is there."""
+    if count > 1:
+        return [0.35 * (2 * i / (count - 1) - 1) for i in range(count)]
+    return [0.0 if distance <= 1 else 0.12]
+
+
+def positions(boxes: Sequence[Box]) -> list[tuple[float, float]]:
+    """The middle of each box: made nodes right of all their parents, leaves just left of their first use.
+
+    >>> positions([Box("a", 1.0), Box("b", 1.0), Box("a + b", 2.0, None, (0, 1))])
+    [(0, 0.5), (0, -0.5), (1, 0.0)]
+    """
+    columns = [0] * len(boxes)
+    for index, box in enumerate(boxes):
+        if any(not 0 <= parent < index for parent in box.parents):
+            raise ValueError(f"the parents of box {index} ({box.name}) must come before it, got {box.parents}")
+        columns[index] = max((columns[parent] + 1 for parent in box.parents), default=0)
+    for index, box in enumerate(boxes):
+        uses = [columns[child] for child, other in enumerate(boxes) if index in other.parents]
+        if not box.parents and uses:
+            columns[index] = min(uses) - 1
+    heights: dict[int, float] = {}
+    for column in sorted(set(columns)):
+        members = [index for index in range(len(boxes)) if columns[index] == column]
+        members.sort(key=lambda index: -_wish(boxes[index], heights))
+        middle = sum(_wish(boxes[index], heights) for index in members) / len(members)
+        heights |= {index: middle + (len(members) - 1) / 2 - row for row, index in enumerate(members)}
+    return [(columns[index], heights[index]) for index in range(len(boxes))]
+
+
+def _wish(box: Box, heights: dict[int, float]) -> float:
+    """The height of the middle between a box's parents."""
+    known = [heights[parent] for parent in box.parents]
+    return sum(known) / len(known) if known else 0.0

@@ -1,0 +1,54 @@
+"""The picture of a computation graph: every node with its value and its gradient, an arrow for every use."""
+
+from itertools import combinations
+
+import pytest
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from minidl.plots import graph
+from minidl.plots.graph import Box
+
+SQUARE_PLUS = [
+    Box("x", 3.0, 7.0),
+    Box("y", -1.5, None),
+    Box("q = x * x", 9.0, 1.0, (0, 0)),
+    Box("f = q + y", 7.5, 1.0, (2, 1)),
+    Box("g = f + x", 10.5, 1.0, (3, 0)),
+]
+
+
+def test_every_node_is_told_with_its_value_and_its_gradient() -> None:
+    figure = graph.draw(SQUARE_PLUS, source="measured", title="a title")
+    (axes,) = figure.axes
+    texts = [text.get_text() for text in axes.texts]
+    for box in SQUARE_PLUS:
+        gradient = "gradient ?" if box.gradient is None else f"gradient {box.gradient:g}"
+        first = texts.index(box.name)
+        assert texts[first : first + 3] == [box.name, f"value {box.value:g}", gradient]
+    assert axes.get_title(loc="left") == "a title"
+    assert figure.get_supxlabel() == "measured"
+
+
+def test_there_is_a_box_a_node_and_an_arrow_a_use() -> None:
+    (axes,) = graph.draw(SQUARE_PLUS, source="formula").axes
+    patches = list(axes.patches)
+    assert sum(isinstance(patch, FancyBboxPatch) for patch in patches) == len(SQUARE_PLUS)
+    assert sum(isinstance(patch, FancyArrowPatch) for patch in patches) == sum(len(b.parents) for b in SQUARE_PLUS)
+
+
+def test_boxes_do_not_overlap_and_arrows_go_to_the_right() -> None:
+    boxes = [Box(str(i), 0.0, None, (i - 1, i - 3) if i > 3 else ()) for i in range(12)]
+    places = graph.positions(boxes)
+    for (x, y), (u, v) in combinations(places, 2):
+        assert abs(x - u) >= 1 or abs(y - v) >= 1
+    for place, box in zip(places, boxes, strict=True):
+        assert all(places[parent][0] < place[0] for parent in box.parents)
+
+
+def test_a_parent_that_comes_later_is_refused() -> None:
+    with pytest.raises(ValueError, match="must come before it"):
+        graph.draw([Box("a", 1.0, None, (1,)), Box("b", 1.0)], source="measured")
+
+
+def test_a_single_node_is_a_graph() -> None:
+    assert graph.draw([Box("x", 1.0)], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
