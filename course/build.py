@@ -50,7 +50,7 @@ def check(texts: Sequence[Source], strays: Sequence[str]) -> int:
         try:
             stale = stale_notebooks(source)
         except ValueError as problem:
-            complaints.append(f"{source} makes no sense: {problem}.")
+            complaints.append(f"{source}, {problem}.")
             continue
         mend = f"python3 -m course build {source.name}"
         complaints += [
@@ -71,7 +71,7 @@ def build(texts: Sequence[Source], strays: Sequence[str], force: bool) -> int:
         try:
             stale = stale_notebooks(source)
         except ValueError as problem:
-            senseless.append(f"{source} makes no sense: {problem}.")
+            senseless.append(f"{source}, {problem}.")
             continue
         if force or any(notebook.rerun for notebook in stale):
             rerun.append(source)

@@ -48,7 +48,7 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for number, cell in enumerate(notebook.cells):
-        place = f"{path.name}, cell {number + 1}"
+        place = f"cell {number + 1}"
         tags, cell.metadata = dict(cell.metadata), nbformat.NotebookNode()
         tags.pop("lines_to_next_cell", None)
         cell.id = f"c{number:02d}"
@@ -57,7 +57,7 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
             cell.metadata["nbgrader"] = role = nbformat.from_dict(graded(tags, cell.cell_type, place))
             cell.id = role["grade_id"]
         if cell.id in seen:
-            raise ValueError(f"{path.name}: two cells are called {cell.id!r}")
+            raise ValueError(f"{place}: an earlier cell is called {cell.id!r} too")
         if not cell.source.strip():
             raise ValueError(f"{place}: the cell is empty")
         if cell.cell_type == "code" and CACHED.search(cell.source):
