@@ -52,6 +52,7 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
         tags, cell.metadata = dict(cell.metadata), nbformat.NotebookNode()
         tags.pop("lines_to_next_cell", None)
         cell.id = f"c{number:02d}"
+        cell.source = cell.source.strip("\n")
         cell.pop("attachments", None)
         if tags:
             cell.metadata["nbgrader"] = role = nbformat.from_dict(graded(tags, cell.cell_type, place))
