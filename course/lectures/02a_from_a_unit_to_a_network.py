@@ -8,6 +8,11 @@
 # and step. This lecture builds what is trained (a unit, a layer, a network, its loss), then measures what the handful
 # costs and what it buys. Reading time: about 35 minutes. Figures are *measured* on the computer that ran this page or
 # come from a *formula*; one node needs no simulation.
+#
+# S1 to S5 are the course's five sources: S1, Stanford CS348K, lecture 9, *Parallel Deep Network Training* (2018); S2,
+# N. Dryden's guest lecture at ETH Zurich, *Parallelism in Training Deep Neural Networks*; S3, the blog post *Parallel
+# Deep Learning* (2019); S4, S. Vadhiyar's slides *Deep Learning*; S5, J. Gonzalez, *Distributed Deep Learning, part 1*
+# (Berkeley). Where one of them has an error, it is shown.
 
 # %%
 import time
@@ -73,6 +78,7 @@ def error(w, x, y):
     return (np.argmax(x @ w, axis=1) != y).mean()
 
 
+# %%
 x, y = with_constant(train.x), train.y
 x_test, y_test = with_constant(test.x), test.y
 
@@ -95,6 +101,7 @@ def descend(batch_size, lr, epochs=1, curve=None, x=x, y=y):
     return w
 
 
+# %%
 RATES = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
 
 
@@ -207,7 +214,7 @@ see(figure, "a straight border always leaves one corner on the wrong side; the n
 # *Softmax* makes ten scores $z$ into ten probabilities, $p_k = e^{z_k} / \sum_j e^{z_j}$. The *cross-entropy* of a
 # sample with label $y$ is $-\log p_y$: 0 for certainty in the right answer, $\log 10$ for a shrug over ten classes.
 # Its gradient is as simple as can be: probability minus truth, $\partial l / \partial z_k = p_k - [k = y]$. These
-# are the four functions at the top. `minidl` has them as one differentiable operation; the two agree:
+# are the functions at the top. `minidl` has them as one differentiable operation; the two agree:
 
 # %%
 rng = np.random.default_rng(0)
@@ -635,7 +642,11 @@ expected = (1 - np.cumsum(hits) ** 100)[:-1].sum() / 180
 print(f"mean of all 100: {np.mean(shown):.1%}   best of them: {max(shown):.1%} (measured)")
 print(f"expected of the best of 100 guesses at random: {expected:.1%} (formula)")
 print(f"the best one on 180 images that had no say: {fresh:.1%} (measured)")
-say(f"Your guess: {my_guess}. **Shown {max(shown):.0%}, true 10 %.** The difference is *optimism*, made by choosing.")
+say(
+    f"Your guess: {my_guess}. **Shown {max(shown):.0%}, true 10 %.** The difference is *optimism*, made by choosing "
+    "alone: no classifier was better than another. (Classifiers trained on one set resemble each other, so the formula "
+    "for independent ones is not exact here.)"
+)
 
 # %% [markdown]
 # ## 12. Break it: the shuffle that was forgotten
@@ -673,15 +684,15 @@ see(
 # %% [markdown]
 # ## 13. What the papers report
 #
-# - **Robbins and Monro (1951)** founded the subject: stepping along noisy measurements converges if the rates sum to
+# - **Robbins and Monro 1951** founded the subject: stepping along noisy measurements converges if the rates sum to
 #   infinity but their squares do not. Lecture 02b measures why the rate must fall.
-# - **Goyal et al. (2017**, arXiv:1706.02677, figure 3**)** trained ResNet-50 on ImageNet with minibatches of 256 to
-#   65,536: a top-1 error of 23.60 ± 0.12 % at 256, 23.74 ± 0.09 % at 8,192, and 33.96 ± 0.80 % at 65,536. Chapter 08
-#   asks what had to be done for the middle one, and why not for the last. (One of our sources, S5, read the figure by
-#   eye and prints about 25 % for 32,768; the paper's own legend says 27.55 ± 0.28 %.)
-# - **Shallue et al. (2019**, JMLR 20(112)**)** report from 168,160 trained models no evidence that larger batches make
-#   the result worse, but steps that stop falling beyond some $B$: exactly where noise is no longer the limit.
-# - **McCandlish et al. (2018**, arXiv:1812.06162**)** report that a *noise scale* predicts that $B$. Its simple form is
+# - **Goyal et al. 2017** (arXiv:1706.02677, figure 3) trained ResNet-50 on ImageNet with minibatches of 256 to 65,536:
+#   a top-1 error of 23.60 ± 0.12 % at 256, 23.74 ± 0.09 % at 8,192, and 33.96 ± 0.80 % at 65,536. Chapter 08 asks what
+#   had to be done for the middle one, and why not for the last. (One of our sources, S5, read the figure by eye and
+#   prints about 25 % for 32,768; the paper's own legend says 27.55 ± 0.28 %.)
+# - **Shallue et al. 2019** (JMLR 20(112)) report from 168,160 trained models no evidence that larger batches make the
+#   result worse, but a number of steps that stops falling beyond some $B$: where noise is no longer the limit.
+# - **McCandlish et al. 2018** (arXiv:1812.06162) report that a *noise scale* predicts that $B$. Its simple form is
 #   $\mathrm{tr}\,\Sigma / \lVert g \rVert^2$: noise against signal. Here, for the classifier of section 8:
 
 # %%

@@ -6,7 +6,7 @@
 # [Lecture 02a](02a_from_a_unit_to_a_network.ipynb) ended with a gradient, noisy or exact. What is done with it? "Step
 # against it, by a learning rate" leaves open how far, and whether every weight should go equally far. Reading time:
 # about 35 minutes. Figures are *measured* on the computer that ran this page or come from a *formula*; one node needs
-# no simulation.
+# no simulation. S1 to S5 are the course's five sources, named in 02a.
 
 # %%
 import time
@@ -151,6 +151,7 @@ def noisy_runs(rates, runs=2000, seed=0):
     return np.array(squares)
 
 
+# %%
 rows, floors, ways = [], [], []
 for lr in (0.5, 0.05, 0.005):
     squares = noisy_runs([lr] * 1500)
@@ -181,6 +182,7 @@ def rates_of(schedule, steps, lr=0.5):
     return np.array(rates)
 
 
+# %%
 t = np.arange(300)
 schedules = {
     "constant": (lambda o: optim.LambdaLR(o, lambda k: 1.0), 0.5 + 0 * t),
@@ -211,13 +213,13 @@ see(
 )
 
 # %% [markdown]
-# The staircase of the step schedule is in every paper of the field that shows training curves. Here it is on digits: a
-# network 64-128-10, minibatches of 8, a rate that falls tenfold after six epochs. A *weight decay* of 0.003 (that times
-# the weights is added to the gradient) keeps it from fitting every image perfectly; without it the gradients of all
-# samples, and so the noise, vanish at the minimum, and the rate need not fall. Try it.
+# In the training curves of Goyal et al. (2017) the loss falls in such a staircase at every drop of the rate, and since
+# then in those of many others. Here it is on digits: a network 64-128-10, minibatches of 8, a rate that falls tenfold
+# after six epochs. A *weight decay* of 0.003 (that times the weights is added to the gradient) keeps it from fitting
+# every image perfectly; without it the gradients of all samples, and so the noise, vanish at the minimum, and the rate
+# need not fall. Try it.
 
 
-# %%
 # %%
 train, test = data.digits()
 
@@ -241,6 +243,7 @@ def train_digits(rule, seed=0, epochs=30, batch_size=64, part=train, schedule=No
     return model, notes
 
 
+# %%
 def loss_on(model, part):
     return F.cross_entropy(model(Tensor(part.x)), part.y).item()
 
@@ -279,8 +282,8 @@ see(
 # | rate outside | $u \leftarrow \mu u + g_t,\ w \leftarrow w - \eta_t u$ | $-\eta_t \sum_{s \le t} \mu^{t-s} g_s$ |
 # | rate inside | $v \leftarrow \mu v - \eta_t g_t,\ w \leftarrow w + v$ | $-\sum_{s \le t} \mu^{t-s} \eta_s g_s$ |
 #
-# The rate is outside in PyTorch, in `minidl`, and on S1's slide on momentum under large minibatches; it is inside in
-# many textbooks, in S2 and in S1's first definition.
+# The rate is outside in PyTorch, in `minidl`, and on S1's slide about handling momentum; it is inside in many
+# textbooks, in S2, and where S1 first defines it.
 #
 # **Predict.** At a constant rate, are they the same? And if the rate falls tenfold on the way?
 
@@ -303,6 +306,7 @@ def follow(step, rates, slope=slope, w=begin):
     return np.array(path)
 
 
+# %%
 def rate_outside(gradients, rates, mu=0.9):
     return -rates[-1] * faded(gradients, mu)
 
@@ -490,6 +494,7 @@ OPTIMIZERS = {
 }
 
 
+# %%
 def by_sums(name, lr, steps, slope=slope, w=begin):
     return follow(lambda g, r: -lr * RULES[name](g), [lr] * steps, slope, w)
 
@@ -631,6 +636,12 @@ table(
     rows,
     "measured, best of 11 rates up to 1",
 )
+lost = [
+    n
+    for n in RULES
+    if steps_needed(n, chosen[n][slope_across], slope_across) > 2 * steps_needed(n, chosen[n][slope], slope)
+]
+say(f"Your guess: {my_guess}. **More than twice the steps across the axes: {', '.join(lost)}.**")
 
 # %%
 straight = {name: by_minidl(name, chosen[name][slope], 40) for name in RULES}
@@ -703,6 +714,7 @@ CANDIDATES = {
 }
 
 
+# %%
 def validated(name, lr):
     """The validation loss after 10 epochs; infinity if the run diverged."""
     model, _ = train_digits(lambda p: OPTIMIZERS[name](p, lr), epochs=10, part=fit_part)
@@ -787,21 +799,22 @@ see(
     f"the right run falls; the forgetful one swings for ever, in its last 50 steps between {tail.min():.2f} and "
     f"{tail.max():.1f}, from {height(begin):.1f} at the start. It is the path of momentum 1: {same}.",
 )
+say(f"Your guess: {my_guess}.")
 
 # %% [markdown]
-# A sum that forgets nothing is momentum with $\mu = 1$: a pendulum without friction. Nothing crashes, nothing diverges;
-# the loss swings and does not settle, at *any* rate. If lowering the rate only makes the swing slower, look for the
-# missing `zero_grad()`.
+# A sum that forgets nothing is momentum with $\mu = 1$: a pendulum without friction. Nothing crashes; the loss swings
+# and does not settle, at *any* rate below $4/\lambda_{\max}$ (beyond, it explodes). If lowering the rate only makes the
+# swing slower, look for the missing `zero_grad()`.
 #
 # ## 12. What the papers report
 #
-# - **Goyal et al. (2017**, arXiv:1706.02677, table 2a**)**, ResNet-50 on ImageNet with minibatches of 256 and momentum
-#   0.9: rates 0.05, 0.1 and 0.2 give top-1 errors of 23.92 ± 0.10, 23.60 ± 0.12 and 23.68 ± 0.09 %: near the best rate a
-#   factor of two either way matters little. (The table's caption says 23.68 % for rate 0.1; the table, and
-#   everything else in the paper, says 23.60 %.)
-# - **Kingma and Ba (2015**, arXiv:1412.6980, algorithm 1**)**: Adam as in the table of section 6, $\epsilon$ outside
-#   the root. S5 remarks that Adam has superseded AdaGrad.
-# - **Sutskever et al. (2013**, ICML, section 2**)**: Nesterov's rule as a velocity, $g$ at $w + \mu v$. S2 prints
+# - **Goyal et al. 2017** (arXiv:1706.02677, table 2a), ResNet-50 on ImageNet with minibatches of 256 and momentum 0.9:
+#   rates 0.05, 0.1 and 0.2 give top-1 errors of 23.92 ± 0.10, 23.60 ± 0.12 and 23.68 ± 0.09 %: near the best rate a
+#   factor of two either way matters little. (The table's caption says 23.68 % for rate 0.1; the table, and everything
+#   else in the paper, says 23.60 %.)
+# - **Kingma and Ba 2015** (arXiv:1412.6980, algorithm 1): Adam as in the table of section 6, $\epsilon$ outside the
+#   root. S5 remarks that Adam has superseded AdaGrad.
+# - **Sutskever et al. 2013** (ICML, section 2): Nesterov's rule as a velocity, $g$ at $w + \mu v$. S2 prints
 #   $w - \mu v$; section 5 shows what comes of it.
 # - **S2** also feeds Adam's corrected moments back and lets AdaGrad forget its past: section 7.
 #

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 GRID = 121  # points a side at which the loss is evaluated
-CONTOURS = 12
+CONTOURS = 9
 
 
 @style.applied()
