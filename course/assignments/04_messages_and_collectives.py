@@ -113,7 +113,7 @@ check.ring_reduce_scatter(ring_reduce_scatter)
 ### BEGIN HIDDEN TESTS
 check.ring_reduce_scatter(
     ring_reduce_scatter,
-    sizes=[(1, 3), (3, 9), (2, 9), (3, 2), (5, 13), (7, 30)],
+    sizes=[(1, 3), (3, 33), (2, 9), (3, 2), (5, 13), (7, 30)],
     large=[(2, 40_000), (4, 40_000)],
     seed=12,
 )
@@ -193,6 +193,13 @@ check.ring_all_reduce(
     seed=14,
 )
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# Once it works, look at it: who sends and receives when, and how long it takes on 10 Gbit/s Ethernet (simulated). Try
+# other p and n, and later `recursive_doubling`.
+
+# %%
+check.timeline(ring_all_reduce, p=4, n=400_000)
 
 # %% [markdown]
 # ## 3. Recursive doubling (3 points)

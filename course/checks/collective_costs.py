@@ -9,6 +9,9 @@ from minidl.cluster import cost
 
 ITEMSIZE = 8
 
+Case = tuple[int, int, float, float, float]
+"""(p, nbytes, alpha, beta, gamma)"""
+
 NEVER = 1e15
 """Bytes beyond which a crossover counts as infinite: it comes from the rounding of two equal slopes."""
 
@@ -85,24 +88,35 @@ def crossover_bytes(p: int, alpha: float, beta: float, gamma: float = 0.0) -> fl
 def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
     """By the sentence that names it: the size that a slip gives."""
     size = crossover_bytes(p, alpha, beta, gamma)
+
+    def meeting(steps: float, share: float, rounds: float, reductions: float) -> float:
+        gained = (rounds - 2 * share) * beta + (reductions - share) * gamma
+        return (2 * steps - rounds) * alpha / gained if gained > 0 else math.inf
+
+    low = math.floor(math.log2(p))
+    fold = 0 if p == 2**low else 1
     slips = {
         "This is the size in elements of 8 bytes; bytes are asked.": size / ITEMSIZE,
         "This is where Rabenseifner's algorithm beats recursive doubling; the ring is asked.": cost.crossover(
             p, alpha, beta, gamma
         ),
         "This is the crossover without gamma.": crossover_bytes(p, alpha, beta),
+        "The fold is missing.": meeting(p - 1, (p - 1) / p, low, low),
+        "The ring has p - 1 steps a round, not p.": meeting(p, (p - 1) / p, low + 2 * fold, low + fold),
+        "This is upside down: what the ring starts later is to be divided by what it gains a byte.": 1 / size,
     }
     return {sentence: slip for sentence, slip in slips.items() if math.isfinite(slip)}
 
 
-def judge_seconds(answer: Answer, algorithm: str, case: tuple[int, int, float, float, *tuple[float, ...]]) -> None:
-    """The answer is what the formula says; gamma may be left out of the case."""
+def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool = True) -> None:
+    """The answer is what the formula says; without gamma, that is left out of the call."""
+    given = case if with_gamma else case[:4]
     names = ("p", "nbytes", "alpha", "beta", "gamma")
-    called = f"{answer.name}({', '.join(f'{name}={value:g}' for name, value in zip(names, case, strict=False))})"
-    p, nbytes, alpha, beta, gamma = (*case, 0.0)[:5]
+    called = f"{answer.name}({', '.join(f'{name}={value:g}' for name, value in zip(names, given, strict=False))})"
+    p, nbytes, alpha, beta, gamma = case if with_gamma else (*case[:4], 0.0)
     slips = ring_mistakes if algorithm == "ring" else recursive_doubling_mistakes
-    want = seconds(algorithm, *case)
-    expect.number(answer(*case), want, called, mistakes=slips(p, nbytes, alpha, beta, gamma))
+    want = seconds(algorithm, p, nbytes, alpha, beta, gamma)
+    expect.number(answer(*given), want, called, mistakes=slips(p, nbytes, alpha, beta, gamma))
 
 
 def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> None:
@@ -114,7 +128,9 @@ def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> No
     if want == math.inf:
         never = isinstance(got, float) and got > NEVER
         expect.true(
-            never, f"{called}: expected math.inf, got {expect.shown(got)}.", "With two ranks the ring sends as much."
+            never,
+            f"{called}: expected math.inf, got {expect.shown(got)}.",
+            "Two ranks send the same bytes in both ways, in more messages round the ring.",
         )
     else:
         expect.number(got, want, called, mistakes=crossover_mistakes(*case))

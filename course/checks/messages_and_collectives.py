@@ -9,10 +9,15 @@ import numpy as np
 from course.checking import Answer, Chapter, Part, expect
 from course.checking.wrong import Wrong
 from course.checks import collective_costs, rank_results, ring_lookalikes
-from course.checks.rank_results import A_SECOND_A_MESSAGE, NOT_EAGER, random, vectors_of
+from course.checks.all_reduce_timeline import timeline
+from course.checks.rank_results import A_SECOND_A_MESSAGE, NOT_EAGER, counted, random, vectors_of
 
 chapter = Chapter("04_messages_and_collectives")
 hint = chapter.hint
+__all__ = [
+    "broadcast_tree", "chapter", "crossover", "hint", "is_ring", "recursive_doubling", "recursive_doubling_seconds",
+    "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "ring_seconds", "timeline",
+]  # fmt: skip
 
 Sizes = Sequence[tuple[int, int]]
 """Pairs (ranks, elements)."""
@@ -49,8 +54,8 @@ def broadcast_tree(
             sent = sum(run.messages)
             expect.true(
                 sent == p - 1,
-                f"broadcast_tree among {p} ranks sent {sent} messages in all, a tree sends {p - 1}.",
-                "Somebody gets the array twice." if sent >= p else "Somebody never gets it.",
+                f"broadcast_tree among {counted(p, 'rank')} sent {counted(sent, 'message')}, a tree sends {p - 1}.",
+                "Each rank but one gets one message; these are more." if sent >= p else "Somebody never gets it.",
             )
     with part(1, "ceil(log2 p) rounds"):
         for p, n in sizes:
@@ -58,8 +63,8 @@ def broadcast_tree(
             rounds, needed = round(run.seconds), (p - 1).bit_length()
             expect.true(
                 rounds == needed,
-                f"broadcast_tree among {p} ranks took {rounds} rounds (messages that come one after the other), a tree "
-                f"takes {needed}. Rank 0 sent {run.messages[0]} messages.",
+                f"broadcast_tree among {counted(p, 'rank')} took {counted(rounds, 'round')} (messages one after the "
+                f"other), a tree takes {needed}. Rank 0 sent {counted(run.messages[0], 'message')}.",
                 rank_results.cause_of_rounds(run, p, rounds, needed),
             )
 
@@ -81,7 +86,7 @@ def ring_reduce_scatter(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sizes = ((1, 4), (2, 6), (4, 12), (3, 7), (5, 3), (3, 0)),
+    sizes: Sizes = ((1, 4), (2, 6), (4, 80), (3, 7), (5, 3), (3, 0)),
     large: Sizes = ((3, 30_000),),
     seed: int = 0,
 ) -> None:
@@ -224,7 +229,6 @@ def recursive_doubling(
             rank_results.sums(answer.on_ranks([(x,) for x in vectors]), vectors, "recursive_doubling")
 
 
-CostCase = tuple[int, int, float, float, float]
 POWERS_OF_TWO = ((16, 64_000_000, 50e-6, 8e-9, 1e-9), (2, 800, 20e-6, 0.8e-9, 0.2e-9), (1, 4096, 50e-6, 8e-9, 1e-9))
 ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-9), (12, 960, 20e-6, 0.8e-9, 0.3e-9))
 """Cases of a cost function: (p, nbytes, alpha, beta, gamma), where p chunks of whole float64 make nbytes."""
@@ -238,11 +242,13 @@ ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-
         "n/p gamma.",
     ],
 )
-def ring_seconds(answer: Answer, part: Part, *, cases: Sequence[CostCase] = (*POWERS_OF_TWO, *ANY_NUMBER)) -> None:
+def ring_seconds(
+    answer: Answer, part: Part, *, cases: Sequence[collective_costs.Case] = (*POWERS_OF_TWO, *ANY_NUMBER)
+) -> None:
     """The ring's time by the formula, without and with gamma."""
     with part(0.5, "the messages: alpha and beta"):
-        for p, nbytes, alpha, beta, _ in cases:
-            collective_costs.judge_seconds(answer, "ring", (p, nbytes, alpha, beta))
+        for case in cases:
+            collective_costs.judge_seconds(answer, "ring", case, with_gamma=False)
     with part(0.5, "the additions: gamma"):
         for case in cases:
             collective_costs.judge_seconds(answer, "ring", case)
@@ -260,8 +266,8 @@ def recursive_doubling_seconds(
     answer: Answer,
     part: Part,
     *,
-    powers_of_two: Sequence[CostCase] = POWERS_OF_TWO,
-    others: Sequence[CostCase] = ANY_NUMBER,
+    powers_of_two: Sequence[collective_costs.Case] = POWERS_OF_TWO,
+    others: Sequence[collective_costs.Case] = ANY_NUMBER,
 ) -> None:
     """Recursive doubling's time by the formula, for powers of two and for any p."""
     with part(0.5, "p a power of two"):
@@ -287,7 +293,7 @@ def crossover(
     part: Part,
     *,
     powers_of_two: Sequence[int] = (4, 8, 64),
-    others: Sequence[int] = (3, 6, 12, 2),
+    others: Sequence[int] = (6, 3, 12, 2),
     alpha: float = 50e-6,
     beta: float = 8e-9,
     gamma: float = 1e-9,

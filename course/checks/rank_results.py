@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,17 @@ def vectors_of(p: int, n: int, seed: int) -> list[np.ndarray]:
     return [random((seed, rank), n) for rank in range(p)]
 
 
+def listed(ranks: Iterable[int]) -> str:
+    """`0, 1 and 3`."""
+    *others, last = map(str, ranks)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 message`, `2 messages`."""
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def told(value: Any) -> str:
     """What came, in a few words."""
     return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else expect.shown(value)
@@ -44,6 +56,10 @@ def sums(run: RankRun, vectors: list[np.ndarray], name: str) -> None:
     for rank, got in enumerate(run.results):
         called = f"{name}(comm, x) on rank {rank} of {p}, x of {n} elements"
         mistakes = {made_of(got, vectors): got} if isinstance(got, np.ndarray) and got.shape == total.shape else {}
+        if "all_reduce" in name:
+            halfway = [np.copy(chunk) for chunk in np.array_split(vectors[rank], p)]
+            halfway[rank] = np.array_split(total, p)[rank]
+            mistakes["Only this rank's own chunk is the sum: the all-gather is missing."] = np.concatenate(halfway)
         mistakes["This is what the rank had at first: nothing was added."] = vectors[rank]
         mistakes["The last n % p elements were left out."] = np.append(total[: n - n % p], vectors[rank][n - n % p :])
         expect.array(got, total, called, mistakes={cause: value for cause, value in mistakes.items() if cause})
@@ -64,9 +80,9 @@ def made_of(got: np.ndarray, vectors: list[np.ndarray]) -> str:
     if not np.allclose(weights, counts):
         return ""
     missing, repeated = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
-    parts = [f"the vector of rank {', '.join(map(str, missing))} is missing"] if len(missing) else []
-    parts += [f"that of rank {', '.join(map(str, repeated))} was added more than once"] if len(repeated) else []
-    return f"In this sum {' and '.join(parts)}." if parts else ""
+    parts = [f"Missing in this sum: what rank {listed(missing)} had."] if len(missing) else []
+    parts += [f"Added more than once: what rank {listed(repeated)} had."] if len(repeated) else []
+    return " ".join(parts)
 
 
 def unchanged(after: Sequence[Any], before: Sequence[np.ndarray], called: str) -> None:
@@ -106,13 +122,13 @@ def round_the_ring(run: RankRun, name: str, n: int, times: int) -> None:
     for rank in range(p):
         expect.true(
             run.messages[rank] == messages,
-            f"{among}: rank {rank} sent {run.messages[rank]} messages, {messages} are needed.",
+            f"{among}: rank {rank} sent {counted(run.messages[rank], 'message')}, {messages} needed.",
         )
         expect.true(
             run.nbytes[rank] <= most,
             f"{among}: rank {rank} sent {run.nbytes[rank]} bytes in {messages} messages; at most {most} are needed "
             f"({most // ITEMSIZE} elements of {ITEMSIZE} bytes).",
-            cause_of_bytes(run.nbytes[rank], messages, n, most),
+            cause_of_bytes(run.nbytes[rank], messages, p, n, most),
         )
     expect.true(
         sum(run.nbytes) == in_all,
@@ -122,7 +138,7 @@ def round_the_ring(run: RankRun, name: str, n: int, times: int) -> None:
     rounds = round(run.seconds)
     expect.true(
         rounds <= messages,
-        f"{among} took {rounds} rounds (messages that come one after the other), {messages} are needed.",
+        f"{among} took {counted(rounds, 'round')} (messages one after the other), {messages} needed.",
         "In each step all ranks should send at once (comm.sendrecv); here some wait for others.",
     )
 
@@ -147,11 +163,11 @@ def one_neighbour(run: RankRun, among: str) -> None:
         )
 
 
-def cause_of_bytes(sent: int, messages: int, n: int, most: int) -> str:
+def cause_of_bytes(sent: int, messages: int, p: int, n: int, most: int) -> str:
     """Why a rank sent more than so many bytes."""
     if sent == messages * n * ITEMSIZE:
         return "The whole vector goes out in each step; only one chunk should."
-    if sent <= most + 1000 * messages:
+    if messages * math.ceil(n / p) * ITEMSIZE < sent <= most + 1000 * messages:
         return "The messages hold more than the chunk's numbers: send the array itself."
     return ""
 
@@ -167,7 +183,7 @@ def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
     """What makes a broadcast take more, or fewer, rounds than it needs."""
     if rounds < needed:
         return f"In {rounds} rounds at most {2**rounds} ranks can know: log2 p has to be rounded up."
-    if run.messages[0] == p - 1:
+    if run.messages[0] == p - 1 > needed:
         return "Rank 0 sends to everyone itself; those who have the array already could help."
     if max(run.messages) <= 1:
         return "The array goes from one rank to the next; in a tree all who have it send at the same time."
@@ -186,6 +202,8 @@ def scattered(run: RankRun, shares: list[list[np.ndarray]], n: int) -> None:
             "This rank's own share was added twice.": sums[rank] + shares[rank][rank],
             "This is the mean; the sum is asked.": sums[rank] / p,
         }
+        if isinstance(got, np.ndarray) and (cause := mixed_chunks(got, shares)):
+            mistakes[cause] = got
         for i in range(p):
             if i != rank:
                 mistakes[f"This is chunk {i} of the sum: the number of the chunk is off by {(i - rank) % p}."] = sums[i]
@@ -193,6 +211,23 @@ def scattered(run: RankRun, shares: list[list[np.ndarray]], n: int) -> None:
                     sums[i] - shares[i][i]
                 )
         expect.array(got, sums[rank], called, mistakes=mistakes)
+
+
+def mixed_chunks(got: np.ndarray, shares: list[list[np.ndarray]]) -> str:
+    """Which chunks a wrong sum is made of, if their numbers differ and they are long enough to tell."""
+    p = len(shares)
+    if got.ndim != 1 or len(got) <= p * p or any(len(chunk) != len(got) for own in shares for chunk in own):
+        return ""
+    table = np.stack([chunk for own in shares for chunk in own], axis=1)
+    weights = np.linalg.lstsq(table, got, rcond=None)[0].reshape(p, p)
+    if not np.allclose(table @ weights.ravel(), got) or not np.allclose(weights, np.round(weights)):
+        return ""
+    numbers = np.flatnonzero(np.round(weights).any(axis=0))
+    if len(numbers) < 2:
+        return ""
+    return (
+        f"Chunks {listed(numbers)} were added up: do the messages go the way round that the numbers of the chunks do?"
+    )
 
 
 def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
@@ -221,17 +256,20 @@ def doubled(run: RankRun, n: int) -> None:
         called = f"recursive_doubling(comm, x) among {p} ranks, x of {n} elements: rank {rank}"
         expect.true(
             run.messages[rank] == needed,
-            f"{called} sent {run.messages[rank]} messages, {needed} are needed.",
-            f"log2 {p} rounds of one message each" + (", and one for the fold." if p > first else "."),
+            f"{called} sent {counted(run.messages[rank], 'message')}, {needed} needed.",
+            "It hands its vector over, and sends nothing else."
+            if rank >= first
+            else f"Among {first} ranks: one in each of {counted(doublings, 'round')}"
+            + (", and one to give the result back." if rank + first < p else "."),
         )
         expect.true(
             run.nbytes[rank] == needed * n * ITEMSIZE,
-            f"{called} sent {run.nbytes[rank]} bytes in {needed} messages, each needs {n * ITEMSIZE}.",
+            f"{called} sent {run.nbytes[rank]} bytes in {counted(needed, 'message')}, each needs {n * ITEMSIZE}.",
         )
     rounds, needed = round(run.seconds), doublings + 2 * (p > first)
     expect.true(
         rounds == needed,
-        f"recursive_doubling among {p} ranks took {rounds} rounds (messages that come one after the other), {needed} "
-        "are needed.",
+        f"recursive_doubling among {counted(p, 'rank')} took {counted(rounds, 'round')} (messages one after the "
+        f"other), {needed} needed.",
         "Both partners can send at once: comm.sendrecv.",
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,23 +61,32 @@ def hierarchical(comm: cluster.Communicator, x: np.ndarray) -> None:
     comm.all_reduce(x, algorithm="hierarchical")
 
 
-PROGRAMS: dict[str, tuple[Callable[[cluster.Communicator, np.ndarray], None], bool, str]] = {
-    "ring": (ring, True, "a ring"),
-    "ring_to_the_left": (ring_to_the_left, True, "a ring in which rank r sends to rank r - 1"),
-    "ring_in_another_order": (ring_in_another_order, True, "a ring in which the ranks stand in another order"),
-    "parameter_server": (parameter_server, False, "a parameter server: everything goes through rank 0"),
-    "whole_vectors_twice_round": (whole_vectors_twice_round, False, "whole vectors that go round instead of chunks"),
-    "pairwise": (pairwise, False, "chunks that are sent straight to the rank that adds them up"),
-    "rabenseifner": (rabenseifner, False, "Rabenseifner's algorithm: halving, then doubling"),
-    "hierarchical": (hierarchical, False, "small rings within groups and between them"),
+class Lookalike(NamedTuple):
+    """An all-reduce, whether it is a ring, and what it is in words."""
+
+    program: Callable[[cluster.Communicator, np.ndarray], None]
+    is_ring: bool
+    words: str
+
+
+PROGRAMS = {
+    "ring": Lookalike(ring, True, "a ring"),
+    "ring_to_the_left": Lookalike(ring_to_the_left, True, "a ring in which rank r sends to rank r - 1"),
+    "ring_in_another_order": Lookalike(ring_in_another_order, True, "a ring in which the ranks stand in another order"),
+    "parameter_server": Lookalike(parameter_server, False, "a parameter server: everything goes through rank 0"),
+    "whole_vectors_twice_round": Lookalike(
+        whole_vectors_twice_round, False, "whole vectors that go round instead of chunks"
+    ),
+    "pairwise": Lookalike(pairwise, False, "chunks that are sent straight to the rank that adds them up"),
+    "rabenseifner": Lookalike(rabenseifner, False, "Rabenseifner's algorithm: halving, then doubling"),
+    "hierarchical": Lookalike(hierarchical, False, "small rings within groups and between them"),
 }
-"""By name: the program, whether it is a ring all-reduce, and what it is in words."""
 
 
 @lru_cache
 def run(name: str, p: int, n: int) -> tuple[list[Send], list[Any]]:
     """The messages of the program `name` among p ranks with n float64 elements, in order of time, and its results."""
-    program = PROGRAMS[name][0]
+    program = PROGRAMS[name].program
 
     def summing(comm: cluster.Communicator) -> np.ndarray:
         x = np.arange(n, dtype=float) + comm.rank
@@ -96,12 +105,8 @@ def run(name: str, p: int, n: int) -> tuple[list[Send], list[Any]]:
 
 def judge(answer: Answer, name: str, p: int, n: int) -> None:
     """The answer is whether this program is a ring all-reduce."""
-    _, wanted, words = PROGRAMS[name]
+    _, is_ring, words = PROGRAMS[name]
     sends, _ = run(name, p, n)
-    got = answer(sends, p, n * 8)
     beginning = ", ".join(map(str, sends[:6])) + (", …" if len(sends) > 6 else "")
-    expect.same(
-        got,
-        wanted,
-        f"is_ring(sends, p={p}, nbytes={n * 8}) for {words} (sends: {beginning})",
-    )
+    called = f"is_ring(sends, p={p}, nbytes={n * 8}) for {words} (sends: {beginning})"
+    expect.same(answer(sends, p, n * 8), is_ring, called)

@@ -137,7 +137,7 @@ def ring_all_reduce(comm, x):
     return x
 """,
         loses=(SUM, IN_PLACE, ROUND, LARGE),
-        says="ring_all_reduce(comm, x) on rank 0 of",
+        says="the all-gather is missing",
     ),
     Mutant(
         "ring_all_reduce",

@@ -78,7 +78,7 @@ def broadcast_tree(comm, x):
     return x""",
         ),
         loses=(MESSAGES, ROUNDS),
-        says="Somebody gets the array twice",
+        says="these are more",
     ),
     Mutant(
         "broadcast_tree",

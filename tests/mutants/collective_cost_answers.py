@@ -110,10 +110,10 @@ MUTANTS = [
     doubling("chunks instead of the vector", (POWERS, OTHERS), "not a p-th", "nbytes * ", "nbytes / p * "),
     doubling("bytes taken for bits", (POWERS, OTHERS), "not to be divided by 8", "nbytes * ", "nbytes / 8 * "),
     crossing("in elements", (WITHOUT, WITH), "in elements of 8 bytes", "later / gained", "later / gained / 8"),
-    crossing("no fold", (WITH,), "crossover(p=", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
+    crossing("no fold", (WITH,), "The fold is missing", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
     crossing("gamma forgotten", (WITH,), "without gamma", "* gamma", "* 0"),
-    crossing("p instead of p - 1 steps", (WITHOUT, WITH), "crossover(p=4", "2 * (p - 1)", "2 * p"),
-    crossing("upside down", (WITHOUT, WITH), "crossover(p=4", "later / gained", "gained / later"),
+    crossing("p instead of p - 1 steps", (WITHOUT, WITH), "not p", "2 * (p - 1)", "2 * p"),
+    crossing("upside down", (WITHOUT, WITH), "upside down", "later / gained", "gained / later"),
     crossing("0 instead of infinity", (WITH,), "expected math.inf, got 0.", "math.inf", "0.0"),
     crossing("infinite for two ranks whatever gamma is", (WITH,), "got inf", "if gained > 0", "if p > 2"),
     Mutant(

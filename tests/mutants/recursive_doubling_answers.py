@@ -47,7 +47,7 @@ MUTANTS = [
         "partners that are not there are left out, instead of the fold",
         changed(NO_FOLD, "total = total +", "if partner < comm.size:\n            total = total +"),
         loses=(SUM, ROUNDS),
-        says="recursive_doubling(comm, x) on rank",
+        says="Missing in this sum",
     ),
     Mutant(
         "recursive_doubling",
@@ -61,7 +61,7 @@ MUTANTS = [
         "one round missing",
         changed(DOUBLING, "distance < first", "2 * distance < first"),
         loses=(SUM, ROUNDS, LARGE),
-        says="is missing",
+        says="Missing in this sum",
     ),
     Mutant(
         "recursive_doubling",
@@ -107,7 +107,7 @@ MUTANTS = [
         "distances 1, 2, 3 instead of 1, 2, 4",
         changed(DOUBLING, "distance *= 2", "distance += 1"),
         loses=(SUM, ROUNDS, LARGE),
-        says="was added more than once",
+        says="Added more than once",
     ),
     Mutant(
         "recursive_doubling",
@@ -154,7 +154,7 @@ def recursive_doubling(comm, x):
         "sends its own vector in every round",
         changed(DOUBLING, "distance = 1", "own, distance = total, 1", "sendrecv(total", "sendrecv(own"),
         loses=(SUM, LARGE),
-        says="recursive_doubling(comm, x) on rank 0 of",
+        says="Missing in this sum",
     ),
 ]
 

@@ -1,0 +1,42 @@
+"""A picture of a student's own all-reduce: who sends, receives and waits, on a simulated network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from IPython.display import display
+
+from minidl import cluster
+
+NETWORK = "10gbe"
+DEADLINE = 20.0
+
+
+def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> None:
+    """Draw `all_reduce(comm, x)` among p ranks with n float64 elements, and say in a line what is seen.
+
+    Where it fails, or is not written yet, a line says so instead.
+    """
+
+    def program(comm: cluster.Communicator) -> None:
+        all_reduce(comm, np.ones(n))
+
+    simulation = cluster.Simulation(network=NETWORK, isolated=True)
+    try:
+        run = cluster.launch(program, nodes=p, on=simulation, deadline=DEADLINE)
+    except cluster.ClusterError as error:
+        not_written = isinstance(error.cause, NotImplementedError)
+        print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
+        return
+    title = f"{getattr(all_reduce, '__name__', 'your function')}, {p} ranks, {8 * n / 1e6:g} MB each"
+    display(run.trace.plot(title=title))
+    sent = [sum(traffic.messages for traffic in row.values()) for row in run.trace.ledger()]
+    nbytes = [sum(traffic.nbytes for traffic in row.values()) for row in run.trace.ledger()]
+    shares = run.trace.shares()
+    print(
+        f"A row a rank, simulated on {NETWORK}: {run.seconds * 1e3:.2f} ms. A rank sends at most {max(sent)} messages "
+        f"and {max(nbytes) / 1e6:g} MB; of all ranks' time {shares.communication:.0%} is communication and "
+        f"{shares.waiting:.0%} waiting."
+    )
