@@ -324,7 +324,8 @@ print("the losses:", *(f"{value:.3f}" for value in one_sample[:6]), "…", f"{on
 # ## 6. Where to begin: initialisation and normalisation
 #
 # **Predict.** Ten linear layers of 256 units, weights drawn with standard deviation 0.1. The inputs have variance 1.
-# Which is the variance of the last layer's outputs: (a) about 1, (b) thousands, (c) less than a thousandth?
+# Which is the variance of the last layer's outputs: (a) about 1, (b) above a thousand, (c) below a
+# thousandth?
 
 # %%
 my_guess = "?"  # write "a", "b" or "c"

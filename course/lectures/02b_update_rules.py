@@ -371,8 +371,19 @@ table(["", "factor a step, steps 100 to 200", "formula", "steps to 1e-6"], rows,
 
 # %% [markdown]
 # (The measured factor of momentum lies a little above the formula's because at its best setting two roots coincide and
-# the error falls as $t$ times a power; the excess goes to 0 with $t$.)
-#
+# the error falls as $t$ times a power; the excess goes to 0 with $t$.) The border itself moves too, to
+# $2 (1 + \mu) / \lambda_{\max}$; as in section 1, two runs a little below and above it:
+
+# %%
+edge = 2 * (1 + 0.9) / curvature[1]
+rows = []
+for lr in (0.99 * edge, 1.01 * edge):
+    path = follow(rate_outside, [lr] * 600)
+    rows.append([f"{lr:.5f}", *(f"{height(path[k]):.3g}" for k in (0, 10, 100, 600))])
+head = ["learning rate, momentum 0.9", "f at the start", "after 10 steps", "after 100", "after 600"]
+table(head, rows, f"measured; the border by the formula is {edge:.5f}")
+
+# %% [markdown]
 # ## 5. Nesterov, and a table that diverges
 #
 # Nesterov's variant looks ahead: it takes the gradient where the old velocity is about to carry the weights,
