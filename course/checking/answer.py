@@ -45,14 +45,14 @@ class Answer:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
         with self._failures():
             self.session.prepare("minidl.cluster")
-        return ranks.RankRun(**self._call(ranks.run, (arguments, network, options)))
+        return ranks.RankRun(**self._call(ranks.run, (arguments, network, options), f" of {len(arguments)}"))
 
-    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Any:
+    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], of_ranks: str = "") -> Any:
         with self._failures():
             kind, value = self.session.request("call", (probe, self.name, arguments))
         if kind == "value":
             return value
-        raise failure(self.name, value, self.session.undefined.get(self.name, ""))
+        raise failure(self.name, value, self.session.undefined.get(self.name, ""), of_ranks)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
@@ -65,8 +65,8 @@ class Answer:
             raise AnswerFailed(Status.STUCK, f"{self.name}: {late}.", last=True) from None
 
 
-def failure(name: str, error: dict[str, Any], why_undefined: str = "") -> AnswerFailed:
-    """The error that the student's process described, in words."""
+def failure(name: str, error: dict[str, Any], why_undefined: str = "", of_ranks: str = "") -> AnswerFailed:
+    """The error that the student's process described, in words; `of_ranks`: " of 4", if it ran on 4 ranks."""
     kind = error["kind"]
     if kind == "not defined" and why_undefined:
         return AnswerFailed(Status.RAISED, f"{name} is not defined: {why_undefined}.", last=True)
@@ -76,7 +76,7 @@ def failure(name: str, error: dict[str, Any], why_undefined: str = "") -> Answer
         return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} still raises NotImplementedError.", last=True)
     if kind == "stuck":
         return AnswerFailed(Status.STUCK, error["text"])
-    rank = "" if error["rank"] is None else f" on rank {error['rank']}"
+    rank = "" if error["rank"] is None else f" on rank {error['rank']}{of_ranks}"
     text = f": {error['text']}" if error["text"] else ""
     place = f"\nIt was at {error['place']}" if error["place"] else ""
     return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}")

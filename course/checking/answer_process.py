@@ -22,7 +22,8 @@ from typing import Any, NoReturn
 from course.checking import channel, plain_data
 from course.checking.fence import Fence
 from course.checking.originals import Originals
-from course.checking.student_error import NOT_DEFINED, Sources, described
+from course.checking.sources import Sources
+from course.checking.student_error import NOT_DEFINED, described
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
 RESERVE = 1 << 24

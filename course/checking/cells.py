@@ -8,7 +8,7 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from course.checking.student_error import Sources
+from course.checking.sources import Sources
 
 
 class NamedCells(CachingCompiler):

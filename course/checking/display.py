@@ -11,7 +11,7 @@ MARKS = {
     Status.CORRECT: ("✓", "#16875A"),
     Status.WRONG: ("✗", "#C4501B"),
     Status.RAISED: ("✗", "#C4501B"),
-    Status.STUCK: ("⏱", "#C4501B"),
+    Status.STUCK: ("✗", "#C4501B"),
     Status.NOT_ATTEMPTED: ("·", "#7A7A7A"),
 }
 """Colours that can be read on white and on JupyterLab's dark background: a contrast of at least 4 with both."""
@@ -19,8 +19,8 @@ MARKS = {
 WIDTH = 79
 """Columns of the text form."""
 
-MOST_PRINTED = 400
-"""Characters of what the answer printed that are shown."""
+MOST_PRINTED, MOST_LINES = 400, 8
+"""Characters and lines of what the answer printed that are shown."""
 
 
 def show(outcome: Outcome, hint_call: str = "") -> None:
@@ -97,9 +97,10 @@ def footer(outcome: Outcome, hint_call: str) -> str:
     """What the answer printed, and where the hint is."""
     if outcome.status is Status.CORRECT:
         return ""
-    printed = outcome.printed.strip()
-    if len(printed) > MOST_PRINTED:
-        printed = printed[:MOST_PRINTED] + " …"
+    everything = outcome.printed.strip()
+    printed = "\n".join(everything.splitlines()[:MOST_LINES])[:MOST_PRINTED]
+    if printed != everything:
+        printed += " …"
     lines = [f"It printed: {printed}"] if printed else []
     lines += [f"Hint: {hint_call}"] if hint_call else []
     return "\n".join(lines)
@@ -117,4 +118,5 @@ def wrapped(text: str, indent: str) -> list[str]:
 def _block(text: str) -> str:
     if not text:
         return ""
-    return f'<pre style="margin:0.2em 0;white-space:pre-wrap">{html.escape(text)}</pre>'
+    style = "margin:0.2em 0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;background:none"
+    return f'<pre style="{style}">{html.escape(text)}</pre>'

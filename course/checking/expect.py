@@ -12,6 +12,15 @@ from course.checking.wrong import Wrong
 
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
 
+SLIPS = {
+    "generator": "A function with `yield` in it returns a generator, not a value; `return` gives back a value.",
+    "coroutine": "A function made by `async def` has to be awaited; an answer is made by `def`.",
+    "function": "A function is returned as it is; with brackets behind its name it is called.",
+    "method": "A method is returned as it is; with brackets behind its name it is called.",
+    "builtin_function_or_method": "A function is returned as it is; with brackets behind its name it is called.",
+}
+"""The likely cause of some values, by their type."""
+
 
 def array(
     got: Any,
@@ -58,10 +67,9 @@ def number(
 
 def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
     """Raise Wrong unless `got` equals `want`: whole numbers, text, truth values, lists and tuples of these."""
-    if type(got) is not type(want) or got != want:
-        causes = [sentence for sentence, wrong in (mistakes or {}).items() if type(got) is type(wrong) and got == wrong]
-        cause = causes[0] if causes else FORGOTTEN_RETURN if got is None else ""
-        raise Wrong(f"{called}: expected {shown(want)}, got {shown(got)}.", cause)
+    if not equal(got, want):
+        causes = [sentence for sentence, wrong in (mistakes or {}).items() if equal(got, wrong)]
+        raise Wrong(f"{called}: expected {shown(want)}, got {shown(got)}.", causes[0] if causes else not_a_value(got))
 
 
 def true(condition: bool, message: str, cause: str = "") -> None:
@@ -70,27 +78,60 @@ def true(condition: bool, message: str, cause: str = "") -> None:
         raise Wrong(message, cause)
 
 
+def equal(got: Any, want: Any) -> bool:
+    """Whether a value is of the type of another, and equal to it; arrays inside of lists may be compared, too."""
+    if type(got) is not type(want):
+        return False
+    if isinstance(want, np.ndarray):
+        return np.array_equal(got, want)
+    if isinstance(want, (list, tuple)):
+        return len(got) == len(want) and all(equal_inside(a, b) for a, b in zip(got, want, strict=True))
+    if isinstance(want, dict):
+        return got.keys() == want.keys() and all(equal_inside(got[key], want[key]) for key in want)
+    return bool(got == want)
+
+
+def equal_inside(got: Any, want: Any) -> bool:
+    """The same for an item of a list, where 1 may be 1.0."""
+    if isinstance(want, (int, float)) and isinstance(got, (int, float)):
+        return got == want
+    return equal(got, want)
+
+
+def not_a_value(got: Any) -> str:
+    """The likely cause, if what came is what a function gives by a slip."""
+    if isinstance(got, Foreign):
+        return SLIPS.get(got.type_name, "")
+    return FORGOTTEN_RETURN if got is None else ""
+
+
 def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
     """`got` as an array of numbers, or Wrong."""
-    if got is None:
-        raise Wrong(f"{called}: expected {wanted}, got None.", FORGOTTEN_RETURN)
     if isinstance(got, (bool, int, float, complex, np.ndarray)):
         numbers = np.asarray(got)
         if numbers.dtype.kind in "biufc":
             return numbers
     if isinstance(got, (list, tuple)):
         raise Wrong(f"{called}: expected {wanted}, got a {type(got).__name__} of {len(got)}.")
-    raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.")
+    raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.", not_a_value(got))
 
 
 def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
-    """Whether two arrays of one shape are equal up to rounding; a NaN equals nothing."""
-    return bool(np.all(np.abs(got - want) <= atol + rtol * np.abs(want)))
+    """Whether two arrays of one shape are equal up to rounding; see `same_numbers`."""
+    return bool(np.all(same_numbers(got, want, rtol, atol)))
+
+
+def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+    """Where two arrays of one shape are equal up to rounding; infinity equals itself, a NaN equals nothing."""
+    kind = complex if "c" in (got.dtype.kind, want.dtype.kind) else float
+    a, b = got.astype(kind), want.astype(kind)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity
+        return (got == want) | (np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
 
 
 def difference(got: np.ndarray, want: np.ndarray, called: str, rtol: float, atol: float) -> str:
     """Where two arrays of one shape first differ, in a sentence."""
-    wrong = ~(np.abs(got - want) <= atol + rtol * np.abs(want))
+    wrong = ~same_numbers(got, want, rtol, atol)
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     place = f" at {list(first)}" if first else ""
     count = f" (the first of {int(wrong.sum())} of {want.size} that differ)" if want.size > 1 else ""

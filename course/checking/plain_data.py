@@ -141,6 +141,8 @@ def _cut(data: bytes, begin: int, sizes: list[int]) -> list[memoryview]:
         begin += size
         if size < 0 or len(pieces[-1]) != size:
             raise ValueError("cut off")
+    if begin != len(data):
+        raise ValueError("more than was announced")
     return pieces
 
 

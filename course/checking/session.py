@@ -24,7 +24,8 @@ from course.checking import plain_data, strays
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
-from course.checking.student_error import Sources, place_in_text
+from course.checking.sources import Sources
+from course.checking.student_error import place_in_text
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
 START_SECONDS = 60.0
@@ -83,8 +84,7 @@ class Session:
 
     def begin_check(self) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
-        _ = self.printed
-        self._printed.clear()
+        self._forget_printed()
         self._check_ends_at = min(self._ends_at, time.monotonic() + self.limits.total)
 
     @property
@@ -94,6 +94,10 @@ class Session:
         while self._process and ready(self._output, select.POLLIN, 0.0) and time.monotonic() < until:
             time.sleep(0.001)  # the thread that reads is behind
         return self._printed.decode(errors="replace")[: self.limits.printed]
+
+    def _forget_printed(self) -> None:
+        _ = self.printed
+        self._printed.clear()
 
     def prepare(self, *modules: str) -> None:
         """Have modules imported that a check needs beside the answer."""
@@ -145,6 +149,7 @@ class Session:
         try:
             self._load(self)
             self._is_loaded = True
+            self._forget_printed()  # by cells
         finally:
             self._is_loading = False
 

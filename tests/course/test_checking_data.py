@@ -1,0 +1,147 @@
+"""What comes back from a student's process is plain data, whole, and nothing else; and it comes back in time."""
+
+from __future__ import annotations
+
+import enum
+import math
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from course.checking.channel import LENGTH, Broken, Garbage, Receiver, Sender, read_message, write_message
+from course.checking.plain_data import DamagedError, Foreign, dumps, loads
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class Dressed(list):
+    def __iter__(self):
+        raise AssertionError("asked the object")
+
+
+VALUES = [
+    None, True, 0, -(2**70), 1.5, -0.0, math.inf, 2 + 3j, "text \ud800 ☃", b"bytes", [], [1, [2.5, None]], (1, (2,)),
+    {1, 2}, {"a": [1], 2: {"b": ()}, (1, 2): "tuple"}, frozenset({("a", 1)}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", VALUES, ids=repr)
+def test_plain_values_come_back_equal_and_of_the_same_type(value: object) -> None:
+    back = loads(dumps(value))
+    assert back == value
+    assert type(back) is (set if isinstance(value, frozenset) else type(value))
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", ">f8", "i4", "u1", "?", "c16", "U3", "S2", "M8[s]"])
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0), (2, 3)])
+def test_arrays_come_back_with_type_shape_and_values(dtype: str, shape: tuple[int, ...]) -> None:
+    array = np.arange(math.prod(shape)).reshape(shape).astype("U3" if dtype in ("U3", "S2") else "i8").astype(dtype)
+    back = loads(dumps([array, array.T]))
+    np.testing.assert_array_equal(back[0], array)
+    np.testing.assert_array_equal(back[1], array.T)
+    assert back[0].dtype == array.dtype
+    back[0][...] = array  # and may be written to
+
+
+def test_what_is_derived_from_a_plain_type_comes_back_as_that() -> None:
+    given = [Colour.RED, np.float64(1.5), np.int32(2), np.bool_(True), np.str_("x"), Dressed([1, 2])]
+    back = loads(dumps(given))
+    assert back == [3, 1.5, 2, True, "x", [1, 2]]
+    assert [type(value) for value in back] == [int, float, int, bool, str, list]
+    assert type(loads(dumps(np.arange(2).view(np.matrix)))) is np.ndarray
+    assert loads(dumps(np.longdouble(1))) == 1.0
+
+
+def test_everything_else_comes_back_as_its_name() -> None:
+    back = loads(dumps([print, object(), np.array([None, 1], dtype=object), {print: 1}]))
+    assert back[0] == Foreign("builtin_function_or_method", "<built-in function print>")
+    assert str(back[1]) == "an object"
+    assert str(back[2]) == "an ndarray of Python objects"
+    assert back[3] == {"<built-in function print>": 1}
+
+
+def test_nan_stays_nan() -> None:
+    assert math.isnan(loads(dumps(math.nan)))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"", b"garbage", dumps([1])[:-1], b"00000003[9]" + b"x", b'00000005[999]{}', b"00000003[2][]" * 3,
+        b'00000004[25]{"foreign": ["a", "b", 3]}', b'00000007[31, 0]{"array": ["f8", [9999999], 0]}',
+        b'00000007[28, 8]{"array": ["O", [1], 0]}   xxxxxxxx', b"00000009[4000000]" + b"[" * 4000000,
+    ],
+)  # fmt: skip
+def test_anything_else_is_refused(damaged: bytes) -> None:
+    with pytest.raises(DamagedError):
+        loads(damaged)
+
+
+def test_random_bytes_are_refused_or_harmless() -> None:
+    generator = np.random.default_rng(0)
+    good = bytearray(dumps([np.arange(3), {"a": (1, 2)}, "text"]))
+    for _ in range(2000):
+        bad = bytearray(good)
+        bad[generator.integers(len(bad))] = generator.integers(256)
+        try:
+            assert isinstance(loads(bytes(bad)), list | tuple | dict | str | int | float | set | np.ndarray | None)
+        except DamagedError:
+            continue
+
+
+@pytest.fixture
+def pipe():
+    reads, writes = os.pipe()
+    yield reads, writes
+    for descriptor in (reads, writes):
+        try:
+            os.close(descriptor)
+        except OSError:
+            continue
+
+
+def test_large_messages_go_through_in_pieces(pipe: tuple[int, int]) -> None:
+    reads, writes = pipe
+    message = os.urandom(3_000_000)
+    thread = threading.Thread(target=write_message, args=(writes, message))
+    thread.start()
+    receiver = Receiver(reads, 10**7)
+    assert receiver.receive(time.monotonic() + 20) == message
+    thread.join()
+    assert receiver.receive(time.monotonic()) is None
+
+
+def test_who_does_not_read_makes_nobody_wait(pipe: tuple[int, int]) -> None:
+    begin = time.monotonic()
+    assert not Sender(pipe[1]).send(bytes(10**6), begin + 0.1)
+    assert time.monotonic() - begin < 10
+
+
+def test_a_promise_of_a_message_makes_nobody_wait_and_one_too_long_is_garbage(pipe: tuple[int, int]) -> None:
+    reads, writes = pipe
+    receiver = Receiver(reads, 100)
+    os.write(writes, LENGTH.pack(50) + b"begin")
+    assert receiver.receive(time.monotonic() + 0.05) is None
+    os.write(writes, b"x" * 45 + LENGTH.pack(101))
+    assert receiver.receive(time.monotonic() + 1) == b"begin" + b"x" * 45
+    with pytest.raises(Garbage):
+        receiver.receive(time.monotonic() + 1)
+
+
+def test_a_closed_end_is_noticed_on_both_sides() -> None:
+    reads, writes = os.pipe()
+    os.close(writes)
+    with pytest.raises(Broken):
+        Receiver(reads, 100).receive(time.monotonic() + 1)
+    assert read_message(reads) is None
+    os.close(reads)
+    reads, writes = os.pipe()
+    os.close(reads)
+    with pytest.raises(Broken):
+        Sender(writes).send(b"x", time.monotonic() + 1)
+    os.close(writes)

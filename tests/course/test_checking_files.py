@@ -1,0 +1,133 @@
+"""Files of a student: the record of results, and notebooks that cannot be read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from filelock import FileLock
+from nbformat.v4 import new_code_cell, new_notebook
+
+from course.bootstrap import ROOT
+from course.checking import Outcome, PartResult, Status, progress_record
+from course.grading.notebook_file import NotANotebookError, read_notebook
+
+
+def outcome(name: str = "ring", status: Status = Status.CORRECT) -> Outcome:
+    return Outcome(name, 3.0, (PartResult("all", 3.0, status),))
+
+
+def test_results_are_kept_by_chapter_and_exercise_and_the_last_one_counts(tmp_path: Path) -> None:
+    progress_record.store("04_x", [outcome("ring"), outcome("tree", Status.WRONG)], tmp_path)
+    progress_record.store("04_x", [outcome("tree")], tmp_path)
+    record = progress_record.read(tmp_path)["04_x"]
+    assert {name: (row["status"], row["points"], row["possible"]) for name, row in record.items()} == {
+        "ring": ("correct", 3.0, 3.0),
+        "tree": ("correct", 3.0, 3.0),
+    }
+    assert {path.name for path in tmp_path.iterdir()} <= {"progress.json", "progress.json.lock"}
+
+
+def test_only_a_process_in_the_chapter_s_folder_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "04_x").mkdir()
+    progress_record.keep("04_x", [outcome()], tmp_path)
+    assert progress_record.read(tmp_path) == {}
+    monkeypatch.chdir(tmp_path / "04_x")
+    progress_record.keep("04_x", [outcome()], tmp_path)
+    assert progress_record.read(tmp_path) != {}
+
+
+DAMAGED = ["", "{", "[]", '{"04_x": 3}', '{"04_x": {"ring": {"points": "many"}}}', "\x00\xff"]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_record_is_put_aside_with_a_word(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "progress.json").write_text(text, encoding="latin-1")
+    assert progress_record.read(tmp_path) == {}
+    progress_record.store("04_x", [outcome()], tmp_path)
+    assert progress_record.read(tmp_path)["04_x"]["ring"]["points"] == 3.0
+    if len(text) > 2:
+        assert (tmp_path / "progress.damaged.json").read_text(encoding="latin-1") == text
+        assert "was damaged and begins anew" in capsys.readouterr().out
+
+
+def test_what_cannot_be_kept_costs_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    progress_record.store("04_x", [outcome()], tmp_path / "file" / "work")
+    assert "was not kept" in capsys.readouterr().out
+    monkeypatch.setattr(progress_record, "LOCK_SECONDS", 0.1)
+    with FileLock(f"{tmp_path / 'progress.json'}.lock"):
+        progress_record.store("04_x", [outcome()], tmp_path)
+    assert "another process has held" in capsys.readouterr().out
+
+
+def test_several_at_once_lose_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from course.checking import Outcome, progress_record\n"
+        "for n in range(20): progress_record.store('04_x', [Outcome(f'{sys.argv[1]}{n}', 1.0, ())], Path(sys.argv[2]))"
+    )
+    command = [sys.executable, "-c", program]
+    both = [subprocess.Popen([*command, name, str(tmp_path)], cwd=ROOT) for name in "ab"]
+    assert [process.wait(60) for process in both] == [0, 0]
+    assert len(progress_record.read(tmp_path)["04_x"]) == 40
+
+
+def test_a_notebook_is_read_whatever_its_version(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    nbformat.write(new_notebook(cells=[new_code_cell("x = 1")]), path)
+    assert read_notebook(path).cells[0].source == "x = 1"
+    old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [
+        {"cell_type": "code", "input": ["x = 2"], "outputs": [], "language": "python", "metadata": {}}]}]}  # fmt: skip
+    path.write_text(json.dumps(old))
+    assert read_notebook(path).cells[0].source == "x = 2"
+
+
+def test_what_a_cell_lacks_is_made_up_for(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["a\n", "b"]}], "nbformat": 4}))
+    (cell,) = read_notebook(path).cells
+    assert (cell.source, cell.metadata, cell.outputs) == ("a\nb", {}, [])
+
+
+UNREADABLE = {
+    "": "is empty.",
+    "this is not": "is not a notebook: it is not JSON (",
+    '{"cells": [': "is not a notebook: it is not JSON (",
+    "[]": "it is JSON, but has no list of cells.",
+    "3": "it is JSON, but has no list of cells.",
+    '{"cells": {}}': "it is JSON, but has no list of cells.",
+    '{"cells": [3], "nbformat": 4, "nbformat_minor": 5}': "is damaged: ",
+    '{"cells": [{"cell_type": "poem"}], "nbformat": 4, "nbformat_minor": 5}': "cell 1 is neither code nor text.",
+    '{"cells": [{"cell_type": "code", "source": 3}], "nbformat": 4, "nbformat_minor": 5}': "is not text.",
+    '{"cells": [], "nbformat": "four"}': "is damaged: ",
+    '{\n<<<<<<< HEAD\n"cells": []\n=======\n"cells": [1]\n>>>>>>> mine\n}': "holds two versions of the same lines",
+    "[" * 100_000: "without end",
+}
+
+
+@pytest.mark.parametrize(("text", "says"), UNREADABLE.items(), ids=[text[:20] for text in UNREADABLE])
+def test_a_file_that_is_no_notebook_gets_a_sentence(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    path.write_text(text)
+    with pytest.raises(NotANotebookError) as error:
+        read_notebook(path)
+    assert str(error.value).startswith(str(path))
+    assert says in str(error.value)
+
+
+def test_a_missing_file_a_folder_and_other_bytes_get_a_sentence(tmp_path: Path) -> None:
+    for path, says in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(NotANotebookError, match=says):
+            read_notebook(path)
+    (tmp_path / "bytes").write_bytes(os.urandom(100) + b"\xff")
+    with pytest.raises(NotANotebookError, match="not text in UTF-8"):
+        read_notebook(tmp_path / "bytes")

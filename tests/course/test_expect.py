@@ -1,0 +1,90 @@
+"""A comparison that fails says what was called, what was expected, what came, where it differs, and why perhaps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from course.checking import Wrong, expect
+from course.checking.plain_data import Foreign
+
+
+def wrong(compare: Callable[..., None], *arguments: object, **options: object) -> Wrong:
+    with pytest.raises(Wrong) as raised:
+        compare(*arguments, **options)
+    return raised.value
+
+
+def test_arrays_equal_up_to_rounding_pass() -> None:
+    expect.array(np.array([1.0, 2.0]), [1.0 + 1e-9, 2.0], "f(x)")
+    expect.array(np.zeros((0, 3)), np.zeros((0, 3)), "f(x)")
+    expect.array(np.array([1, 2]), np.array([1.0, 2.0]), "f(x)")
+
+
+def test_the_first_difference_is_said() -> None:
+    error = wrong(expect.array, np.array([[1.0, 5.0], [3.0, 7.0]]), [[1.0, 2.0], [3.0, 4.0]], "f(x) on rank 1")
+    assert error.message == "f(x) on rank 1: expected 2 at [0, 1], got 5 (the first of 2 of 4 that differ)."
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_are_different(bad: float) -> None:
+    assert "got " in wrong(expect.array, np.array([bad, 1.0]), [1.0, 1.0], "f(x)").message
+    wrong(expect.number, bad, 1.0, "f(x)")
+
+
+def test_infinity_equals_infinity() -> None:
+    expect.number(math.inf, math.inf, "crossover")
+    expect.array(np.array([math.inf, 1.0]), [math.inf, 1.0], "f(x)")
+    wrong(expect.number, -math.inf, math.inf, "crossover")
+    wrong(expect.number, 1.0, math.inf, "crossover")
+
+
+def test_shape_type_and_none_are_said() -> None:
+    assert "shape (2,), got shape (2, 1)" in wrong(expect.array, np.ones((2, 1)), [1.0, 1.0], "f(x)").message
+    none = wrong(expect.array, None, [1.0], "f(x)")
+    assert none.message == "f(x): expected an array of shape (1,), got None."
+    assert none.cause == expect.FORGOTTEN_RETURN
+    assert "got a list of 2" in wrong(expect.array, [1.0, 2.0], [1.0, 2.0], "f(x)").message
+    assert "got a Tensor" in wrong(expect.array, Foreign("Tensor"), [1.0], "f(x)").message
+    assert "got 'one'" in wrong(expect.number, "one", 1.0, "f(x)").message
+    assert "array of shape (1,)" in wrong(expect.number, np.ones(1), 1.0, "f(x)").message
+
+
+@pytest.mark.parametrize(("name", "word"), [("generator", "yield"), ("coroutine", "async"), ("function", "brackets")])
+def test_what_is_no_value_has_its_cause(name: str, word: str) -> None:
+    for compare, want in ((expect.array, [1.0]), (expect.number, 1.0), (expect.same, 1)):
+        assert word in wrong(compare, Foreign(name), want, "f(x)").cause
+
+
+def test_a_known_mistake_is_named() -> None:
+    mistakes = {"the sum, not the mean": 6.0, "divided twice": 0.5}
+    assert wrong(expect.number, 6.0, 2.0, "f(x)", mistakes=mistakes).cause == "the sum, not the mean"
+    assert wrong(expect.number, 7.0, 2.0, "f(x)", mistakes=mistakes).cause == ""
+    arrays = {"transposed": np.array([[1.0, 3.0], [2.0, 4.0]]), "of another shape": np.ones(4)}
+    assert (
+        wrong(expect.array, arrays["transposed"], arrays["transposed"].T, "f(x)", mistakes=arrays).cause == "transposed"
+    )
+    assert wrong(expect.array, np.ones(4), np.zeros((2, 2)), "f(x)", mistakes=arrays).cause == "of another shape"
+    assert wrong(expect.same, 3, 2, "messages", mistakes={"one too many": 3}).cause == "one too many"
+
+
+def test_same_asks_for_the_same_type() -> None:
+    expect.same([1, (2, "x")], [1, (2, "x")], "f()")
+    for got, want in ((True, 1), (1, True), (1.0, 1), ((1,), [1]), ("1", 1)):
+        assert "expected" in wrong(expect.same, got, want, "f()").message
+    assert wrong(expect.same, np.ones(3), [1, 1, 1], "f()").message.startswith("f(): expected [1, 1, 1], got [1.")
+    assert "got" in wrong(expect.same, [np.ones(2)], [1], "f()").message
+
+
+def test_long_values_are_shortened() -> None:
+    assert len(wrong(expect.same, list(range(1000)), [1], "f()").message) < 300
+    assert "shape (1000,)" in wrong(expect.same, np.ones(1000), 1, "f()").message
+
+
+def test_complex_and_integer_arrays_are_compared_as_numbers() -> None:
+    expect.array(np.array([1 + 1j]), [1 + 1j], "f(x)")
+    wrong(expect.array, np.array([1 + 1j]), [1.0], "f(x)")
+    wrong(expect.array, np.array([200], dtype=np.uint8), [-56], "f(x)")
