@@ -1,0 +1,135 @@
+"""The student's process is bounded, watched and ended, and leaves nothing, whatever ends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from multiprocessing import shared_memory
+from pathlib import Path
+
+import pytest
+
+from course.bootstrap import ROOT
+from course.checking import strays
+from course.checking.limits import Limits, starved
+from course.checking.session import Died, Session, TooLong
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def loading(source: str):
+    def load(session: Session) -> None:
+        session.sources.add("<cell 1>", "cell 1", source)
+        session.request("run_cell", ("cell 1", source), 30.0)
+
+    return load
+
+
+def call(session: Session, name: str = "f", *arguments: object) -> object:
+    kind, value = session.request("call", (None, name, arguments))
+    assert kind == "value", value
+    return value
+
+
+def test_real_nodes_run_in_an_answer_and_leave_nothing() -> None:
+    source = (
+        "from minidl import cluster\ndef f(x):\n    run = cluster.launch(lambda comm: comm.all_reduce(x), nodes=2)\n"
+    )
+    with Session(loading(source + "    return run.results\n")) as session:
+        assert call(session, "f", 1.5) == [3.0, 3.0]
+        mark = session._mark
+        assert len(strays.marked(mark)) >= 2
+    assert strays.marked(mark) == []
+
+
+def test_shared_memory_goes_with_the_process() -> None:
+    name = f"psm_{uuid.uuid4().hex[:12]}"
+    source = f"from multiprocessing import shared_memory\nkept = shared_memory.SharedMemory({name!r}, True, 1000)\n"
+    kept = shared_memory.SharedMemory(create=True, size=1000)  # of somebody else, in the same seconds
+    try:
+        with Session(loading(source + "def f():\n    return kept.name")) as session:
+            assert call(session) == name
+            assert os.path.exists(f"/dev/shm/{name}")
+        assert not os.path.exists(f"/dev/shm/{name}")
+        assert os.path.exists(f"/dev/shm/{kept.name}")
+    finally:
+        kept.close()
+        kept.unlink()
+
+
+def test_memory_of_all_processes_together_is_bounded() -> None:
+    source = "import os, time\ndef f():\n    for _ in range(3):\n        if not os.fork():\n"
+    source += "            kept = bytes(range(1, 251)) * 10**6\n            time.sleep(100)\n    time.sleep(100)"
+    with Session(loading(source), Limits(seconds=20.0, memory=600 * 2**20 + 10**9)) as session:
+        session.limits = Limits(seconds=20.0, memory=500 * 2**20)
+        with pytest.raises(Died, match=r"used more than 0.488 GB of memory"):
+            call(session)
+
+
+def test_after_its_end_a_process_is_made_anew_with_its_code() -> None:
+    with Session(loading("import os\ncount = 0\ndef f(end):\n    return os._exit(7) if end else 'there'")) as session:
+        assert call(session, "f", False) == "there"
+        with pytest.raises(Died, match="exit code 7"):
+            call(session, "f", True)
+        assert call(session, "f", False) == "there"
+
+
+def test_the_time_of_all_calls_is_bounded() -> None:
+    with Session(loading("import time\ndef f():\n    time.sleep(0.6)"), Limits(total=1.5)) as session:
+        call(session)
+        session.begin_check()
+        call(session)
+        call(session)
+        with pytest.raises(TooLong, match=r"all calls together did not finish within 1.5 s; it was at cell 1, line 3"):
+            call(session)
+
+
+def test_what_is_printed_is_there_when_the_answer_is() -> None:
+    with Session(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
+        session.begin_check()
+        call(session)
+        assert session.printed == "printed\n"
+
+
+def test_a_process_that_gets_no_core_is_not_stuck() -> None:
+    """Others have the cores for so long: the clock of the answer stands."""
+    crowd = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 * (os.cpu_count() or 1))]
+    try:
+        pid, begin = os.getpid(), time.monotonic()
+        waited, computed = starved(pid), time.process_time()
+        while time.monotonic() - begin < 1.0:
+            pass
+        idle = 1.0 - (time.process_time() - computed)
+        assert abs(starved(pid) - waited - idle) < 0.3
+    finally:
+        for process in crowd:
+            process.kill()
+            process.wait()
+
+
+def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Path) -> None:
+    program = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from course.checking.session import Session
+def load(session): session.request("run_cell", ("cell 1", "def f():\\n    while True: pass"))
+session = Session(load)
+session.request("prepare", ((),))
+print(session._mark, session._scratch.root, flush=True)
+session.request("call", (None, "f", ()))
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+    mark, scratch = process.stdout.readline().split()
+    assert strays.marked(int(mark))
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    until = time.monotonic() + 20
+    while strays.marked(int(mark)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert strays.marked(int(mark)) == []
+    subprocess.run(["rm", "-rf", scratch], check=True)
