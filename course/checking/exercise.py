@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -190,7 +189,8 @@ class Chapter:
         step = self._hints_told.get(name, 0) % len(hints)
         self._hints_told[name] = step + 1
         more = f"; the same call again tells hint {step + 2}" if step + 1 < len(hints) else ""
-        print(f"Hint {step + 1} of {len(hints)}{more}:\n{textwrap.fill(hints[step], display.WIDTH)}")
+        told = "\n".join(display.wrapped(hints[step], ""))
+        print(f"Hint {step + 1} of {len(hints)}{more}:\n{told}")
 
 
 def told(error: Exception) -> str:

@@ -18,9 +18,11 @@ import sys
 
 if "google.colab" in sys.modules:
     address = input("Address of the course's repository, https://…: ")
-    subprocess.run(["git", "clone", "--depth=1", address, "/content/course-clone"], check=True)
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "-e", "/content/course-clone[course]"], check=True)
-    sys.path.insert(0, "/content/course-clone")
+    clone = "/content/minidl"
+    subprocess.run(["git", "clone", "--depth=1", address, clone], check=True)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--editable", f"{clone}[course]"], check=True)
+    sys.path.insert(0, clone)
 
 # %% [markdown]
 # ## The map
@@ -39,7 +41,7 @@ overview.show()
 # |---|---|---|
 # | **read** | `python3 -m course lab 04` | opens the lecture: run it, change it, guess before you look |
 # | **start** | `python3 -m course start 04` | gives you your own copy of the exercises, in `work/` |
-# | **write** | `python3 -m course lab work/04` | three to six functions, small to large; a check stands below each |
+# | **write** | `python3 -m course lab work/04` | functions, small to large; a check stands below each |
 # | **check** | `python3 -m course check 04` | the same checks on the whole notebook; keeps your points |
 # | **progress** | `python3 -m course progress` | all chapters; also at the end of this page |
 #
@@ -123,7 +125,7 @@ job = parallel.Job(
     data=data.digits,
     optimizer=lambda parameters: optim.SGD(parameters, lr=0.05, momentum=0.9),
     batch_size=64,
-    epochs=10,
+    epochs=4,
 )
 one = parallel.train(job)
 print(f"one node reads {one.accuracy:.1%} of the test digits correctly (measured)")
@@ -143,7 +145,8 @@ guess = None  # "lower", "equal" or "higher"
 four = parallel.train(job, parallel.Synchronous(), nodes=4)
 difference = four.accuracy - one.accuracy
 verdict = "equal" if abs(difference) < 0.005 else "higher" if difference > 0 else "lower"
-print(f"your guess: {guess or 'none'}    measured: {verdict} ({four.accuracy:.1%} against {one.accuracy:.1%})")
+print(f"your guess: {guess or 'none'}    measured: {verdict}")
+print(f"one node {one.accuracy:.1%}, four nodes {four.accuracy:.1%}")
 print("all four nodes ended with the same weights, to the bit:", len(set(four.digests)) == 1)
 gap = abs(four.history[-1]["loss"] - one.history[-1]["loss"])
 print("their training loss is the one node's, to six decimals:", gap < 1e-6)
@@ -155,12 +158,13 @@ print("their training loss is the one node's, to six decimals:", gap < 1e-6)
 
 # %%
 # measured: differs from run to run
+from IPython.display import display
+
+display(four.timeline())
 shares = four.trace.shares()
-print(
-    f"In words: of the nodes' time, {shares.compute:.0%} is computing, {shares.communication:.0%} communicating "
-    f"and {shares.waiting:.0%} waiting for others."
-)
-four.timeline()
+print("In words: a node's time is")
+print(f"{shares.compute:.0%} computing, {shares.communication:.0%} communicating,")
+print(f"{shares.waiting:.0%} waiting for others (mean over the nodes, measured)")
 
 # %% [markdown]
 # The network is tiny and four processes share the cores of one computer, so much of the time nobody computes. The
@@ -187,12 +191,15 @@ def ring(comm):
 
 
 network = cluster.Network.preset("10gbe")
-simulated = {p: cluster.launch(ring, nodes=p, on="simulation", network=network).seconds for p in (4, 64)}
-formula = {p: cluster.cost.all_reduce("ring", p, 4_000_000, network.alpha, network.beta) for p in simulated}
+virtual = {"on": "simulation", "network": network}
+simulated = {p: cluster.launch(ring, nodes=p, **virtual).seconds for p in (4, 64)}
+alpha, beta = network.alpha, network.beta  # seconds a message, seconds a byte
+formula = {p: cluster.cost.all_reduce("ring", p, 4_000_000, alpha, beta) for p in (4, 64)}
 print("nodes   simulated     formula")
 for p in simulated:
     print(f"{p:5} {simulated[p] * 1e3:8.2f} ms {formula[p] * 1e3:8.2f} ms")
-print(f"your guess: {guess or 'none'}    simulated: {simulated[64] / simulated[4]:.2f} times as long")
+times = simulated[64] / simulated[4]
+print(f"your guess: {guess or 'none'}    simulated: {times:.2f} times as long")
 
 # %% [markdown]
 # On a ring every node sends almost twice the gradient, however many nodes there are: chapter 04 shows how, and you
@@ -202,7 +209,8 @@ print(f"your guess: {guess or 'none'}    simulated: {simulated[64] / simulated[4
 # %%
 # measured: differs from run to run
 here = min(cluster.launch(ring, nodes=4).seconds for _ in range(3))
-print(f"4 nodes: {here * 1e3:.2f} ms measured here, {simulated[4] * 1e3:.2f} ms simulated on 10 Gbit/s Ethernet")
+print(f"4 nodes: {here * 1e3:.2f} ms measured here,")
+print(f"{simulated[4] * 1e3:.2f} ms simulated on 10 Gbit/s Ethernet")
 
 # %% [markdown]
 # ## Break it
@@ -218,7 +226,7 @@ def one_forgets(comm):
 
 
 try:
-    cluster.launch(one_forgets, nodes=4, on="simulation", network=network)
+    cluster.launch(one_forgets, nodes=4, **virtual)
 except cluster.ClusterError as problem:
     print(type(problem).__name__)
     print(str(problem).split(", at ")[0])
@@ -253,7 +261,8 @@ progress.show()
 # %% [markdown]
 # ## To the exercises, and three questions to argue about
 #
-# Go on with chapter 01, or with any chapter whose question you like; each says what it builds on.
+# Go on with chapter 01 (`python3 -m course lab 01`), or with any chapter whose question you like. Its exercises:
+# `python3 -m course start 01`. Without an argument, `python3 -m course` always tells your next step.
 #
 # 1. If four nodes train exactly as one does, what have we gained, and when?
 # 2. One of the four nodes is half as fast. What happens to the others?
