@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 02b. How far should one step go?
 #
-# *From the plain step to Adam: six update rules, one table, and a limit that no rule of thumb can move.*
+# *From the plain step to Adam: six update rules, one table, and a border that can be computed.*
 #
 # [Lecture 02a](02a_from_a_unit_to_a_network.ipynb) ended with a gradient, noisy or exact. What is done with it? "Step
 # against it, by a learning rate" leaves open how far, and whether every weight should go equally far. Reading time:
