@@ -2,9 +2,10 @@
 # # Backpropagation: exercises
 #
 # After this page you have written the parts that an autograd engine is made of: the local rules, the walk through the
-# graph, the test that tells a right gradient from a wrong one, and the bill for the memory. The lecture is
-# [`notebooks/01_backpropagation.ipynb`](../../notebooks/01_backpropagation.ipynb). There are 20 points: 18 for seven
-# functions, 2 for a short answer.
+# graph, the test that tells a right gradient from a wrong one, and the bill for the memory. The lectures are
+# [01a](../../notebooks/01a_backpropagation.ipynb) (exercises 1 to 5) and
+# [01b](../../notebooks/01b_memory_and_cost.ipynb) (6 and 7). There are 20 points: 18 for seven functions, 2 for a
+# short answer.
 #
 # Write each function where it says `YOUR CODE HERE` and run the cell below it: the check says what was called, what
 # was expected and what came. `check.hint("vjp_mul")` prints a hint, the same call again the next one. When the course

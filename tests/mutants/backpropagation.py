@@ -133,7 +133,7 @@ MUTANTS = [
         "close is taken for equal",
         "m = np.isclose(x, x.max(axis=1, keepdims=True))\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
         (LARGEST,),
-        "vjp_max(g, x), x of shape (3, 4)",
+        "vjp_max(g, x), x of shape (",
     ),
     vjp_max(
         "multiplied by the value",
@@ -231,7 +231,7 @@ MUTANTS = [
         "only the batch axis, for a bias",
         "return g.sum(axis=0) if len(shape) < g.ndim else g",
         (LEADING, STRETCHED),
-        "gradient of y: expected an array of shape",
+        ": expected an array of shape",
     ),
     walk(
         "overwritten instead of accumulated",
