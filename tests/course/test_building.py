@@ -43,6 +43,8 @@ ASSIGNMENT = '''\
 # # An assignment
 
 # %% given="setup"
+from course.checks import messages_and_collectives as check
+
 half = 0.5
 
 
@@ -66,6 +68,7 @@ float(double(-4) == -8)
 
 LECTURE_NOTEBOOK = "notebooks/01_lecture.ipynb"
 SOLUTION = "solutions/01_exercises/01_exercises.ipynb"
+CHECKS = "course/checks/messages_and_collectives.py"
 EXERCISE = "exercises/01_exercises/01_exercises.ipynb"
 
 
@@ -83,6 +86,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_lecture(root, LECTURE)
     (root / "course" / "assignments").mkdir()
     (root / "course" / "assignments" / "01_exercises.py").write_text(ASSIGNMENT)
+    (root / CHECKS).parent.mkdir()
+    (root / CHECKS).touch()
     assert build.run([], root) == 0
     return root
 
@@ -123,6 +128,7 @@ ERROR = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceba
 
 DAMAGES = {
     "the text": (appended("course/lectures/01_lecture.py", "\nx\n"), LECTURE_NOTEBOOK, "has changed since"),
+    "the checks": (appended(CHECKS, "x = 1"), SOLUTION, "its checks have changed"),
     "missing": (lambda root: (root / LECTURE_NOTEBOOK).unlink(), LECTURE_NOTEBOOK, "not there"),
     "half": (lambda root: (root / LECTURE_NOTEBOOK).write_text('{"cells": ['), LECTURE_NOTEBOOK, "damaged"),
     "no notebook": (lambda root: (root / LECTURE_NOTEBOOK).write_text("[]"), LECTURE_NOTEBOOK, "damaged"),
@@ -239,9 +245,10 @@ def test_two_texts_are_run_at_once_but_one_that_measures_alone(tmp_path: Path, m
     write_lecture(tmp_path, "# %%\n1\n", "a")
     write_lecture(tmp_path, f"# %%\n1  {text.MEASURED}\n", "b")
     write_lecture(tmp_path, "# %%\n1\n", "c")
+    write_lecture(tmp_path, f"# %%\n1  {text.MEASURED}\n", "d")
     assert build.run([], tmp_path) == 0
     assert frozenset({"a.py", "c.py"}) in seen
-    assert {names for names in seen if "b.py" in names} == {frozenset({"b.py"})}
+    assert {names for names in seen if names & {"b.py", "d.py"}} == {frozenset({"b.py"}), frozenset({"d.py"})}
 
 
 ENDLESS = """\
