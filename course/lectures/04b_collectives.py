@@ -475,7 +475,8 @@ table(["p", "MPICH's comment", "with p' *(formula)*", "simulated", "the comment 
 # Real clusters are not uniform: eight accelerators in a server talk over NVLink, servers over Ethernet. Here are four
 # servers of eight ranks; within a server 450 GB/s, between servers one 10 Gbit/s link each, which its eight ranks
 # share. The *hierarchical* all-reduce has three phases (Goyal et al., section 4): reduce within the server, all-reduce
-# between servers, hand out within the server.
+# between servers, hand out within the server. (minidl's first phase is a reduce-scatter, so that each of the eight
+# ranks takes a chunk of the array to its partners in the other servers.)
 
 # %%
 servers, each = 4, 8
@@ -681,7 +682,14 @@ table(
     [
         ["MPI", "MPI_Allreduce", "MPI_Reduce_scatter", "MPI_Allgather", "MPI_Bcast", "MPI_Alltoall"],
         ["torch.distributed", "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all"],
-        ["NCCL", "ncclAllReduce", "ncclReduceScatter", "ncclAllGather", "ncclBroadcast", "(from sends and receives)"],
+        [
+            "NCCL",
+            "ncclAllReduce",
+            "ncclReduceScatter",
+            "ncclAllGather",
+            "ncclBroadcast",
+            "(sends and receives; newer versions have one)",
+        ],
         ["Gloo", "allreduce", "reduce_scatter", "allgather", "broadcast", "alltoall"],
         ["Horovod", "allreduce", "reducescatter", "allgather", "broadcast", "alltoall"],
         ["Baidu", "RingAllreduce", "", "RingAllgather", "", ""],
