@@ -1,14 +1,15 @@
 # %% [markdown]
 # # Minibatch SGD: exercises
 #
-# Afterwards you have written all that stands between a gradient and a trained network: the sampler, the two forms of
-# momentum and what tells them apart, Adam, and a training loop that chooses without fooling itself. You can also say
-# how noisy a minibatch gradient is. The lectures are
-# [02a](../../notebooks/02a_from_a_unit_to_a_network.ipynb) and 02b.
+# The lectures: [02a](../../notebooks/02a_from_a_unit_to_a_network.ipynb), from one unit to a network, and
+# [02b](../../notebooks/02b_update_rules.ipynb), update rules. At the end of this notebook you will have written all
+# that stands between a gradient and a trained network: a sampler, momentum in its two forms, Adam, and a training loop
+# that chooses without fooling itself; and you will be able to say how noisy a minibatch gradient is.
 #
-# Each exercise is a function. After it stands a check: run the cell, and it says which parts are right and, if one is
-# not, what was called, what was expected and what came. `check.hint("minibatches")` gives a hint, the same call again
-# the next one. The teacher's checks are the same with other sizes and seeds.
+# **How it works.** Replace `raise NotImplementedError(...)` by your code, run the cell, then the check below it, as
+# often as you like. A check says what it called, what it expected and what came, and gives points for parts;
+# `check.hint("minibatches")` tells a hint, the same call again the next one. When the work is graded, the same checks
+# are made with other sizes and seeds. There are 20 points in all.
 
 # %% given="setup"
 import numpy as np
@@ -226,14 +227,6 @@ check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.95), steps=5, seed=4)
 # epoch it says how many digits are read wrongly, and you keep the weights of the best epoch. What these weights are
 # worth on new digits, only the *test set* can say, and only if nothing was chosen by it: it is opened once, at the
 # very end.
-#
-# To try your function out:
-#
-# ```python
-# model, train_set, validation_set, test_set = check.digits_with_noise(seed=0)
-# train(model, train_set, validation_set, test_set, lr=0.4, epochs=15, batch_size=5, seed=0)
-# validation_set.errors  # what it told, in order
-# ```
 
 
 # %% solution="train"
@@ -272,8 +265,14 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
 # %% test="train" points=5
 check.train(train)
 ### BEGIN HIDDEN TESTS
-check.train(train, seeds=[4, 6])
+check.train(train, seeds=[3, 8])
 ### END HIDDEN TESTS
+
+# %% [markdown]
+# Once it works, look at it: what is read wrongly after each epoch, and which epoch you kept.
+
+# %%
+check.draw_training(train)
 
 # %% [markdown]
 # ## 7. In a few sentences (2 points)

@@ -49,6 +49,8 @@ def compare_sizes(batches: list[list[int]], n: int, batch_size: int, called: str
         cause = "The last batch was filled up; it has only the samples that are left."
     elif full and not rest and got == want[:-1]:
         cause = "The last full batch was left out: where does the range of the starts end?"
+    elif len(got) == len(want) > 1 and sum(got) == n and max(got) - min(got) <= 1:
+        cause = "The batches were made equally large; all but the last have batch_size samples."
     elif 0 in got:
         cause = "There is an empty batch: the mean over no sample is not a number."
     expect.true(got == want, f"{called}: expected batches of the sizes {brief(want)}, got {brief(got)}.", cause)
@@ -61,13 +63,14 @@ def compare_samples(batches: list[list[int]], n: int, called: str) -> None:
     cause = "Indices count from 0." if outside[:1] == [n] else ""
     expect.true(not outside, f"{called}: expected indices from 0 to {n - 1}, got {outside[:1]}.", cause)
     missing = sorted(set(range(n)) - set(order))
-    twice = next((index for index in order if order.count(index) > 1), None)
-    expect.true(
-        not missing and twice is None,
-        f"{called}: expected every sample once; sample {twice} came {order.count(twice)} times"
-        f" and {len(missing)} samples never came (the first: {missing[:1]}).",
-        "The samples of a batch were drawn with replacement, or each batch from all samples.",
-    )
+    twice = [index for index in order if order.count(index) > 1]
+    if missing or twice:
+        often = f"sample {twice[0]} came {order.count(twice[0])} times" if twice else "none came twice"
+        never = f"{len(missing)} samples never came, such as {missing[0]}" if missing else "all came"
+        raise Wrong(
+            f"{called}: expected every sample once; {often}, and {never}.",
+            "The samples of a batch were drawn with replacement, or each batch from all samples.",
+        )
 
 
 def compare_shuffles(epochs: Sequence[list[list[int]]], n: int, seed: int) -> None:

@@ -23,7 +23,18 @@ def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> d
     """What the classic mistakes give; those that give the right number in this case do no harm."""
     n, d = gradients.shape
     right, one = variance(gradients, batch_size, replacement), variance(gradients, 1, True)
-    mistakes = {
+    mistakes: dict[str, float] = {}
+    if n > 1 and replacement:
+        mistakes[
+            "Divided by n - 1. That estimates the variance of a larger population from n samples of it; here the n "
+            "samples are the population: divide by n."
+        ] = right * n / (n - 1)
+    if n > 1 and not replacement:
+        mistakes["This is the variance with replacement."] = one / batch_size
+        mistakes["The factor is (n - B)/(n - 1), not (n - B)/n: for B = 1 it must be 1."] = (
+            one / batch_size * (n - batch_size) / n
+        )
+    return mistakes | {
         "It was not divided by batch_size: this is the variance of one sample's gradient.": right * batch_size,
         "The variance of a mean of B draws is 1/B of that of one; its root, the standard deviation, falls as "
         "1/sqrt(B).": right * np.sqrt(batch_size),
@@ -37,14 +48,3 @@ def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> d
         / batch_size,
         "The variance was taken along the wrong axis: a row is a sample.": gradients.var(axis=1).sum() / batch_size,
     }
-    if n > 1 and replacement:
-        mistakes[
-            "Divided by n - 1. That estimates the variance of a larger population from n samples of it; here the n "
-            "samples are the population: divide by n."
-        ] = right * n / (n - 1)
-    if n > 1 and not replacement:
-        mistakes["This is the variance with replacement."] = one / batch_size
-        mistakes["The factor is (n - B)/(n - 1), not (n - B)/n: for B = 1 it must be 1."] = (
-            one / batch_size * (n - batch_size) / n
-        )
-    return mistakes

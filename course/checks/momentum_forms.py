@@ -27,6 +27,14 @@ def pytorch_step(lr: float, mu: float) -> Coefficients:
     return -lr * mu, -lr, mu, 1.0
 
 
+def corrected_velocity_step(lr: float, lr_before: float, mu: float) -> Coefficients:
+    """The rate inside, and the old rate in the velocity replaced: v = mu (lr / lr_before) v - lr g, w = w + v.
+
+    Source: Goyal et al., arXiv:1706.02677, section 3, remark 2.
+    """
+    return mu * lr / lr_before, -lr, mu * lr / lr_before, -lr
+
+
 AVERAGED = "The gradient was multiplied by 1 - mu: that is an average of gradients, momentum is a sum."
 NO_MOMENTUM = "This is a step without momentum."
 NESTEROV = "This is Nesterov's step."
@@ -78,7 +86,7 @@ def corrected_mistakes(lr: float, lr_before: float, mu: float) -> dict[str, Coef
         "The old velocity was not multiplied by mu.": velocity_step(lr, up),
         "w moved by the corrected velocity, but the uncorrected one was returned.": (mu * up, -lr, mu, -lr),
         "w moved by the uncorrected velocity.": (mu, -lr, mu * up, -lr),
-        "The state is the velocity, not PyTorch's sum of gradients.": pytorch_step(lr, mu),
+        "This is PyTorch's form: the state that comes in and goes out here is the velocity.": pytorch_step(lr, mu),
     }  # fmt: skip
 
 
@@ -89,13 +97,17 @@ def applied(step: Coefficients, w: Array, state: Array, gradient: Array) -> Step
 
 
 def compare_step(
-    got: Any, right: Coefficients, mistakes: dict[str, Coefficients], before: tuple[Array, Array, Array], said: str
+    got: Any,
+    right: Coefficients,
+    mistakes: dict[str, Coefficients],
+    before: tuple[Array, Array, Array],
+    called: str,
+    name: str,
 ) -> None:
     """Raise Wrong unless `got` is (w, state) after the step; a mistake is named if both show it.
 
-    before: w, the state and the gradient; said: the call, and after a colon the state's name.
+    before: w, the state and the gradient; called: the call; name: of the state.
     """
-    called, _, name = said.rpartition(": ")
     after = results(got, f"w, {name}", called)
     want = applied(right, *before)
     causes = [sentence for sentence, wrong in mistakes.items() if all_close(after, applied(wrong, *before))]

@@ -103,6 +103,13 @@ MUTANTS = [
     ),
     Mutant(
         "minibatches",
+        "evens the batches out",
+        sampler(RIGHT_ORDER, "np.array_split(order, -(-n // batch_size)) if n else []"),
+        loses=(ONCE,),
+        says="The batches were made equally large",
+    ),
+    Mutant(
+        "minibatches",
         "loses the last full batch",
         sampler(
             RIGHT_ORDER,
@@ -271,7 +278,14 @@ def minibatches(n, batch_size, seed, epoch):
         "a sum over the batch",
         variance("one * batch_size", RIGHT_WITHOUT),
         loses=(WITH,),
-        says="expected",
+        says="This is a sum over the batch",
+    ),
+    Mutant(
+        "gradient_variance",
+        "a variance for each coordinate",
+        variance("gradients.var(axis=0) / batch_size", RIGHT_WITHOUT),
+        loses=(WITH,),
+        says="The variances of the coordinates are to be added up",
     ),
     Mutant(
         "gradient_variance",
@@ -536,7 +550,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     return w, m, v
 """,
         loses=(MEANS, ROOT, START),
-        says="v after adam_step",
+        says="v is the mean of the squares",
     ),
     *TRAINING_MUTANTS,
 ]

@@ -120,7 +120,7 @@ TRAINING_MUTANTS = [
         "the worst epoch",
         loop(("error < lowest", "error > lowest"), ("lowest, best = 2.0, None", "lowest, best = -1.0, None")),
         loses=(CHOOSES,),
-        says="expected the model with its weights of call",
+        says="These are the weights of the worst epoch",
     ),
     Mutant(
         "train",
