@@ -61,7 +61,7 @@ def begin(exercises: Path, work: Path, root: Path) -> str:
     if not beside.exists():
         write_whole(beside, merged(theirs, yours))
     return (
-        f"The exercises have changed since you started: {', '.join(changes(theirs, yours))}.\n"
+        f"The exercises have changed since you started: {'; '.join(changes(theirs, yours))}.\n"
         f"{shown(work, root)} was left as it is.\n"
         f"Beside it lies {beside.name}: the new exercises with your answers in them. To go on with it:\n"
         f"  mv {shown(beside, root)} {shown(work, root)}"
@@ -94,13 +94,14 @@ def place_beside(work: Path, wanted: str) -> Path:
 def changes(theirs: dict[str, Any], yours: dict[str, Any]) -> list[str]:
     """What is new or different in the exercises, in words; what students write in does not count."""
     before = {key(cell): text(cell) for cell in yours["cells"]}
-    found = []
+    new, different = [], []
     for number, cell in enumerate(theirs["cells"], start=1):
-        name = f"cell {number}" + (f" ({key(cell)})" if role(cell) else "")
+        name = f"{number} ({key(cell)})" if role(cell) else str(number)
         if key(cell) not in before:
-            found.append(f"{name} is new")
+            new.append(name)
         elif not is_answer(cell) and before[key(cell)] != text(cell):
-            found.append(f"{name} is different")
+            different.append(name)
+    found = [f"{how} cells: {', '.join(names)}" for names, how in ((different, "different"), (new, "new")) if names]
     return found or ["only small things"]
 
 

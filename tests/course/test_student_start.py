@@ -63,7 +63,7 @@ def test_changed_exercises_are_laid_beside_with_the_students_answers_and_cells(r
     before = CHAPTER.work(root).read_bytes()
     assert start.run(["04"], root) == 0
     told = capsys.readouterr().out
-    assert "cell 1 is different, cell 8 (third) is new" in told
+    assert "different cells: 1; new cells: 8 (third)." in told
     assert CHAPTER.work(root).read_bytes() == before
     beside = CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb")
     assert f"mv work/{CHAPTER.name}/{beside.name} work/{CHAPTER.name}/{CHAPTER.name}.ipynb" in told
