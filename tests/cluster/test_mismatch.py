@@ -343,3 +343,10 @@ def test_a_site_has_the_same_key_in_every_process() -> None:
     for method in ("forkserver", "spawn"):
         keys = cluster.launch(program, nodes=2, on=cluster.Processes(method)).results[0]
         assert keys[0] == keys[1] != 0
+
+
+@pytest.mark.parametrize("filename", ["/tmp/ipykernel_815/2947.py", "<ipython-input-3-9f86d0>"])
+def test_the_site_in_a_notebook_names_the_function_of_the_cell_and_not_the_kernels_file(filename):
+    names = {"call_site": call_site}
+    exec(compile("\ndef program():\n    return call_site()\n", filename, "exec"), names)
+    assert names["program"]().place.startswith("line 3 of the notebook cell of program")
