@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from IPython import get_ipython
 from IPython.display import display
 
 from minidl import cluster
@@ -14,11 +15,19 @@ NETWORK = "10gbe"
 DEADLINE = 20.0
 
 
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook."""
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
 def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> None:
     """Draw `all_reduce(comm, x)` among p ranks with n float64 elements, and say in a line what is seen.
 
-    Where it fails, or is not written yet, a line says so instead.
+    Where it fails, or is not written yet, a line says so instead; where nobody looks, when a notebook is graded,
+    nothing is done.
     """
+    if not in_notebook():
+        return
 
     def program(comm: cluster.Communicator) -> None:
         all_reduce(comm, np.ones(n))
@@ -31,7 +40,7 @@ def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> No
         print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
         return
     title = f"{getattr(all_reduce, '__name__', 'your function')}, {p} ranks, {8 * n / 1e6:g} MB each"
-    display(run.trace.plot(title=title))
+    display(run.trace.plot(title=title))  # type: ignore[no-untyped-call]
     sent = [sum(traffic.messages for traffic in row.values()) for row in run.trace.ledger()]
     nbytes = [sum(traffic.nbytes for traffic in row.values()) for row in run.trace.ledger()]
     shares = run.trace.shares()

@@ -17,8 +17,9 @@ pytestmark = pytest.mark.timeout(60)
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What was displayed."""
+    """What was displayed, as if in a notebook."""
     things: list[Any] = []
+    monkeypatch.setattr(all_reduce_timeline, "in_notebook", lambda: True)
     monkeypatch.setattr(all_reduce_timeline, "display", things.append)
     return things
 
@@ -60,3 +61,8 @@ def test_what_cannot_be_drawn_is_said_in_a_line(function, line, shown, capsys):
     out = capsys.readouterr().out
     assert out.startswith(line)
     assert out.count("\n") == 1
+
+
+def test_nothing_is_done_where_nobody_looks(capsys):
+    timeline(wrong)
+    assert capsys.readouterr().out == ""
