@@ -181,9 +181,9 @@ print(f"{shares.waiting:.0%} waiting for others (mean over the nodes, measured)"
 # have to be added. How many times as long does it take: about 16, about 4, or less than 2?
 
 # %%
-guess = None  # 16, 4 or 2
-
 import numpy as np
+
+guess = None  # 16, 4 or 2
 
 
 def ring(comm):
