@@ -96,7 +96,7 @@ def vjp_max(
                     x[: rows // 2] = 7.0  # whole rows
                     x = random.permuted(x, axis=1)
                 elif columns > 1:
-                    x[x == columns - 2.5] = columns - 1.5 - 1e-9  # close to the largest, but not equal to it
+                    x[x == columns - 3.5] = columns - 2.5 - 1e-9  # close to the largest, but not equal to it
                 x += level
                 largest = x == x.max(axis=1, keepdims=True)
                 want = largest / largest.sum(axis=1, keepdims=True) * g[:, None]
