@@ -53,9 +53,9 @@ For teachers and authors
 {others}
 
 Without a command: {overview}.
-NN is a chapter's number; `python3 -m course check --help` tells more of check,
-and so for start, grade, build and release. The first start makes the
-environment .venv; with MINIDL_NO_VENV=1 the Python that you start is used.
+NN is a chapter's number. `python3 -m course check --help` tells more of check,
+and so with most commands. The first start makes the environment .venv; with
+MINIDL_NO_VENV=1 the Python that you start is used as it is.
 """
 
 

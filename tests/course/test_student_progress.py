@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import nbformat
@@ -171,3 +172,20 @@ def test_the_lab_opens_what_was_asked_for(root):
         lab.place("05", root)
     with pytest.raises(UnknownChapterError, match="no notebook"):
         lab.place("nowhere.ipynb", root)
+
+
+def test_the_lab_finds_the_course_and_its_settings_and_keeps_what_was_set(root, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    environment = lab.environment(ROOT)
+    assert environment["PYTHONPATH"] == f"{ROOT}{os.pathsep}/mine"
+    settings = json.loads((Path(environment["JUPYTER_CONFIG_PATH"]) / "labconfig" / "page_config.json").read_text())
+    assert settings["disabledExtensions"]["@jupyter/nbgrader:create-assignment"] is True
+
+
+def test_the_containers_start_the_course_that_is_here():
+    devcontainer = json.loads((ROOT / ".devcontainer" / "devcontainer.json").read_text())
+    assert devcontainer["postCreateCommand"] == "python3 -m course"
+    assert (ROOT / ".binder" / "requirements.txt").read_text() == "-e .[course]\n"
+    assert os.access(ROOT / ".binder" / "start", os.X_OK)
+    assert "course/jupyter" in (ROOT / ".binder" / "start").read_text()
