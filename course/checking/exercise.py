@@ -86,6 +86,9 @@ class Exercise:
         self.__doc__ = inspect.getdoc(check)
 
     def __call__(self, function: Callable[..., Any] | Answer | None = None, /, **cases: Any) -> float:
+        known = list(inspect.signature(self._check).parameters)[2:]
+        for name in cases.keys() - set(known):
+            raise TypeError(f"check.{self.name} has no cases {name!r}; it has {', '.join(known)}")
         judged = _judged.get()
         try:
             outcome = self.judge(function, **cases) if isinstance(function, Answer) else self._ship(function, cases)

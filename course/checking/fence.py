@@ -1,7 +1,8 @@
 """What a student's code is kept from in its own process: others' files and processes, and starting without end.
 
-A fence against accidents, built on audit events (PEP 578), which Python code cannot take down again. It does not hold
-what goes round Python (a shell command, ctypes); the limits of `limits.py` hold that, too.
+A fence against accidents, built on audit events (PEP 578), which Python code cannot take down again. What goes round
+Python (a shell command, ctypes) has the rights of the user who makes the check; only its time, memory, output and
+processes are bounded. Who grades strangers' work does so as a user, or in a container, that has nothing to lose.
 """
 
 from __future__ import annotations

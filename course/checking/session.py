@@ -26,6 +26,7 @@ from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.student_error import place_in_text
+from course.checking.strays import TOKEN
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
 START_SECONDS = 60.0
@@ -71,7 +72,7 @@ class Session:
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
         self._ends_at = ends_at
-        self._check_ends_at = ends_at
+        self._check_began, self._check_ends_at = time.monotonic(), ends_at
         self._process: subprocess.Popen[bytes] | None = None
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
@@ -85,7 +86,8 @@ class Session:
     def begin_check(self) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
-        self._check_ends_at = min(self._ends_at, time.monotonic() + self.limits.total)
+        self._check_began = time.monotonic()
+        self._check_ends_at = min(self._ends_at, self._check_began + self.limits.total)
 
     @property
     def printed(self) -> str:
@@ -170,7 +172,8 @@ class Session:
                 continue
             now = time.monotonic()
             if now >= self._check_ends_at:
-                raise TooLong(f"all calls together did not finish within {self.limits.total:g} s{self._where()}")
+                together = self._check_ends_at - self._check_began
+                raise TooLong(f"all calls together did not finish within {max(0.0, together):.3g} s{self._where()}")
             if now >= until:
                 until = begin + seconds + min(starved(process.pid) - starved_before, 2 * seconds)
                 if now >= until or not is_sent:
@@ -258,7 +261,7 @@ class Session:
         temporary = str(self._scratch.temporary)
         return {
             **os.environ,
-            strays.TOKEN: str(self._mark),
+            TOKEN: str(self._mark),
             "PYTHONPATH": str(ROOT),
             "TMPDIR": temporary,
             "IPYTHONDIR": str(self._scratch.settings),

@@ -24,7 +24,8 @@ def marked(mark: int) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            is_ours = mark_of(process.pid) == mark or process.environ().get(TOKEN) == str(mark)
+            own = mark_of(process.pid)
+            is_ours = process.environ().get(TOKEN) == str(mark) if own is None else own == mark
             if is_ours and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found

@@ -70,6 +70,7 @@ def judge_notebook(
     broken: set[str] = set()
 
     def load(session: Session) -> None:
+        session.prepare(checks_of(reference).__name__)
         run_cells(session, cells, broken, judgement.remarks)
 
     with Session(load, limits, folder, ends_at=time.monotonic() + NOTEBOOK_SECONDS) as session:

@@ -23,6 +23,8 @@ chapter = Chapter("99_kernels")
 def double(answer: Answer, part: Part, x: float = 3.0) -> None:
     with part(2, "doubles"):
         expect.number(answer(x), 2 * x, f"double({x:g})")
+    if x > 100:
+        raise IndexError("of the check")
 
 
 def outcome_of(function: object, **cases: float) -> Outcome:
@@ -91,10 +93,15 @@ def test_hidden_cases_are_marked() -> None:
 
 
 def test_a_defect_of_a_check_surfaces_in_tests_and_is_told_in_class(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(DefectiveCheckError, match="unexpected keyword argument"):
-        outcome_of(lambda x: 2 * x, size=3)
-    assert double(lambda x: 2 * x, size=3) == 0.0
+    with pytest.raises(DefectiveCheckError, match="the check of double failed: IndexError: of the check"):
+        outcome_of(lambda x: 2 * x, x=101.0)
+    assert double(lambda x: 2 * x, x=101.0) == 2.0  # what was found before counts
     assert "double (hidden cases): the check itself failed" in capsys.readouterr().out
+
+
+def test_cases_that_a_check_does_not_have_are_refused() -> None:
+    with pytest.raises(TypeError, match=r"check.double has no cases 'size'; it has x"):
+        double(lambda x: 2 * x, size=3)
 
 
 def test_hints_come_step_by_step_and_begin_again(capsys: pytest.CaptureFixture[str]) -> None:
