@@ -20,7 +20,7 @@ from course.building.execution import execute
 from course.building.release import released
 from course.building.sources import Source, sources
 from course.checking import Status
-from course.grading.judged_notebook import checks_of, judge_notebook
+from course.grading.judged_notebook import check_cells, checks_of, judge_notebook
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
 BETWEEN = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(?P<lines>.*?)### END \1", re.S)
@@ -109,7 +109,7 @@ def test_a_solution_runs_in_a_kernel_and_displays_all_points(tmp_path: Path):
 
 def checking_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
     """The cells that check."""
-    return [cell for cell in notebook.cells if cell.id.startswith("check_")]
+    return [cell for cell in notebook.cells if cell.id in check_cells(notebook)]
 
 
 def points(notebook: nbformat.NotebookNode) -> dict[str, float]:
