@@ -25,8 +25,8 @@ from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
-from course.checking.student_error import place_in_text
 from course.checking.strays import TOKEN
+from course.checking.student_error import place_in_text
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
 START_SECONDS = 60.0
