@@ -7,9 +7,10 @@
 # [01b](../../notebooks/01b_memory_and_cost.ipynb) (6 and 7). There are 20 points: 18 for seven functions, 2 for a
 # short answer.
 #
-# Write each function where it says `YOUR CODE HERE` and run the cell below it: the check says what was called, what
-# was expected and what came. `check.hint("vjp_mul")` prints a hint, the same call again the next one. When the course
-# is graded the same checks are made with other sizes and other random numbers. All numbers are float64 arrays.
+# Write each function in place of its line `raise NotImplementedError(...)` and run the cell below it: the check says
+# what was called, what was expected and what came. `check.hint("vjp_mul")` prints a hint, the same call again the next
+# one. When the course is graded the same checks are made with other sizes and other random numbers. All numbers are
+# float64 arrays.
 
 # %% given="setup"
 import numpy as np

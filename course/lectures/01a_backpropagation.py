@@ -10,6 +10,7 @@
 # one gradient costs.
 
 # %%
+import itertools
 import time
 
 import numpy as np
@@ -115,6 +116,7 @@ x_bar += m_bar * 1  # the maximum's: x is the larger one, and this is its second
 z_bar = m_bar * 0
 print("by hand:  ", [x_bar, y_bar, z_bar])
 print("by trying:", slopes(lambda x, y, z: (x + y) * max(x, z), x, y, z))
+print("and for (x + y) z, by trying:", slopes(lambda x, y, z: (x + y) * z, x, y, z), f"  by rule: {[z, z, x + y]}")
 
 # %%
 values = [("x", x, x_bar, ()), ("y", y, y_bar, ()), ("z", z, z_bar, ()), ("s = x + y", s, s_bar, (0, 1))]
@@ -132,10 +134,13 @@ graph.draw([Box(*value) for value in values], source="measured", title="f = (x +
 
 # %%
 class Value:
-    """A number that remembers how it was made."""
+    """A number that remembers how it was made, and when."""
+
+    made = itertools.count()
 
     def __init__(self, data, parents=(), slopes=(), name=""):
         self.data, self.parents, self.slopes, self.name, self.grad = data, parents, slopes, name, 0.0
+        self.number = next(Value.made)
 
     def __add__(self, other):
         return Value(self.data + other.data, (self, other), (1.0, 1.0), "+")
@@ -155,16 +160,13 @@ class Value:
 
 
 def in_order(root):
-    """Every node that root was made from, once, after its parents; no recursion, so any depth will do."""
-    order, seen, stack = [], set(), [(root, False)]
+    """Every node that root was made from, once, in the order in which they were made."""
+    found, stack = {root}, [root]
     while stack:
-        node, parents_done = stack.pop()
-        if parents_done:
-            order.append(node)
-        elif node not in seen:
-            seen.add(node)
-            stack += [(node, True), *((parent, False) for parent in node.parents)]
-    return order
+        new = [parent for parent in stack.pop().parents if parent not in found]
+        found.update(new)
+        stack += new
+    return sorted(found, key=lambda node: node.number)
 
 
 leaves = [Value(3.0), Value(1.0), Value(-2.0)]
@@ -176,7 +178,7 @@ print("this engine:", [leaf.grad for leaf in leaves], "   minidl:", [float(t.gra
 # %% [markdown]
 # ## Why the order matters
 #
-# Most of those lines are about an *order* in which each node comes after everything that was made from it. Is that
+# `backward` walks in an *order*: each node's turn comes after that of everything that was made from it. Is that
 # needed? A simpler `backward` would go straight to the parents, and on from there. The smallest case where this goes
 # wrong: `b = a + a; c = b + b`. The gradient of c = 4 a is 4.
 #
@@ -237,8 +239,9 @@ print(f"With {depths[-1]} doublings: {naive[-1]:,} visits path by path, {ordered
 # %% [markdown]
 # *Visits against depth on a logarithmic axis: path by path grows as a power of two, in order by one node a doubling.*
 #
-# `minidl` numbers its nodes as they are made and walks them in descending order (`minidl/tape.py`): what was made
-# later never belongs to the past of what was made earlier, so that no search for an order is needed.
+# The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): what was made later is never
+# part of what was made earlier. In the exercises the nodes carry no number, and the order has to be found in the
+# graph.
 #
 # ## From numbers to arrays
 #

@@ -14,6 +14,7 @@ import gc
 import math
 import time
 import tracemalloc
+from contextlib import nullcontext
 
 import numpy as np
 from IPython.display import Markdown, display
@@ -33,7 +34,12 @@ L, N = 8, 200
 unit = N * N * 8  # bytes of a float64 matrix N x N: one activation, or one weight
 matrices = [Tensor(rng.standard_normal((N, N)) / math.sqrt(N), requires_grad=True) for _ in range(L)]
 
+# %% [markdown]
+# Python can tell what was made since a moment and still lives (`tracemalloc`); it sees numpy's arrays. We ask after
+# every layer of the forward pass, and, by a *hook*, when the gradient of a layer's weight is ready.
 
+
+# %%
 def live():
     """What was made since tracemalloc.start() and lives at this moment, in units."""
     return tracemalloc.get_traced_memory()[0] / unit
@@ -45,7 +51,7 @@ def run_chain(mode):
     hooks = [m.register_post_accumulate_grad_hook(lambda _: notes.append(live())) for m in matrices]
     tracemalloc.start()
     x = Tensor(np.ones((N, N)))
-    with no_grad() if mode == "evaluation" else kernels.use("numpy"):
+    with no_grad() if mode == "evaluation" else nullcontext():
         for matrix in matrices:
             x = F.linear(x, matrix)
             notes.append(live())
@@ -59,13 +65,24 @@ def run_chain(mode):
     return notes, peak
 
 
+# %% [markdown]
+# **Predict.** How many times as much does training take?
+
+# %%
+my_factor = 2
+
+# %%
 F.linear(np.ones((2, 2)), Tensor(np.ones((2, 2)), requires_grad=True)).sum().backward()  # what is imported, is
 gc.collect()
 (evaluation, evaluation_peak), (training, training_peak) = run_chain("evaluation"), run_chain("training")
-say(f"*Measured*, in units of one layer's output: evaluation {evaluation_peak:.1f}, training {training_peak:.1f}.")
+factor = training_peak / evaluation_peak
+say(
+    f"*Measured*, in units of one layer's output: evaluation {evaluation_peak:.1f}, training {training_peak:.1f}, "
+    f"which is {factor:.1f} times as much. You guessed {my_factor:g} times."
+)
 
 # %% [markdown]
-# Training takes several times the memory, and the factor grows with the depth. Why, and is all of that necessary?
+# Why so much, what does it depend on, and is all of it necessary? First a test that the rest of the course relies on.
 #
 # ## Is the gradient right? Check it
 #
@@ -75,6 +92,9 @@ say(f"*Measured*, in units of one layer's output: evaluation {evaluation_peak:.1
 #
 # **Predict.** The step that gives the smallest error for f(x) = exp(x) sin(3x) in float64 (about 16 digits): about
 # 1e-2, 1e-5, 1e-10 or 1e-16?
+
+# %%
+my_step = 1e-10
 
 
 # %%
@@ -95,7 +115,7 @@ panel = Panel(shape, "step h", "error of the slope", log="xy", ylim=(1e-13, 1e2)
 display(lines.draw([panel], source=("measured", "formula"), title="Too large a step, too small a step", height=3.8))
 say(
     f"The best central step is about {h[central.argmin()]:.0e}, its error {central.min():.0e}; the best one-sided step "
-    f"is about {h[one_sided.argmin()]:.0e}, its error {one_sided.min():.0e}."
+    f"is about {h[one_sided.argmin()]:.0e}, its error {one_sided.min():.0e}. You guessed {my_step:.0e}."
 )
 
 # %% [markdown]
@@ -126,6 +146,9 @@ say(
 # **Predict.** How many units does `retain_graph=True` take at its peak?
 
 # %%
+my_units = 20
+
+# %%
 retained, retained_peak = run_chain("retained")
 layers = list(range(1, L + 1))
 passing = [(layer < L) + (layer > 1) for layer in reversed(layers)]  # gradients of activations
@@ -147,6 +170,7 @@ rows = [("evaluation", evaluation_peak, 2), ("training, freed", training_peak, L
 rows += [("training, retained", retained_peak, 2 * L + 2)]
 for name, peak, formula in rows:
     print(f"{name:20} peak measured {peak:5.2f}, formula {formula}; nothing freed at all would be {3 * L + 1}")
+print(f"you guessed {my_units} for the retained graph")
 
 # %% [markdown]
 # *Live memory after each step: in evaluation flat at 1; in training it climbs by one a layer to L + 1, and in backward
