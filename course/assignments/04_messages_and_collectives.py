@@ -10,8 +10,8 @@
 # **How it works.** Replace `raise NotImplementedError(...)` by your code, run the cell, then the check below it, as
 # often as you like. A check says what it called, what it expected and what came, and gives points for parts;
 # `check.hint("ring_all_reduce")` tells a hint, the same call again the next one. Your code runs on simulated ranks
-# with a virtual clock: nothing here can hang. When the work is graded, the same checks are made with other sizes.
-# There are 20 points in all.
+# with a virtual clock, in a process of its own: a deadlock is found at once, and an endless loop is ended. When the
+# work is graded, the same checks are made with other sizes. There are 20 points in all.
 
 # %% given="setup"
 import math
@@ -29,9 +29,9 @@ from course.checks import messages_and_collectives as check
 # - `comm.sendrecv(x, dst, src)` does both at the same time, and returns what came;
 # - `comm.isend(x, dst)` and `comm.irecv(src)` begin to, and return something whose `.wait()` ends it.
 #
-# A send of up to 64 KiB returns at once; a larger one returns when the receiver has the array. `comm.all_reduce` and
-# the other collectives are not allowed: they are what you are about to write. All arrays are float64, 8 bytes an
-# element.
+# A send of up to 64 KiB returns at once; a larger one returns when the receiver has the array. `comm.all_reduce`
+# and the other collectives are not allowed: they are what you are about to write. All arrays are float64, 8 bytes
+# an element.
 #
 # *Rounds* are counted on a simulated network on which a message takes one second however long it is, and a rank can
 # send one message and receive one at a time. So the rounds are the messages that come one after the other.
@@ -41,8 +41,8 @@ from course.checks import messages_and_collectives as check
 # %% [markdown]
 # ## 1. A broadcast along a tree (2 points)
 # Rank 0 has an array, and all ranks shall have it. If rank 0 sends it to one after the other, the last one gets it
-# after p - 1 rounds. If everyone who has it sends it on, ceil(log2 p) rounds are enough, and still p - 1 messages in
-# all.
+# after p - 1 rounds. If everyone who has it sends it on, ceil(log2 p) rounds are enough, and still p - 1 messages
+# in all.
 
 
 # %% solution="broadcast_tree"
@@ -53,7 +53,8 @@ def broadcast_tree(comm, x):
     Returns: on every rank an array equal to that of rank 0.
     Cost: p - 1 messages in all, ceil(log2 p) rounds; p = comm.size is any number from 1 on.
 
-    Example: with x = [1., 2.] on rank 0 of 3 ranks, all three return [1., 2.], after 2 messages in 2 rounds.
+    Example: with x = [1., 2.] on rank 0 of 3 ranks, all three return [1., 2.], after 2 messages
+        in 2 rounds.
     """
     ### BEGIN SOLUTION
     have = 1  # ranks 0 ... have - 1 have the array
@@ -75,10 +76,11 @@ check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (16
 
 # %% [markdown]
 # ## 2. A ring all-reduce (8 points)
-# Every rank has a vector of n elements, and all shall have the sum of all vectors. Nobody is a boss: the ranks stand
-# in a ring, each vector is cut into p chunks, and in every step every rank sends one chunk to its neighbour. After p
-# - 1 steps (the *reduce-scatter*) each rank has one chunk of the sum; after p - 1 more (the *all-gather*) everyone
-# has all of them. A rank sends 2(p - 1)/p n elements, and fewer will not do (Patarasuk and Yuan, JPDC 69(2), 2009).
+# Every rank has a vector of n elements, and all shall have the sum of all vectors. Nobody is a boss: the ranks
+# stand in a ring, each vector is cut into p chunks, and in every step every rank sends one chunk to its neighbour.
+# After p - 1 steps (the *reduce-scatter*) each rank has one chunk of the sum; after p - 1 more (the *all-gather*)
+# everyone has all of them. A rank sends 2(p - 1)/p n elements, and fewer will not do (Patarasuk and Yuan, JPDC
+# 69(2), 2009).
 #
 # It is easy to get the right sum and still lose what the ring is for: by sending whole vectors, say. So the checks
 # look at the messages, too.
@@ -90,13 +92,14 @@ check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (16
 def ring_reduce_scatter(comm, chunks):
     """Add up everyone's chunks; each rank gets the sum of the chunks of its own number.
 
-    chunks: a list of p = comm.size arrays of one axis, float64; the lengths, which may differ (and be 0), are the same
-        on all ranks. They stay as they are.
+    chunks: a list of p = comm.size arrays of one axis, float64; the lengths, which may differ
+        (and be 0), are the same on all ranks. They stay as they are.
     Returns: on rank r a new array, the sum over all ranks of their chunks[r].
-    Cost: p - 1 messages a rank, all to one neighbour in the ring, each of one chunk; p - 1 rounds. No deadlock, however
-        long the chunks are.
+    Cost: p - 1 messages a rank, all to one neighbour in the ring, each of one chunk; p - 1
+        rounds. No deadlock, however long the chunks are.
 
-    Example: two ranks, chunks [1.], [2.] on rank 0 and [10.], [20.] on rank 1: rank 0 returns [11.], rank 1 [22.].
+    Example: two ranks, chunks [1.], [2.] on rank 0 and [10.], [20.] on rank 1: rank 0 returns
+        [11.], rank 1 [22.].
     """
     ### BEGIN SOLUTION
     p, me = comm.size, comm.rank
@@ -127,12 +130,14 @@ check.ring_reduce_scatter(
 def ring_all_gather(comm, chunk):
     """Give every rank the chunks of all ranks.
 
-    chunk: this rank's array of one axis, float64; its length may differ from rank to rank (and be 0).
+    chunk: this rank's array of one axis, float64; its length may differ from rank to rank (and
+        be 0).
     Returns: on every rank a list of p = comm.size arrays; item i is the chunk of rank i.
-    Cost: p - 1 messages a rank, all to one neighbour in the ring, each of one chunk; p - 1 rounds. No deadlock, however
-        long the chunks are.
+    Cost: p - 1 messages a rank, all to one neighbour in the ring, each of one chunk; p - 1
+        rounds. No deadlock, however long the chunks are.
 
-    Example: three ranks with chunks [1., 2.], [3.] and []: all of them return [[1., 2.], [3.], []].
+    Example: three ranks with chunks [1., 2.], [3.] and []: all of them return [[1., 2.], [3.],
+        []].
     """
     ### BEGIN SOLUTION
     p, me = comm.size, comm.rank
@@ -158,21 +163,23 @@ check.ring_all_gather(
 
 # %% [markdown]
 # ### 2c. All-reduce (3 points)
-# As in PyTorch and MPI, the result is written into the vector that the caller passed. You may use your two functions
-# (and need not).
+# As in PyTorch and MPI, the result is written into the vector that the caller passed. You may use your two
+# functions (and need not).
 
 
 # %% solution="ring_all_reduce"
 def ring_all_reduce(comm, x):
     """Make x the sum of everyone's x, in place.
 
-    x: an array of one axis, float64, of n elements on all ranks; n may be 0, less than p = comm.size, or not divisible
-        by p.
+    x: an array of one axis, float64, of n elements on all ranks; n may be 0, less than p =
+        comm.size, or not divisible by p.
     Returns: x itself, which now has the sum over all ranks.
-    Cost: 2(p - 1) messages a rank, all to one neighbour in the ring, none of them longer than ceil(n/p) elements, as of
-        np.array_split; 2(p - 1) rounds. No deadlock, however long x is.
+    Cost: 2(p - 1) messages a rank, all to one neighbour in the ring, none of them longer than
+        ceil(n/p) elements, as of np.array_split; 2(p - 1) rounds. No deadlock, however long
+        x is.
 
-    Example: x = [1., 2., 3.] on rank 0 and [10., 20., 30.] on rank 1: on both x is [11., 22., 33.] afterwards.
+    Example: x = [1., 2., 3.] on rank 0 and [10., 20., 30.] on rank 1: on both x is [11., 22.,
+        33.] afterwards.
     """
     ### BEGIN SOLUTION
     places = np.array_split(x, comm.size)  # views of x
@@ -195,8 +202,8 @@ check.ring_all_reduce(
 ### END HIDDEN TESTS
 
 # %% [markdown]
-# Once it works, look at it: who sends and receives when, and how long it takes on 10 Gbit/s Ethernet (simulated). Try
-# other p and n, and later `recursive_doubling`.
+# Once it works, look at it: who sends and receives when, and how long it takes on 10 Gbit/s Ethernet (simulated).
+# Try other p and n, and later `recursive_doubling`.
 
 # %%
 check.timeline(ring_all_reduce, p=4, n=400_000)
@@ -215,8 +222,8 @@ check.timeline(ring_all_reduce, p=4, n=400_000)
 def fold_in(comm, x):
     """Make the ranks that go on a power of two; x stays as it is.
 
-    Returns (first, total): ranks 0 to first - 1 go on, with the vector total; the others have handed x over, and their
-    total is None.
+    Returns (first, total): ranks 0 to first - 1 go on, with the vector total; the others have
+        handed x over, and their total is None.
     """
     first = 1 << (comm.size.bit_length() - 1)
     if comm.rank >= first:
@@ -241,10 +248,12 @@ def fold_out(comm, first, total):
 def recursive_doubling(comm, x):
     """Return the sum of everyone's x.
 
-    x: an array of one axis, float64, of n elements on all ranks (n may be 0). It stays as it is.
+    x: an array of one axis, float64, of n elements on all ranks (n may be 0). It stays as it
+        is.
     Returns: on every rank an array with the sum over all ranks.
-    Cost, for p = comm.size a power of two: log2 p messages of n elements a rank, in log2 p rounds. For other p that of
-        the greatest power of two below, and what fold_in and fold_out add: two rounds. No deadlock, however long x is.
+    Cost, for p = comm.size a power of two: log2 p messages of n elements a rank, in log2 p
+        rounds. For other p that of the greatest power of two below, and what fold_in and
+        fold_out add: two rounds. No deadlock, however long x is.
 
     Example: x = [1.], [10.], [100.] on three ranks: all of them return [111.].
     """
@@ -282,8 +291,9 @@ check.recursive_doubling(
 def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
     """Return the seconds that the ring all-reduce of exercise 2 takes.
 
-    p: ranks, from 1 on. nbytes: of each rank's whole vector, divisible into p chunks of whole elements. alpha: seconds
-    a message. beta: seconds a byte sent. gamma: seconds a byte reduced (added).
+    p: ranks, from 1 on. nbytes: of each rank's whole vector, divisible into p chunks of whole
+        elements. alpha: seconds a message. beta: seconds a byte sent. gamma: seconds a byte
+        reduced (added).
 
     Example: ring_seconds(4, 4_000_000, 50e-6, 8e-9) is 0.0483.
     """
@@ -314,11 +324,12 @@ check.ring_seconds(
 
 # %% solution="recursive_doubling_seconds"
 def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
-    """Return the seconds that the all-reduce of exercise 3 takes, with the fold where p is no power of two.
+    """Return the seconds that the all-reduce of exercise 3 takes, the fold included if p needs it.
 
     The arguments are those of ring_seconds; nbytes is any number of bytes.
 
-    Example: recursive_doubling_seconds(4, 4_000_000, 50e-6, 8e-9) is 0.0641, and with p = 5 it is 0.1282.
+    Example: recursive_doubling_seconds(4, 4_000_000, 50e-6, 8e-9) is 0.0641, and with p = 5 it
+        is 0.1282.
     """
     ### BEGIN SOLUTION
     rounds = p.bit_length() - 1
@@ -348,12 +359,15 @@ check.recursive_doubling_seconds(
 
 # %% solution="crossover"
 def crossover(p, alpha, beta, gamma=0.0):
-    """Return the number of bytes at which ring and recursive doubling take equally long: above it the ring is faster.
+    """Return the bytes at which ring and recursive doubling take equally long.
 
-    p: ranks, from 2 on, any number; the rest as in ring_seconds. The result is a float (do not round it), and
-    math.inf where the ring is never faster.
+    Above it the ring is the faster one.
 
-    Example: crossover(8, 50e-6, 8e-9) is 55000.0, up to rounding; crossover(2, 50e-6, 8e-9) is math.inf.
+    p: ranks, from 2 on, any number; the rest as in ring_seconds. The result is a float (do not
+        round it), and math.inf where the ring is never faster.
+
+    Example: crossover(8, 50e-6, 8e-9) is 55000.0, up to rounding; crossover(2, 50e-6, 8e-9) is
+        math.inf.
     """
     ### BEGIN SOLUTION
     rounds = p.bit_length() - 1
@@ -392,12 +406,13 @@ check.crossover(crossover, powers_of_two=[4, 16, 128], others=[5, 7, 100, 2], al
 def is_ring(sends, p, nbytes):
     """Say whether an all-reduce went round a ring.
 
-    sends: the messages of all ranks in order of time, a list of tuples (source, destination, bytes). p: ranks, from 2
-    on. nbytes: of each rank's vector of float64 (8 bytes an element; n = nbytes // 8 need not be divisible by p).
+    sends: the messages of all ranks in order of time, a list of tuples (source, destination,
+        bytes). p: ranks, from 2 on. nbytes: of each rank's vector of float64 (8 bytes an
+        element; n = nbytes // 8 need not be divisible by p).
     Returns: True or False.
 
-    Example: is_ring([(0, 1, 8), (1, 0, 8), (0, 1, 8), (1, 0, 8)], 2, 16) is True; with messages of 16 bytes it is
-    False, and with the first two messages alone, too.
+    Example: is_ring([(0, 1, 8), (1, 0, 8), (0, 1, 8), (1, 0, 8)], 2, 16) is True; with messages
+        of 16 bytes it is False, and with the first two messages alone, too.
     """
     ### BEGIN SOLUTION
     next_rank = {}
@@ -438,9 +453,9 @@ check.is_ring(
 # bandwidth-optimal", and training gets slower. Say why, and name two things that you could do about it.
 
 # %% [markdown] manual="why_slower" points=2
-# Bandwidth-optimal means that a rank sends the fewest bytes, 2(p - 1)/p n. A vector of a few thousand numbers is some
-# ten kilobytes, far below the crossover, so the start-ups count: 126 of them in the ring against 6 with recursive
-# doubling (1 point). Remedies (1 point for two of them): put the gradients of many layers together in one larger
-# vector (a bucket) before the all-reduce; choose the algorithm by size, as MPI libraries do; Rabenseifner's
-# algorithm, which moves the ring's bytes in 2 log2 p rounds; a network with a smaller alpha; rings within and between
-# groups of machines, which have fewer steps.
+# Bandwidth-optimal means that a rank sends the fewest bytes, 2(p - 1)/p n. A vector of a few thousand numbers is
+# some ten kilobytes, far below the crossover, so the start-ups count: 126 of them in the ring against 6 with
+# recursive doubling (1 point). Remedies (1 point for two of them): put the gradients of many layers together in one
+# larger vector (a bucket) before the all-reduce; choose the algorithm by size, as MPI libraries do; Rabenseifner's
+# algorithm, which moves the ring's bytes in 2 log2 p rounds; a network with a smaller alpha; rings within and
+# between groups of machines, which have fewer steps.
