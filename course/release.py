@@ -12,7 +12,7 @@ from course.bootstrap import ROOT
 
 TEACHERS = (
     "solutions", "course/assignments", "course/build.py", "course/building", "course/grade.py", "course/release.py",
-    "course/teaching.md", "nbgrader_config.py", "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
+    "nbgrader_config.py", "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
 )  # fmt: skip
 """What students do not get: solutions, hidden tests, known answers, and what only works with these."""
 
