@@ -73,7 +73,7 @@ def gradient_variance(gradients, batch_size, replacement):
 
     gradients: (n, d), the gradient of each of n samples, n at least 1; batch_size: from 1 to n with or without
     replacement (True or False); with replacement it may also be above n. The n samples are all there are. There may be
-    thousands, so the batches cannot be tried one by one.
+    thousands, so the batches cannot be tried one by one; the exact value is wanted, not an estimate from some draws.
 
     >>> gradients = np.array([[0.0], [2.0], [4.0]])  # their mean is 2; the squared distances are 4, 0 and 4
     >>> round(float(gradient_variance(gradients, 1, replacement=True)), 4)
