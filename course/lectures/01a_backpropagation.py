@@ -295,7 +295,7 @@ def overwriting_backward(root):
 
 def fit(backward, steps=60, rate=0.02):
     """The loss before each step, and the gradient of w at the first."""
-    points, losses, first = [(-2, 2.1), (-1, 2.4), (0, 3.1), (1, 3.4), (2, 4.1)], [], None
+    points, losses, first = [(-2, 4.1), (-1, 3.4), (0, 3.1), (1, 2.4), (2, 2.1)], [], None
     w, b = 0.0, 0.0
     for _ in range(steps):
         weight, bias, loss = Value(w), Value(b), Value(0.0)

@@ -77,8 +77,8 @@ gc.collect()
 (evaluation, evaluation_peak), (training, training_peak) = run_chain("evaluation"), run_chain("training")
 factor = training_peak / evaluation_peak
 say(
-    f"*Measured*, in units of one layer's output: evaluation {evaluation_peak:.1f}, training {training_peak:.1f}, "
-    f"which is {factor:.1f} times as much. You guessed {my_factor:g} times."
+    f"*Measured*, in units of one layer's output: evaluation {evaluation_peak:.0f}, training {training_peak:.0f}, "
+    f"which is {factor:.0f} times as much. You guessed {my_factor:g} times."
 )
 
 # %% [markdown]
@@ -169,7 +169,7 @@ display(lines.draw([panel], source=("measured", "formula"), title="What lives, s
 rows = [("evaluation", evaluation_peak, 2), ("training, freed", training_peak, L + 4)]
 rows += [("training, retained", retained_peak, 2 * L + 2)]
 for name, peak, formula in rows:
-    print(f"{name:20} peak measured {peak:5.2f}, formula {formula}; nothing freed at all would be {3 * L + 1}")
+    print(f"{name:20} peak measured {peak:2.0f}, formula {formula}; nothing freed at all would be {3 * L + 1}")
 print(f"you guessed {my_units} for the retained graph")
 
 # %% [markdown]
@@ -184,7 +184,7 @@ for depth in (2, 8, 24):
     matrices = [Tensor(np.eye(N), requires_grad=True) for _ in range(depth)]
     peaks[depth] = (run_chain("evaluation")[1], run_chain("training")[1])
 for depth, (in_evaluation, in_training) in peaks.items():
-    print(f"{depth:2} layers: evaluation {in_evaluation:4.1f}, training {in_training:4.1f} units (measured)")
+    print(f"{depth:2} layers: evaluation {in_evaluation:.0f}, training {in_training:2.0f} units (measured)")
 matrices = matrices[:L]
 
 # %% [markdown]
@@ -263,7 +263,7 @@ batches = range(1, 7)
 kept = [Line("total + loss", batches, careless, "both", 1), Line("total + loss.item()", batches, careful, "both", 0)]
 panel = Panel(kept, "batches evaluated", "live memory (activations)")
 display(lines.draw([panel], source="measured", title="A sum that remembers everything"))
-say(f"Each batch leaves {careless[-1] / 6:.1f} activations behind: all that its backward pass would need.")
+say(f"Each batch leaves {careless[-1] / 6:.0f} activations behind: all that its backward pass would need.")
 
 # %% [markdown]
 # *Live memory against batches: `total + loss` climbs in equal steps, `total + loss.item()` stays at 0.* That is how
