@@ -31,7 +31,7 @@ class Network:
 
 @dataclass(frozen=True)
 class NetworkGradient:
-    """The gradient of a Network; `bug`: "", "factor", "outer", "large element" or "zero"."""
+    """The gradient of a Network; `bug`: "", "factor", "outer", "zero" or "one element"."""
 
     network: Network
     bug: str = ""
