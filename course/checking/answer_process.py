@@ -7,9 +7,11 @@ is a pickled tuple from the check, after Terms as the first; a reply is plain da
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
+import shutil
 import signal
 import sys
 import threading
@@ -19,7 +21,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
-from course.checking import channel, plain_data
+import psutil
+
+from course.checking import channel, plain_data, strays
 from course.checking.fence import Fence
 from course.checking.originals import Originals
 from course.checking.sources import Sources
@@ -121,10 +125,16 @@ def flush() -> None:
             continue
 
 
-def end_with(check: int) -> NoReturn:
-    """End this process when the one that makes the check has ended, however busy the student's code is."""
-    while os.getppid() == check:
+def end_with(terms: Terms) -> NoReturn:
+    """When the process that makes the check has ended, end this one, however busy it is, and all that it started."""
+    while os.getppid() == terms.check:
         time.sleep(1.0)
+    sys.setswitchinterval(1e-6)  # the student's code has had its turns
+    for process in strays.marked(terms.mark):
+        if process.pid != os.getpid():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+    shutil.rmtree(terms.scratch, ignore_errors=True)
     os._exit(1)
 
 
@@ -138,7 +148,7 @@ def main(arguments: list[str]) -> None:
     sys.path[:] = terms.path
     os.chdir(terms.folder)
     terms.limits.apply(terms.mark)
-    threading.Thread(target=end_with, args=(terms.check,), daemon=True).start()
+    threading.Thread(target=end_with, args=(terms,), daemon=True).start()
     stack = os.open(terms.stack, os.O_WRONLY | os.O_CREAT, 0o600)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
     sys.dont_write_bytecode = True
