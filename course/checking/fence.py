@@ -71,7 +71,9 @@ class Fence:
             return
         if os.path.islink(os.path.dirname(place)):
             place = os.path.realpath(place)
-        if place.startswith((*self._inside, "/dev/", "/proc/")) or any(f"{os.sep}{name}" in place for name in CACHES):
+        if f"{place}{os.sep}".startswith((*self._inside, "/dev/", "/proc/")) or any(
+            f"{os.sep}{name}" in place for name in CACHES
+        ):
             return
         raise PermissionError(f"an answer may read any file, but write only where it runs, and not {place}")
 
