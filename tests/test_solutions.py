@@ -38,6 +38,7 @@ def test_the_solution_gets_all_points(chapter: str, check: str):
     assert judgement.remarks == []
     cell = next(cell for cell in solution(CHAPTERS[chapter]).cells if cell.id == check)
     committed = "\n".join(output.data["text/plain"] for output in cell.outputs)
+    assert float(cell.outputs[-1].data["text/plain"]) == cell.metadata.nbgrader.points
     public, hidden = judgement.outcomes[check]
     for outcome in (public, hidden):
         assert outcome.first_fault is None, outcome.first_fault
