@@ -68,7 +68,7 @@ def notebook(assignment: str, kind: str, turn: int, generator: random.Random) ->
     answers = {cell.id: cell.source for cell in solution.cells if role(cell, "solution")}
     if kind in ("wrong", "mixed"):
         known = import_module(f"tests.mutants.{assignment.split('_', 1)[1]}")
-        for answer in generator.sample(known.MUTANTS, 1) + (known.ALTERNATIVES if kind == "mixed" else []):
+        for answer in [*(known.ALTERNATIVES if kind == "mixed" else []), generator.choice(known.MUTANTS)]:
             answers[answer.exercise] = answer.code
     hostile = list(HOSTILE.values())[turn % len(HOSTILE)]
     if kind == "hostile function":
