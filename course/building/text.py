@@ -25,7 +25,7 @@ import nbformat
 from course.bootstrap import ROOT
 
 CACHED = re.compile(r"\bcache\s*=\s*True\b")
-CHECKS = re.compile(r"^from course\.checks(?:\.(?P<module>\w+))? import \(?(?P<names>[\w, ]+)", re.M)
+CHECKS = re.compile(r"^from course\.checks import \(?(?P<names>[\w, ]+)", re.M)
 MEASURED = "# measured: differs from run to run"
 
 KERNEL = {
@@ -76,14 +76,12 @@ def hashes(text: str, root: Path = ROOT) -> dict[str, str]:
     return found
 
 
-def checks_of(program: str, folder: Path, known: frozenset[Path] = frozenset()) -> frozenset[Path]:
-    """The files of `course/checks/` that a program imports, and those that these import."""
-    for match in CHECKS.finditer(program):
-        names = [match["module"]] if match["module"] else [name.split()[0] for name in match["names"].split(",")]
-        for file in (folder / f"{name}.py" for name in names):
-            if file.is_file() and file not in known:
-                known = checks_of(file.read_text(encoding="utf-8"), folder, known | {file})
-    return known
+def checks_of(program: str, folder: Path) -> set[Path]:
+    """The files of `course/checks/` that a program imports: a chapter's module, or all of its folder."""
+    names = {name.split()[0] for match in CHECKS.finditer(program) for name in match["names"].split(",")}
+    return {
+        path for name in names for path in (folder / f"{name}.py", *(folder / name).rglob("*.py")) if path.is_file()
+    }
 
 
 def place_of(path: Path, root: Path = ROOT) -> str:

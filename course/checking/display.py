@@ -37,6 +37,13 @@ def show(outcome: Outcome, hint_call: str = "") -> None:
     display({"text/plain": as_text(outcome, hint_call), "text/html": as_html(outcome, hint_call)}, raw=True)
 
 
+def in_notebook() -> bool:
+    """Whether this is the kernel of a notebook, where a person looks at pictures."""
+    from IPython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
 def as_text(outcome: Outcome, hint_call: str = "") -> str:
     """The outcome in lines of plain text: the verdict, the parts, what is wrong, where the hint is."""
     lines = [f"{MARKS[outcome.status][0]} {headline(outcome)}"]

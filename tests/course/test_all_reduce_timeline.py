@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from course.checks import all_reduce_timeline
-from course.checks.all_reduce_timeline import timeline
+from course.checks.messages_and_collectives import all_reduce_timeline
+from course.checks.messages_and_collectives.all_reduce_timeline import timeline
 from minidl.cluster import Communicator
 
 pytestmark = pytest.mark.timeout(60)

@@ -32,9 +32,9 @@ f()
 
 
 def test_a_change_of_the_checks_is_a_change_of_the_assignment(tmp_path: Path) -> None:
-    checks = tmp_path / "course" / "checks"
+    checks = tmp_path / "course" / "checks" / "sums"
     checks.mkdir(parents=True)
-    (checks / "sums.py").write_text("from course.checks.numbers_of import three\n")
+    (checks / "__init__.py").write_text("from course.checks.sums.numbers_of import three\n")
     (checks / "numbers_of.py").write_text("three = 3\n")
     program = "from course.checks import sums as check\n"
     before = text.hashes(program, tmp_path)

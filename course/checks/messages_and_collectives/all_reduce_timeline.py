@@ -6,18 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from IPython import get_ipython
 from IPython.display import display
 
+from course.checking.display import in_notebook
 from minidl import cluster
 
 NETWORK = "10gbe"
 DEADLINE = 20.0
-
-
-def in_notebook() -> bool:
-    """Whether this is the kernel of a notebook."""
-    return getattr(get_ipython(), "kernel", None) is not None
 
 
 def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> None:

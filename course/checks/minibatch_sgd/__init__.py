@@ -10,11 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from course.checking import Answer, Chapter, Part, Wrong, expect
-from course.checks import noisy_digits
-from course.checks.adam_moves import adam_cases, adam_moves
-from course.checks.epoch_batches import batches_of, brief, compare_samples, compare_shuffles, compare_sizes
-from course.checks.gradient_noise import variance, variance_mistakes
-from course.checks.momentum_forms import (
+from course.checks.minibatch_sgd import noisy_digits
+from course.checks.minibatch_sgd.adam_moves import adam_cases, adam_moves
+from course.checks.minibatch_sgd.epoch_batches import (
+    batches_of,
+    brief,
+    compare_samples,
+    compare_shuffles,
+    compare_sizes,
+)
+from course.checks.minibatch_sgd.gradient_noise import variance, variance_mistakes
+from course.checks.minibatch_sgd.momentum_forms import (
     compare_step,
     corrected_mistakes,
     corrected_velocity_step,
@@ -26,9 +32,9 @@ from course.checks.momentum_forms import (
     velocity_mistakes,
     velocity_step,
 )
-from course.checks.noisy_digits import digits_with_noise
-from course.checks.training_picture import draw_training
-from course.checks.training_run import TrainingRun, compare_three_steps
+from course.checks.minibatch_sgd.noisy_digits import digits_with_noise
+from course.checks.minibatch_sgd.training_picture import draw_training
+from course.checks.minibatch_sgd.training_run import TrainingRun, compare_three_steps
 
 __all__ = [
     "adam_step",

@@ -8,9 +8,15 @@ import numpy as np
 
 from course.checking import Answer, Chapter, Part, expect
 from course.checking.wrong import Wrong
-from course.checks import collective_costs, rank_results, ring_lookalikes
-from course.checks.all_reduce_timeline import timeline
-from course.checks.rank_results import A_SECOND_A_MESSAGE, NOT_EAGER, counted, random, vectors_of
+from course.checks.messages_and_collectives import collective_costs, rank_results, ring_lookalikes
+from course.checks.messages_and_collectives.all_reduce_timeline import timeline
+from course.checks.messages_and_collectives.rank_results import (
+    A_SECOND_A_MESSAGE,
+    NOT_EAGER,
+    counted,
+    random,
+    vectors_of,
+)
 
 chapter = Chapter("04_messages_and_collectives")
 hint = chapter.hint

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from course.checking import Answer, Wrong, expect
-from course.checks import noisy_digits
-from course.checks.noisy_digits import Array, Samples, Sets
+from course.checks.minibatch_sgd import noisy_digits
+from course.checks.minibatch_sgd.noisy_digits import Array, Samples, Sets
 
 COPIES, BATCH_SIZE, RATE = 5, 2, 0.5
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.mutants import (
+from tests.mutants.messages_and_collectives import (
     all_gather_answers,
     all_reduce_answers,
     broadcast_answers,

@@ -9,9 +9,17 @@ from typing import Any
 import numpy as np
 
 from course.checking import Answer, Chapter, Part, Wrong, expect
-from course.checks.chain_memory import MODES, peak, slips
-from course.checks.counted_graph import Recipe, doubled, gradients, known_slips, random_graph, told, walked
-from course.checks.planted_gradients import Case, cases
+from course.checks.backpropagation.chain_memory import MODES, peak, slips
+from course.checks.backpropagation.counted_graph import (
+    Recipe,
+    doubled,
+    gradients,
+    known_slips,
+    random_graph,
+    told,
+    walked,
+)
+from course.checks.backpropagation.planted_gradients import Case, cases
 
 chapter = Chapter("01_backpropagation")
 hint = chapter.hint

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checks.momentum_forms import vectors
+from course.checks.minibatch_sgd.momentum_forms import vectors
 
 Array = NDArray[Any]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants import Alternative, Mutant
-from tests.mutants.training_loops import TRAINING_ALTERNATIVES, TRAINING_MUTANTS
+from tests.mutants.minibatch_sgd.training_loops import TRAINING_ALTERNATIVES, TRAINING_MUTANTS
 
 ONCE = "every sample once an epoch, in batches of batch_size, the last one with the rest"
 REPEATABLE = "the same seed and epoch give the same batches"
