@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LOOKS = ("line", "points", "both")
+WIDEST = 9.6  # inches: a wider picture is shrunk on a page, and its letters with it
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ def draw(panels: Sequence[Panel], *, source: str | Sequence[str], title: str = "
     >>> line = Line("GD", [0, 1, 2], [1.0, 0.5, 0.25], look="both")
     >>> figure = draw([Panel([line], "updates", "loss", log="y")], source="measured")
     """
-    figure, all_axes = style.new_figure(max(5.5, 4.3 * len(panels)), height, columns=len(panels))
+    width = min(max(5.5, 4.3 * len(panels)), WIDEST)
+    figure, all_axes = style.new_figure(width, height, columns=len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
         _panel(axes, panel)
     if title:

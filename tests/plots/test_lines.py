@@ -44,6 +44,12 @@ def test_more_series_than_colours_can_be_drawn() -> None:
     assert lines.draw([Panel(many, "x", "y")], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(("panels", "inches"), [(1, 5.5), (2, 8.6), (3, 9.6), (4, 9.6)])
+def test_no_picture_is_wider_than_a_page(panels: int, inches: float) -> None:
+    figure = lines.draw([Panel([Line("a", [0, 1], [0, 1])], "x", "y")] * panels, source="measured")
+    assert figure.get_size_inches()[0] == pytest.approx(inches)
+
+
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="loss: 2 values of x, but 3 of y"):
         Line("loss", [0, 1], np.zeros(3))
