@@ -34,13 +34,14 @@ class Classroom:
     def __init__(self, assignment: Source) -> None:
         self.reference = text.read(assignment.path)
         cells = judged_notebook.code_cells(self.reference, self.reference, [])
-        self._definitions = [(name, source) for name, source in cells if not name.startswith("cell ")]
+        definitions = [source for name, source in cells if not name.startswith("cell ")]
+        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
         self._answer = ""
         self.session = Session(self._load, Limits(seconds=SECONDS_A_CALL))
 
     def _load(self, session: Session) -> None:
         """Define all as the solution has it, then the answer: the one before it is forgotten."""
-        judged_notebook.run_cells(session, [*self._definitions, ("the answer", self._answer)], set(), [])
+        judged_notebook.run_cells(session, [self._solution, ("the answer", self._answer)], set(), [])
 
     def outcomes(self, answer: Mutant | Alternative) -> list[Outcome]:
         """The public outcome and the hidden one."""
