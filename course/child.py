@@ -1,4 +1,4 @@
-"""Run a program in the root of the clone, in the foreground, and come back with its exit code."""
+"""Programs that the course starts: in the foreground, with their exit code; and how many threads they may use."""
 
 from __future__ import annotations
 
@@ -22,3 +22,11 @@ def run_child(command: Sequence[str], environment: Mapping[str, str] | None = No
         except KeyboardInterrupt:
             continue
         return code if code >= 0 else 128 - code
+
+
+def one_thread_each() -> dict[str, str]:
+    """The environment of processes that run side by side: one BLAS thread each, unless the caller has chosen a number.
+
+    More would fight for the cores; for matrices as small as the course's they would not pay alone either.
+    """
+    return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}

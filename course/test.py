@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from course.child import run_child
+from course.child import one_thread_each, run_child
 
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 """Options of pytest that need one process, or that choose the number themselves."""
@@ -21,11 +21,6 @@ def parallel(arguments: list[str], cores: int) -> list[str]:
     if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
         return []
     return ["-n", str(min(cores, 8)), "--dist", "worksteal"]
-
-
-def one_thread_each() -> dict[str, str]:
-    """One BLAS thread a test process (more would fight for the cores), unless the caller has chosen a number."""
-    return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
 
 
 def cores() -> int:

@@ -15,6 +15,7 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernel
 from traitlets.config import Config
 
 from course.bootstrap import ROOT
+from course.child import one_thread_each
 
 SECONDS_A_CELL = 120
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -103,9 +104,10 @@ def raised(error: CellExecutionError, cell: int) -> Failed:
 
 
 def environment(scratch: str) -> dict[str, str]:
-    """A kernel's environment: the project can be imported, and nobody's own IPython settings take part."""
+    """A kernel's environment: the project can be imported, nobody's own IPython settings take part, one BLAS thread."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
+    own = {"PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
+    return {**os.environ, **one_thread_each(), **own}
 
 
 def connection(scratch: str) -> Config:

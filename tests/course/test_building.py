@@ -198,6 +198,23 @@ def test_building_again_gives_the_same_bytes(root: Path) -> None:
     assert contents(root) == before
 
 
+@pytest.mark.parametrize(("chosen_by_the_caller", "threads"), [(None, 1), ("2", 2)])
+def test_a_notebook_computes_with_one_thread_unless_the_caller_wants_more(
+    chosen_by_the_caller: str | None, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On two busy cores a second BLAS thread made one lecture's training ten times slower."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+        if chosen_by_the_caller:
+            monkeypatch.setenv(name, chosen_by_the_caller)
+    write_lecture(
+        tmp_path, "# %%\nimport os\nfor name in ('OPENBLAS', 'OMP'):\n    print(os.environ[f'{name}_NUM_THREADS'])\n"
+    )
+    assert build.run([], tmp_path) == 0
+    notebook = json.loads((tmp_path / LECTURE_NOTEBOOK).read_text())
+    assert "".join(notebook["cells"][0]["outputs"][0]["text"]).split() == [str(threads)] * 2
+
+
 FAILURES = {
     "an exception": ("x = 1\n\n1 / 0", r"line 7 \(cell 2\): ZeroDivisionError"),
     "a syntax error": ("x = 1\nx +", r"line 6 \(cell 2\): SyntaxError"),
