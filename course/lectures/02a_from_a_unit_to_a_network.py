@@ -1,55 +1,45 @@
 # %% [markdown]
 # # 02a. Why does anyone use a noisy gradient?
 #
-# *From one linear unit to a network that is trained with gradients that are almost all wrong.*
+# *Chapter 02, first half: from one linear unit to a network that is trained with gradients that are almost all wrong.
+# Before it: [01b](01b_memory_and_cost.ipynb). After it: [02b](02b_update_rules.ipynb).*
 #
 # Chapter 01 computed the gradient of a loss exactly, for the cost of about two forward passes. Nearly everybody who
 # trains a network throws that exactness away: they look at a handful of samples, take the gradient of those alone,
 # and step. This lecture builds what is trained (a unit, a layer, a network, its loss), then measures what the handful
 # costs and what it buys. Reading time: about 35 minutes. Figures are *measured* on the computer that ran this page or
-# come from a *formula*; one node needs no simulation.
-#
-# S1 to S5 are the course's five sources: S1, Stanford CS348K, lecture 9, *Parallel Deep Network Training* (2018); S2,
-# N. Dryden's guest lecture at ETH Zurich, *Parallelism in Training Deep Neural Networks*; S3, the blog post *Parallel
-# Deep Learning* (2019); S4, S. Vadhiyar's slides *Deep Learning*; S5, J. Gonzalez, *Distributed Deep Learning, part 1*
-# (Berkeley). Where one of them has an error, it is shown.
+# come from a *formula*; one node needs no simulation. S1 to S5 are the course's sources, named in section 13.
 
 # %%
 import time
 from math import comb
 
 import numpy as np
-from IPython.display import Markdown, display
 from threadpoolctl import threadpool_limits
 
+from course.figures import decision_map
+from course.figures.page import say, see, table
 from minidl import Tensor, data, manual_seed, nn, optim
 from minidl import functional as F
-from minidl.plots import style
 from minidl.plots.lines import Line, Panel, draw
 
 threadpool_limits(1)  # matrices as small as ours are not worth a second thread
 train, test = data.digits()
 print(train, test, sep="\n")
 
-
-def say(text):
-    """Show a text whose numbers were computed."""
-    display(Markdown(text))
-
-
-def see(figure, words):
-    """Show a picture and, under it, what there is to be seen."""
-    display(figure, Markdown(f"*In words: {words}*"))
-
-
 # %% [markdown]
 # ## 1. The question
 #
 # The smallest classifier of digits: 64 pixels and a constant 1, times a matrix `w` of 65 x 10 weights, give ten
-# *scores* (also called *logits*); the largest score wins. How it is trained is explained below; here is only what
-# comes out. Both rows read every training image **once**, so both do the same arithmetic. One adds the gradients
-# of all images up and makes a single exact step. The other makes a step after every image, in the direction which
-# that one image likes. Each may choose the best of six learning rates.
+# *scores*, one a digit (also called *logits*); the largest wins. A *loss* says how far the scores are from right. Two
+# ways to lower it, from weights that are all zero. Both read every training image **once**, so both do the same
+# arithmetic:
+#
+# - **exact**: add up the gradients of all images, and make one step against their mean;
+# - **noisy**: make a step after every single image, against the gradient of the loss on that image alone.
+#
+# How far a step goes is set by the *learning rate*; each way may choose the best of six. (On a first reading pass over
+# the next three cells and look at the table; sections 3 and 5 explain what is in them.)
 
 
 # %%
@@ -57,6 +47,11 @@ def with_constant(x):
     return np.hstack([x.reshape(len(x), -1).astype(np.float64), np.ones((len(x), 1))])
 
 
+x, y = with_constant(train.x), train.y
+x_test, y_test = with_constant(test.x), test.y
+
+
+# %%
 def softmax(scores):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
@@ -79,52 +74,45 @@ def error(w, x, y):
 
 
 # %%
-x, y = with_constant(train.x), train.y
-x_test, y_test = with_constant(test.x), test.y
+MARKS = set(np.geomspace(1, 1e5, 48).astype(int)) | {40, 125, 4000}  # after so many updates the loss is noted
 
 
-# %%
-MARKS = set(np.geomspace(1, 1e5, 120).astype(int)) | {40}  # after these numbers of updates the loss is noted
-
-
-def descend(batch_size, lr, epochs=1, curve=None, x=x, y=y):
-    """Minibatch gradient descent from zero weights; `curve`, a list, gets (updates, samples read, loss on all)."""
-    w, updates, samples = np.zeros((65, 10)), 0, 0
+def descend(batch_size, lr, epochs=1, curve=None):
+    """Train from zero weights on `batch_size` images a step; `curve`, a list, gets (updates, images read, loss)."""
+    w, updates, read = np.zeros((65, 10)), 0, 0
     loader = data.DataLoader(data.Dataset(x, y), batch_size, shuffle=True, seed=0)
     for epoch in range(epochs):
         loader.set_epoch(epoch)
         for x_some, y_some in loader:
             w -= lr * gradient(w, x_some, y_some)
-            updates, samples = updates + 1, samples + len(y_some)
+            updates, read = updates + 1, read + len(y_some)
             if curve is not None and updates in MARKS:
-                curve.append((updates, samples, loss(w, x, y)))
+                curve.append((updates, read, loss(w, x, y)))
     return w
 
 
 # %%
-RATES = [0.3, 1.0, 3.0, 10.0, 30.0, 100.0]
-
-
-def best_rate(batch_size, epochs=1):
-    return min(RATES, key=lambda lr: loss(descend(batch_size, lr, epochs), x, y))
-
-
-rows = "| | updates | best rate | training loss | test error |\n|---|---|---|---|---|\n"
-for name, size in (("all images, one exact step", len(y)), ("one image, one step", 1)):
-    rate = best_rate(size)
-    w = descend(size, rate)
-    rows += f"| {name} | {len(y) // size:,} | {rate:g} | {loss(w, x, y):.3f} "
-    rows += f"| {error(w, x_test, y_test):.1%} |\n"
-say(rows + "\n*measured*")
+rows = []
+for name, size in (("exact: all images, one step", len(y)), ("noisy: one image, one step", 1)):
+    tried = {rate: descend(size, rate) for rate in (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)}
+    rate, w = min(tried.items(), key=lambda item: loss(item[1], x, y))
+    rows.append([name, f"{len(y) // size:,}", rate, f"{loss(w, x, y):.3f}", f"**{error(w, x_test, y_test):.1%}**"])
+table(["", "steps", "best rate", "loss on the training images", "test images misread"], rows, "measured")
 
 # %% [markdown]
-# How wrong is the direction that one image likes? The angle between its gradient and the exact one says it, here at
-# the weights where training begins.
-
+# Far fewer errors for the same arithmetic. (The exact step's errors are the same at every rate: from zero weights the
+# rate only scales the scores, and the largest stays the largest.) And the steps that won were wrong nearly all the
+# time.
+#
+# **Predict.** At the weights where training begins, which angle is there between the gradient of one image and the
+# exact one, in the median over the images: about 10, 45 or 80 degrees?
 
 # %%
+my_guess = "?"  # write a number of degrees
+
+
 def sample_gradients(w, x, y):
-    """The gradient of each sample's own loss, one a row: (n, 650)."""
+    """The gradient of each image's own loss, one a row: (n, 650)."""
     p = softmax(x @ w)
     p[np.arange(len(y)), y] -= 1
     return (x[:, :, None] * p[:, None, :]).reshape(len(y), -1)
@@ -133,12 +121,11 @@ def sample_gradients(w, x, y):
 start = np.zeros((65, 10))
 each, exact = sample_gradients(start, x, y), gradient(start, x, y).reshape(-1)
 angles = np.degrees(np.arccos(each @ exact / np.linalg.norm(each, axis=1) / np.linalg.norm(exact)))
-say(
-    f"Angle to the exact gradient: **{np.median(angles):.0f} degrees** in the median, {angles.min():.0f} at best; a "
-    "right angle would be no information at all. And yet a pass of such steps beats the one exact step by far (whose "
-    "test error is the same at every rate: from zero weights the rate only scales the scores). Why? To answer, we "
-    "first need to know what is being trained."
-)
+say(f"Your guess: {my_guess}. **Measured: {np.median(angles):.0f} degrees**, and {angles.min():.0f} at best.")
+
+# %% [markdown]
+# A right angle would be no information at all. Why do such steps win, and when do they stop winning? To answer, we
+# first need to know what is being trained.
 
 # %% [markdown]
 # ## 2. One unit, and what it cannot do
@@ -166,55 +153,50 @@ say(f"Your guess: {my_guess}. **The best line gets {right.max()} of 4.**")
 # cases $w_1 + w_2 + 2b \le 0$. Both cannot be. (With weights on a grid that is a search; with the sum it is a proof.)
 #
 # A *network* puts a layer of units between: their sums, bent by a *nonlinearity* such as ReLU, $\max(0, s)$, are the
-# inputs of the next. Without the bend, two layers are one: $(x A) B = x (A B)$. With it two hidden units suffice, and
-# one can write the weights down; or train them.
+# inputs of the next. Without the bend, two layers are one: $(x A) B = x (A B)$. With it two units between suffice, and
+# one can write their weights down; or train them (how, section 5 says; here with `minidl`).
 
 # %%
 by_hand = np.maximum(corners.sum(axis=1), 0) - 2 * np.maximum(corners.sum(axis=1) - 1, 0)
-print("max(0, x1 + x2) - 2 max(0, x1 + x2 - 1) =", by_hand)
+print("max(0, x1 + x2) - 2 max(0, x1 + x2 - 1) in the four cases:", by_hand)
 
 
+# %%
 def learn_xor(seed, hidden=8):
     manual_seed(seed)
     model = nn.models.MLP(2, hidden, 2)
     optimizer = optim.SGD(model.parameters(), lr=0.5)
-    for _ in range(500):
+    for _ in range(300):
         optimizer.zero_grad()
         F.cross_entropy(model(Tensor(corners.astype(np.float32))), xor).backward()
         optimizer.step()
     return model
 
 
-models = [learn_xor(seed) for seed in range(10)]
+models = [learn_xor(seed) for seed in range(5)]
 hits = [int((m(Tensor(corners.astype(np.float32))).data.argmax(axis=1) == xor).sum()) for m in models]
-print("trained, 2-8-2 with ReLU, ten seeds, cases right (measured):", hits)
+print("trained, 2-8-2 with ReLU, five seeds, cases right (measured):", hits)
 
 # %%
-side = np.linspace(-0.4, 1.4, 120, dtype=np.float32)
-plane = np.stack([axis.reshape(-1) for axis in np.meshgrid(side, side)], axis=1)
 maps = {
-    "one unit: 3 of 4": (plane.sum(axis=1) > 0.5),
-    "a hidden layer: 4 of 4": models[0](Tensor(plane)).data.argmax(axis=1),
+    "one unit: 3 of 4": lambda points: points[:, 0] + points[:, 1] - 0.5 > 0,
+    "a hidden layer: 4 of 4": lambda points: models[0](Tensor(points)).data.argmax(axis=1),
 }
-with style.applied():
-    figure, panels = style.new_figure(6.4, 3.2, columns=2, sharey=True)
-    for axes, (name, chosen) in zip(panels, maps.items(), strict=True):
-        axes.contourf(side, side, np.reshape(chosen, (120, 120)), [-1, 0.5, 2], colors=["white", "#D9E8F2"])
-        for value, marker in ((0, "o"), (1, "s")):
-            axes.plot(*corners[xor == value].T, marker, color=style.SERIES[value], markersize=9, label=f"XOR = {value}")
-        axes.set(title=name, xlabel="input 1", aspect="equal", xticks=[0, 1], yticks=[0, 1])
-    panels[0].set_ylabel("input 2")
-    panels[1].legend(loc="upper right", fontsize=8, frameon=True)
-    style.label_source(figure, "measured", "tinted: answered 1")
-see(figure, "a straight border always leaves one corner on the wrong side; the network's bent border leaves none.")
+see(
+    decision_map.draw(maps, corners, xor),
+    "a straight border leaves a corner on the wrong side; the network's bent border leaves none.",
+)
 
 # %% [markdown]
 # ## 3. From scores to a loss: softmax and cross-entropy
 #
-# *Softmax* makes ten scores $z$ into ten probabilities, $p_k = e^{z_k} / \sum_j e^{z_j}$. The *cross-entropy* of a
-# sample with label $y$ is $-\log p_y$: 0 for certainty in the right answer, $\log 10$ for a shrug over ten classes.
-# Its gradient is as simple as can be: probability minus truth, $\partial l / \partial z_k = p_k - [k = y]$. These
-# are the functions at the top. `minidl` has them as one differentiable operation; the two agree:
+# What may "far from right" mean? Counting errors will not do: the count does not change with a small change of the
+# weights, so its gradient is zero. *Softmax* makes ten scores $z$ into ten probabilities,
+# $p_k = e^{z_k} / \sum_j e^{z_j}$. The *cross-entropy* of a sample with label $y$ is $-\log p_y$: 0 for certainty in
+# the right answer, $\log 10$ for a shrug over ten classes (natural logarithms; the unit is called *nat*). Its gradient
+# is as simple as can be: probability minus truth, $\partial l / \partial z_k = p_k - [k = y]$, where $[k = y]$ is 1 if
+# $k = y$ and else 0. These are the functions `softmax`, `loss` and `gradient` of section 1. `minidl` has them as one
+# differentiable operation; the two agree:
 
 # %%
 rng = np.random.default_rng(0)
@@ -259,17 +241,21 @@ covariance = pixels.T @ pixels / len(pixels)  # the error depends on the images 
 encode, decode = rng.normal(0, 0.1, (64, 8)), rng.normal(0, 0.1, (8, 64))
 for _ in range(1500):
     off = encode @ decode - np.eye(64)
-    d_encode, d_decode = covariance @ off @ decode.T, encode.T @ covariance @ off  # halves of the gradients
+    d_encode, d_decode = (
+        covariance @ off @ decode.T,
+        encode.T @ covariance @ off,
+    )  # half of each gradient; the rate has the other half
     encode, decode = encode - 0.3 * d_encode, decode - 0.3 * d_decode
 left_out = np.linalg.eigvalsh(covariance)[:-8].sum()
 reached = np.square(pixels @ encode @ decode - pixels).sum(axis=1).mean()
 print(f"squared error a sample: trained {reached:.3f} (measured), least possible {left_out:.3f} (formula)")
 
 # %% [markdown]
-# **Reinforcement.** A bandit with two arms: arm 1 is pulled with probability $p = 1 / (1 + e^{-\theta})$, the arms pay
-# 1.0 and 0.2 on average. We may not differentiate the payment, only draw. REINFORCE averages
+# **Reinforcement.** A gambling machine with two arms, 0 and 1: arm 1 is pulled with probability
+# $p = 1 / (1 + e^{-\theta})$, and the arms pay $R(0) = 0.2$ and $R(1) = 1.0$ on average. Nobody can differentiate the
+# payment, only draw it. The method REINFORCE averages
 # $R(a)\, \partial \log p(a) / \partial \theta = R(a)\,(a - p)$ over draws; the exact gradient is
-# $p (1 - p) (1.0 - 0.2)$. The mean of many draws must lie within three standard errors of it.
+# $p (1 - p) (1.0 - 0.2)$. The mean of many draws should lie within three of its standard errors of that.
 
 # %%
 p = 1 / (1 + np.exp(-0.5))
@@ -346,36 +332,36 @@ last = variances(0.1)[-1]
 say(f"Your guess: {my_guess}. **Measured: {last:,.0f}**; the formula says (256 x 0.1²)¹⁰ = {(256 * 0.01) ** 10:,.0f}.")
 
 # %% [markdown]
-# A sum of $n$ independent terms has $n$ times the variance of one: each layer multiplies it by $n \sigma^2$. It stays
-# if $\sigma = 1/\sqrt{n}$ (Glorot and Bengio, 2010, take $2/(n_{in} + n_{out})$ for $\sigma^2$, which for equal widths
-# is the same; "Xavier filling" in S4). ReLU sets half of the signal to zero, so behind it $\sigma^2 = 2/n$ (He et al.,
-# 2015).
+# A sum of $n$ independent terms has $n$ times the variance of one: each layer multiplies the variance by $n \sigma^2$,
+# with $\sigma$ the standard deviation of the weights. It stays if $\sigma = 1/\sqrt{n}$. (Glorot and Bengio, 2010, take
+# $2/(n_{in} + n_{out})$ for $\sigma^2$, which for equal widths is the same; S4 calls it "Xavier filling".) ReLU sets
+# half of the signal to zero, so behind it $\sigma^2 = 2/n$ (He et al., 2015).
+
 
 # %%
-layers = np.arange(11)
-cases = [
-    ("std 0.1", 0.1, False),
-    ("std 1/√n (Xavier)", 1 / 16, False),
-    ("std 0.03", 0.03, False),
-    ("std 1/√n", 1 / 16, True),
-    ("std √(2/n) (He)", np.sqrt(2) / 16, True),
+def both_ways(name, std, relu, tone):
+    """The mean squares after the layers: measured, as points, and by the formula, as a line."""
+    layers = np.arange(11)
+    measured = np.median([variances(std, relu, seed=seed) for seed in range(5)], axis=0)
+    factor = 256 * std**2 / (2 if relu else 1)  # of a layer
+    formula = factor**layers * np.where(relu & (layers > 0), 2, 1)  # no ReLU halves the inputs before layer 1
+    return [Line(name, layers, measured, "points", tone), Line("", layers, formula, "line", tone)]
+
+
+# %%
+XAVIER, HE = ("std 1/√n (Xavier)", 1 / 16), ("std √(2/n) (He)", np.sqrt(2) / 16)
+linear = both_ways("std 0.1", 0.1, False, 0) + both_ways(*XAVIER, False, 1) + both_ways("std 0.03", 0.03, False, 2)
+bent = both_ways(*XAVIER, True, 1) + both_ways(*HE, True, 3)
+panels = [
+    Panel(linear, "layer (0: the input)", "mean square of its outputs", "ten linear layers", log="y"),
+    Panel(bent, "layer (0: the input)", "mean square, before ReLU", "with ReLU between", log="y"),
 ]
-panels = []
-for relu in (False, True):
-    lines = []
-    for tone, (name, std, is_relu) in enumerate(cases):
-        if is_relu == relu:
-            factor = 256 * std**2 / (2 if relu else 1)
-            theory = factor**layers * (np.where(layers > 0, 2, 1) if relu else 1)
-            median = np.median([variances(std, relu, seed=seed) for seed in range(9)], axis=0)
-            lines += [Line(name, layers, median, "points", tone), Line("", layers, theory, "line", tone)]
-    title = "with ReLU between" if relu else "ten linear layers"
-    panels.append(Panel(lines, "layer", "mean square of its outputs", title, log="y"))
 xavier = variances(1 / 16)
 see(
-    draw(panels, source=("measured", "formula"), title="points: measured, median of nine networks; lines: formula"),
-    f"only the two rules named after people keep the size of the signal; with Xavier's it stays between "
-    f"{xavier.min():.2f} and {xavier.max():.2f} over ten layers, with the others it grows or dies exponentially.",
+    draw(panels, source=("measured", "formula"), title="points: measured, median of five networks; lines: formula"),
+    f"left, Xavier's rule keeps the signal between {xavier.min():.2f} and {xavier.max():.2f} over ten layers, and with "
+    "the others it grows or dies exponentially; right, with ReLU, it dies with Xavier's rule too, and He's keeps it (2 "
+    "before a ReLU is 1 behind it).",
 )
 
 # %%
@@ -387,8 +373,9 @@ print(f"minidl's nn.init.xavier_normal_: standard deviation {weight.data.std():.
 # %% [markdown]
 # The same argument asks for inputs of variance 1: *normalisation* subtracts each input's mean and divides by its
 # standard deviation, both **of the training set**. A pixel that is never inked has standard deviation 0: dividing by
-# it makes nan; leave it alone. What normalisation buys can be read off the largest curvature of the loss, which limits
-# the learning rate (lecture 02b): for a linear unit with squared error it is the largest eigenvalue of $E[x x^T]$.
+# it makes nan; leave it alone. What normalisation buys can be read off the *curvature* of the loss: along which
+# direction of the weights it bends most, and how much. The larger that is, the smaller the rate must be (lecture 02b
+# says why). For a linear unit with squared error it is the largest eigenvalue of $E[x x^T]$.
 
 # %%
 raw = (train.x.reshape(-1, 64) + data.digits().mean.reshape(64)) * 16.0
@@ -398,16 +385,24 @@ inked = spread > 0
 print(f"{(~inked).sum()} pixels of 64 never change; of the others after normalisation:")
 print("  means below 1e-5:", bool((abs(normal[:, inked].mean(axis=0)) < 1e-5).all()), end=", ")
 print("standard deviations 1 to within 1e-4:", bool((abs(normal[:, inked].std(axis=0) - 1) < 1e-4).all()))
-inputs = {"ink 0 to 16": raw, "scaled to 0 to 1": raw / 16, "and the mean removed": raw / 16 - (raw / 16).mean(axis=0)}
-for name, values in {**inputs, "mean 0, std 1": normal}.items():
+
+# %%
+inputs = {
+    "ink 0 to 16": raw,
+    "scaled to 0 to 1": raw / 16,
+    "and the mean image removed": (raw - raw.mean(axis=0)) / 16,
+    "mean 0, standard deviation 1": normal,
+}
+rows = []
+for name, values in inputs.items():
     eigen = np.linalg.eigvalsh(values.T.astype(np.float64) @ values / len(values))
-    print(f"{name:22} largest curvature {eigen[-1]:8.2f}, its share of all curvature {eigen[-1] / eigen.sum():.0%}")
+    rows.append([name, f"{eigen[-1]:,.2f}", f"{eigen[-1] / eigen.sum():.0%}"])
+table(["inputs", "largest curvature", "its share of the sum over all directions"], rows, "measured")
 
 # %% [markdown]
-# The mean image alone makes up most of the curvature: a single direction, common to all samples, dictates the rate.
-# That is why `data.digits()` removes it.
-
-# %% [markdown]
+# As long as the mean image is in, a single direction, common to all samples, makes up most of the curvature and
+# dictates the rate. That is why `data.digits()` removes it.
+#
 # ## 7. All samples, one sample, or a few
 #
 # $B$ samples make a *minibatch*; an *update* is one step; a pass over all samples is an *epoch*. $B = n$ is (batch)
@@ -429,58 +424,65 @@ print("sum with rate 0.5/32 == mean with rate 0.5, to the bit:", np.array_equal(
 # The mean it is, in this course and in `F.cross_entropy`: then the rate keeps its meaning when $B$ changes. (What S1
 # calls "basic gradient descent" steps after every item: it is SGD with $B = 1$.)
 #
-# **Predict.** Three runs, $B = 1$, 32 and all 1,437, each with its best of six rates. Whose loss is lowest after 40
-# *updates*? Whose after 4,000 *samples*?
+# **Predict.** Runs with $B = 1$, 32 and all 1,437 samples, at seven rates each. Which $B$ can reach the lowest loss
+# within 40 *updates*? Which within 4,000 *samples* read?
 
 # %%
-my_guess = "?"  # for instance ("updates: 32", "samples: 1")
+my_guess = "?"  # for instance "updates: 32, samples: 1"
 
-sizes, runs = (1, 32, len(y)), {}
+sizes, lowest = (1, 32, len(y)), {}
 for size, epochs in zip(sizes, (3, 3, 100), strict=True):
-    rate, curve = best_rate(size, epochs), []
-    descend(size, rate, epochs, curve)
-    runs[size] = rate, np.array(curve)
+    curves = []
+    for rate in (0.3, 1, 3, 10, 30, 100, 300):
+        descend(size, rate, epochs, curve := [])
+        curves.append(curve)
+    lowest[size] = np.min(curves, axis=0)  # updates and samples are those of every rate; the loss is the best one's
 
 # %%
-by_updates = [Line(f"B = {size}, rate {rate:g}", c[:, 0], c[:, 2]) for size, (rate, c) in runs.items()]
-by_samples = [Line(f"B = {size}", c[:, 1], c[:, 2]) for size, (rate, c) in runs.items()]
-after = {
-    (size, axis): curve[np.searchsorted(curve[:, axis], limit, side="right") - 1, 2]
-    for size, (_, curve) in runs.items()
-    for axis, limit in ((0, 40), (1, 4000))
-}
-best = [min(sizes, key=lambda size: after[size, axis]) for axis in (0, 1)]
-figure = draw(
-    [
-        Panel(by_updates, "updates", "training loss (nats)", "against updates", log="xy"),
-        Panel(by_samples, "samples read", "training loss (nats)", "against samples", log="xy"),
-    ],
-    source="measured",
-    height=3.6,
-)
+by_updates = [Line(f"B = {size:,}", c[:, 0], c[:, 2]) for size, c in lowest.items()]
+by_samples = [Line(f"B = {size:,}", c[:, 1], c[:, 2]) for size, c in lowest.items()]
+
+
+def reached(size, limit, column):
+    """The lowest loss within so many updates (column 0) or samples (column 1)."""
+    curve = lowest[size]
+    return curve[curve[:, column] <= limit, 2].min()
+
+
+after_40 = {size: reached(size, 40, column=0) for size in sizes}
+after_4000 = {size: reached(size, 4000, column=1) for size in sizes}
+
+# %%
+panels = [
+    Panel(by_updates, "updates", "training loss (nats)", "against updates", log="xy"),
+    Panel(by_samples, "samples read", "training loss (nats)", "against samples", log="xy"),
+]
 see(
-    figure,
-    f"after 40 updates the lowest loss is that of B = {best[0]} ({after[best[0], 0]:.2f}; B = 1: {after[1, 0]:.2f}); "
-    f"after 4,000 samples that of B = {best[1]} ({after[best[1], 1]:.3f}; B = 32: {after[32, 1]:.3f}; B = {len(y)}: "
-    f"{after[len(y), 1]:.3f}).",
+    draw(panels, source="measured", height=3.6),
+    "left, the curve of all samples lies lowest and that of B = 1 highest; right, those of B = 1 and B = 32 run "
+    "together, far below that of all samples.",
 )
-close = [size for size in sizes if after[size, 1] < 1.1 * after[best[1], 1]]
-say(f"Your guess: {my_guess}. **Updates: B = {best[0]}. Samples: B = {' and '.join(map(str, close))}.**")
+rows = [[f"{size:,}", f"{after_40[size]:.3f}", f"{after_4000[size]:.3f}"] for size in sizes]
+table(["B", "loss within 40 updates", "within 4,000 samples"], rows, "measured")
+close = [f"{size:,}" for size in sizes if after_4000[size] < 1.25 * min(after_4000.values())]
+say(
+    f"Your guess: {my_guess}. **Updates: B = {min(after_40, key=after_40.get):,}. Samples: B = {' and '.join(close)}.**"
+)
 
 # %% [markdown]
+# (Each curve is the lowest loss that any of the seven rates had reached by then: no rate is to blame for a bad one.)
 # Against updates the exact gradient wins, against samples the noisy ones do, and it is samples that cost arithmetic.
-# Two more things are to be seen. The curves of $B = 1$ and $B = 32$ lie close together on the right: per sample, a few
-# gradients at a time lose little, and they need far fewer updates. All parallel training in this course lives off
-# that gap. And the noisy curves quiver: what did no harm far from the minimum keeps them from settling near it. How
-# large is the noise?
-
-# %% [markdown]
+# And see how close $B = 1$ and $B = 32$ lie on the right: per sample, a few gradients at a time lose next to nothing,
+# and they need far fewer updates. All parallel training in this course lives off that gap: 32 gradients of one update
+# can be computed side by side, 32 updates cannot. How far the gap goes depends on how large the noise is.
+#
 # ## 8. The noise, measured: variance falls as 1/B
 #
-# Let $g_i$ be the gradient of sample $i$ and $\Sigma$ the covariance matrix of these vectors over the training set. If
-# the $B$ samples are drawn independently (with replacement), the mean of $B$ gradients has the exact gradient as its
-# expectation and the covariance $\Sigma / B$: its expected squared distance from the exact gradient is
-# $\mathrm{tr}\,\Sigma / B$. Drawn without replacement, as in an epoch, it is that times $(n - B)/(n - 1)$.
+# Let $g_1, \dots, g_n$ be the gradients of the samples and $g$ their mean, the exact one. How far from $g$ is the mean
+# of $B$ of them? Write $V$ for the mean of $\lVert g_i - g \rVert^2$, the variance of one gradient summed over all
+# weights (papers call it $\mathrm{tr}\,\Sigma$, the trace of the covariance matrix). If the $B$ are drawn independently
+# (with replacement), variances add up, and the expected squared distance of their mean from $g$ is $V / B$. Drawn
+# without replacement, as in an epoch, it is that times $(n - B)/(n - 1)$, which is 0 for $B = n$.
 #
 # **Predict.** To halve the *distance* of a minibatch gradient from the exact one, how many times more samples?
 
@@ -490,25 +492,28 @@ my_guess = "?"  # write a number
 w = descend(32, 0.3)  # weights somewhere on the way
 each, n = sample_gradients(w, x, y), len(y)
 exact = each.mean(axis=0)
-trace = np.square(each - exact).sum(axis=1).mean()
+V = np.square(each - exact).sum(axis=1).mean()
 
 
-def measured_variance(batch_size, draws=600, replace=True):
+def measured_variance(batch_size, replace, draws=600):
     """The mean squared distance from the exact gradient, over so many minibatches drawn."""
     picks = (rng.choice(n, batch_size, replace=replace) for _ in range(draws))
     return np.mean([np.square(each[pick].mean(axis=0) - exact).sum() for pick in picks])
 
 
-table = "| B | with replacement: B Var | tr Σ | without: B Var | tr Σ (n - B)/(n - 1) |\n|---|---|---|---|---|\n"
-batch_sizes, found = (1, 4, 16, 64, 256), []
-for size in batch_sizes:
-    found.append((measured_variance(size), measured_variance(size, replace=False)))
-    table += f"| {size} | {size * found[-1][0]:.3f} | {trace:.3f} | {size * found[-1][1]:.3f} "
-    table += f"| {trace * (n - size) / (n - 1):.3f} |\n"
-off = max(abs(size * variance / trace - 1) for size, (variance, _) in zip(batch_sizes, found, strict=True))
-note = f"columns 2 and 4 *measured* (600 minibatches each), 3 and 5 *formula*; column 2 is off 3 by at most {off:.1%}"
-say(table + "\n" + note)
-say(f"Your guess: {my_guess}. **{(found[0][0] / found[1][0]) ** 0.5:.1f} times closer with 4 times the samples.**")
+# %%
+rows, found = [], {}
+for size in (1, 4, 16, 64, 256):
+    found[size] = measured_variance(size, replace=True)
+    without = measured_variance(size, replace=False)
+    rows.append([size, *(f"{v:.4f}" for v in (found[size], V / size, without, V / size * (n - size) / (n - 1)))])
+head = ["B", "with replacement", "V / B", "without replacement", "V / B x (n - B)/(n - 1)"]
+table(head, rows, "squared distance from the exact gradient: measured (600 minibatches), formula, measured, formula")
+off = max(abs(size * variance / V - 1) for size, variance in found.items())
+say(
+    f"Columns 2 and 3 differ by at most {off:.1%}. Your guess: {my_guess}. **With 4 times the samples the distance is "
+    f"{(found[1] / found[4]) ** 0.5:.1f} times smaller.**"
+)
 
 # %% [markdown]
 # That is the heart of the matter. S5 says that the "variance decreases linearly"; it decreases as $1/B$, and what the
@@ -520,21 +525,25 @@ say(f"Your guess: {my_guess}. **{(found[0][0] / found[1][0]) ** 0.5:.1f} times c
 along = exact / np.linalg.norm(exact)
 rest = each - np.outer(each @ along, along)
 across = np.linalg.svd(rest - rest.mean(axis=0), full_matrices=False)[2][0]
-panels = []
+panels, far = [], []
 for size in (1, 16, 256):
     means = np.array([each[rng.choice(n, size)].mean(axis=0) for _ in range(300)])
     points = [
         Line("of a minibatch", means @ along, means @ across, "points", 0),
-        Line("exact", [exact @ along], [exact @ across], "points", 1),
+        Line("exact", [exact @ along], [0], "points", 1),
+        Line("zero", [0], [0], "points", 6),
     ]
     angle = np.degrees(np.arccos(np.median(means @ along / np.linalg.norm(means, axis=1))))
     name = f"B = {size}: median angle {angle:.0f}°"
-    panels.append(Panel(points, "along the exact gradient", "across", name, xlim=(-0.2, 0.5), ylim=(-1.4, 1.4)))
-far = [max(abs(np.array(line.y)).max() for line in panel.lines) for panel in panels]
+    panels.append(Panel(points, "along the exact gradient", "across", name, xlim=(-0.2, 0.75), ylim=(-1.4, 1.4)))
+    far.append(abs(means @ across).max())
+
+# %%
 see(
     draw(panels, source="measured"),
     f"each cloud lies around the exact gradient; it reaches {far[0]:.2f} to the side for B = 1, {far[1]:.2f} for "
-    f"B = 16 and {far[2]:.2f} for B = 256.",
+    f"B = 16 and {far[2]:.2f} for B = 256, while the exact gradient is {np.linalg.norm(exact):.2f} long. (The angles "
+    "are those between the full gradients, in all 650 weights; the picture has two directions of them.)",
 )
 
 # %% [markdown]
@@ -544,30 +553,40 @@ see(
 # times the time of one with a single column. And because the samples of a minibatch are independent of each other,
 # many machines can share them: the subject of this course.
 
+
 # %%
 # measured: differs from run to run
-table, per_sample = "| B | µs an update | µs a sample |\n|---|---|---|\n", {}
-for size in (1, 8, 64, 512):
-    some = [(x[k : k + size], y[k : k + size]) for k in range(0, 512, size)]
-    w, began, repeats = np.zeros((65, 10)), time.perf_counter(), 0
-    while time.perf_counter() - began < 0.15:
-        for x_some, y_some in some:
-            w -= 0.1 * gradient(w, x_some, y_some)
-        repeats += 1
-    per_sample[size] = (time.perf_counter() - began) / repeats / 512 * 1e6
-    table += f"| {size} | {per_sample[size] * size:.0f} | {per_sample[size]:.2f} |\n"
-gain = per_sample[1] / per_sample[64]
-say(table + f"\n*measured*; a sample of a minibatch of 64 costs {gain:.0f} times less than one by itself")
+def seconds(work, repeats=7):
+    """The processor's time for this work, the least of several: other programs can only make it longer."""
+    times = []
+    for _ in range(repeats):
+        began = time.process_time()
+        work()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+def read_512(size):
+    for k in range(0, 512, size):
+        gradient(start, x[k : k + size], y[k : k + size])
+
+
+spent = {size: seconds(lambda size=size: read_512(size)) / 512 for size in (1, 8, 64, 512)}
+rows = [[size, f"{1e6 * size * each_sample:.0f}", f"{1e6 * each_sample:.2f}"] for size, each_sample in spent.items()]
+table(["B", "µs a gradient", "µs a sample"], rows, "measured, time of the processor, the least of seven")
+say(f"A sample of a minibatch of 64 costs {spent[1] / spent[64]:.0f} times less than one by itself.")
 
 # %% [markdown]
 # ## 10. More data
 #
-# Does more data make training slower? A step does not know how much data there is; and more of it makes what is
-# learned better. The network below makes the same 400 updates of 32 samples, on ever larger parts of the training set.
+# Does more data make training slower? A network learns from 1,437 images, or from 20 times as many (the same ones, 20
+# times over), in minibatches of 32.
+#
+# **Predict.** How many times longer does one update take with 20 times the data: 1, 4 or 20?
 
 
 # %%
-def fit(x, y, seed, updates=400, batch_size=32, lr=0.3):
+def fit(x, y, seed, updates=200, batch_size=32, lr=0.3):
     """Train an MLP 64-32-10 on x, y."""
     manual_seed(seed)
     model = nn.models.MLP(64, 32, 10)
@@ -581,11 +600,27 @@ def fit(x, y, seed, updates=400, batch_size=32, lr=0.3):
     return model
 
 
+# %%
+# measured: differs from run to run
+my_guess = "?"  # write a number
+
+images = train.x.reshape(-1, 64)
+many, many_labels = np.tile(images, (20, 1)), np.tile(train.y, 20)
+few = seconds(lambda: fit(images, train.y, seed=0, updates=50)) / 50
+lots = seconds(lambda: fit(many, many_labels, seed=0, updates=50)) / 50
+print(f"{n:,} samples: {1e6 * few:.0f} µs an update; {len(many):,} samples: {1e6 * lots:.0f} µs (measured)")
+say(f"Your guess: {my_guess}. **{lots / few:.1f} times.**")
+
+# %% [markdown]
+# A step sees its minibatch, and never asks how much data there is. (Storing the data and reading it in is another
+# matter: chapter 15.) What more data does change is what has been learned after the same number of updates:
+
+
+# %%
 def model_error(model, x, y):
     return (model(Tensor(x)).data.argmax(axis=1) != y).mean()
 
 
-images = train.x.reshape(-1, 64)
 amounts, errors = (45, 90, 180, 360, 720, 1437), []
 for amount in amounts:
     subsets = [np.random.default_rng(seed).permutation(n)[:amount] for seed in range(5)]
@@ -594,7 +629,7 @@ for amount in amounts:
 
 # %%
 figure = draw(
-    [Panel([Line("mean of five", amounts, errors, "both")], "training images", "test error in %", log="x")],
+    [Panel([Line("mean of five networks", amounts, errors, "both")], "training images", "test error (%)", log="x")],
     source="measured",
 )
 see(
@@ -603,25 +638,18 @@ see(
     f"{errors[-1]:.1f} %; the curve falls at every step: {bool(np.all(np.diff(errors) < 0))}.",
 )
 
-# %%
-# measured: differs from run to run
-for times in (1, 20):
-    many, labels = np.tile(images, (times, 1)), np.tile(train.y, times)
-    began = time.perf_counter()
-    fit(many, labels, seed=0)
-    print(f"{len(labels):6,} samples: {(time.perf_counter() - began) / 400 * 1e6:.0f} µs an update")
-
 # %% [markdown]
 # ## 11. Training, validation, test
 #
 # The *training set* sets the weights; the *validation set* sets everything else that is chosen by looking (rates,
 # sizes, when to stop); the *test set* is read once, at the end. Whoever chooses by the test set has turned it into a
-# validation set, and its error is a promise that nobody keeps.
+# validation set, and its error is a promise that nobody keeps. (This page reads its test set often, to show what
+# happens; nothing is chosen by it.)
 #
 # To see the bare effect, take labels that are pure noise: nothing can be learned, and the true accuracy of everything
 # is one in ten. Train 100 classifiers, test all on the same 180 images, keep the best.
 #
-# **Predict.** What accuracy does the best of the 100 show: about 10 %, 13 %, 17 %, or 25 %?
+# **Predict.** What accuracy does the best of the 100 show: about 10, 12, 15 or 25 %?
 
 # %%
 my_guess = "?"  # write a percentage
@@ -635,29 +663,35 @@ for seed in range(100):
     for rows in pick:
         w -= 1.0 * gradient(w, x[rows], labels[rows])
     candidates.append(w)
+
+# %%
 shown = [1 - error(w, x_test[:180], shown_labels) for w in candidates]
 fresh = 1 - error(candidates[int(np.argmax(shown))], x_test[180:], fresh_labels)
 
-# The largest of 100 independent counts of hits among 180, each a hit with probability 1/10:
+# For comparison: the largest of 100 independent counts of hits among 180, each a hit with probability 1/10.
 hits = np.array([comb(180, k) * 0.1**k * 0.9 ** (180 - k) for k in range(181)])
 expected = (1 - np.cumsum(hits) ** 100)[:-1].sum() / 180
 print(f"mean of all 100: {np.mean(shown):.1%}   best of them: {max(shown):.1%} (measured)")
 print(f"expected of the best of 100 guesses at random: {expected:.1%} (formula)")
 print(f"the best one on 180 images that had no say: {fresh:.1%} (measured)")
 say(
-    f"Your guess: {my_guess}. **Shown {max(shown):.0%}, true 10 %.** The difference is *optimism*, made by choosing "
-    "alone: no classifier was better than another. (Classifiers trained on one set resemble each other, so the formula "
-    "for independent ones is not exact here.)"
+    f"Your guess: {my_guess}. **Shown {max(shown):.0%}, true {0.1:.0%}.** The difference is *optimism*, made by "
+    "choosing alone: no classifier was better than another. (The 100 were trained on one set and resemble each other, "
+    "so they are fewer independent tries than the formula takes them for.)"
 )
 
 # %% [markdown]
 # ## 12. Break it: the shuffle that was forgotten
 #
 # Data often comes sorted, by class or by day. A loader that does not shuffle then hands out minibatches of one class
-# each. Nothing crashes, and at the end of each class the loss even looks excellent:
+# each. Nothing crashes. **Predict.** The loss on each minibatch, drawn against the updates: a smooth curve that stays
+# high, a saw, or chaos?
 
 
 # %%
+my_guess = "?"  # in a word
+
+
 def losses_seen(order, epochs=3, batch_size=32, lr=1.0):
     """Train on minibatches cut from the rows in this order; the loss on each, before its step, and the weights."""
     w, seen = np.zeros((65, 10)), []
@@ -669,22 +703,32 @@ def losses_seen(order, epochs=3, batch_size=32, lr=1.0):
     return seen, w
 
 
+# %%
 orders = {"shuffled": np.random.default_rng(0).permutation(n), "sorted by class": np.argsort(y, kind="stable")}
 results = {name: losses_seen(order) for name, order in orders.items()}
 lines = [Line(name, range(len(seen)), seen) for name, (seen, _) in results.items()]
 final = {name: error(w, x_test, y_test) for name, (_, w) in results.items()}
 see(
     draw([Panel(lines, "updates", "loss on the minibatch (nats)")], source="measured"),
-    "sorted, the loss is a saw, a tooth a class: high when a class begins, low once the scores say nothing else. "
-    f"Test error: shuffled {final['shuffled']:.1%}, sorted {final['sorted by class']:.1%}.",
+    "sorted, the loss is a saw, a tooth a class: high when a class begins, low once the scores say nothing else; the "
+    "teeth shrink from epoch to epoch, but stay.",
+)
+say(
+    f"Your guess: {my_guess}. Test error: shuffled {final['shuffled']:.1%}, **sorted {final['sorted by class']:.1%}**, "
+    "although the loss looks excellent at the end of each class."
 )
 
 # %% [markdown]
-# Remember the saw with as many teeth an epoch as there are classes. A relative of it in this chapter's assignment is
-# the loader that uses one and the same order in every epoch, which no test of a single epoch can notice.
-
-# %% [markdown]
+# Remember the saw with as many teeth an epoch as there are classes. A relative of this mistake is the loader that
+# shuffles once and uses the same order in every epoch: no look at a single epoch can notice it. The assignment's check
+# looks at several.
+#
 # ## 13. What the papers report
+#
+# S1 to S5 are the sources that this course grew from: S1, Stanford CS348K, lecture 9, *Parallel Deep Network Training*
+# (2018); S2, N. Dryden's guest lecture at ETH Zurich, *Parallelism in Training Deep Neural Networks*; S3, the blog post
+# *Parallel Deep Learning* (2019); S4, S. Vadhiyar's slides *Deep Learning*; S5, J. Gonzalez, *Distributed Deep
+# Learning, part 1* (Berkeley). Where one of them has an error, it is shown. And the papers:
 #
 # - **Robbins and Monro 1951** founded the subject: stepping along noisy measurements converges if the rates sum to
 #   infinity but their squares do not. Lecture 02b measures why the rate must fall.
@@ -694,24 +738,31 @@ see(
 #   prints about 25 % for 32,768; the paper's own legend says 27.55 ± 0.28 %.)
 # - **Shallue et al. 2019** (JMLR 20(112)) report from 168,160 trained models no evidence that larger batches make the
 #   result worse, but a number of steps that stops falling beyond some $B$: where noise is no longer the limit.
-# - **McCandlish et al. 2018** (arXiv:1812.06162) report that a *noise scale* predicts that $B$. Its simple form is
-#   $\mathrm{tr}\,\Sigma / \lVert g \rVert^2$: noise against signal. Here, for the classifier of section 8:
+# - **McCandlish et al. 2018** (arXiv:1812.06162) report that a *noise scale*, noise against signal, predicts the
+#   largest useful $B$, and that it rises as the loss falls. A simple measure of that kind is
+#   $V / \lVert g \rVert^2$, in the notation of section 8: the $B$ at which the noise is as long as the exact gradient.
+#   For our classifier:
 
 # %%
+rows = []
 for name, at in {"at the start": start, "after an epoch": descend(32, 0.3), "after 30": descend(32, 0.3, 30)}.items():
     g_each = sample_gradients(at, x, y)
     g = g_each.mean(axis=0)
     scale = np.square(g_each - g).sum(axis=1).mean() / np.square(g).sum()
-    print(f"{name:15} loss {loss(at, x, y):.3f}, noise scale {scale:8,.0f} samples (measured)")
+    rows.append([name, f"{loss(at, x, y):.3f}", f"{scale:,.0f} samples"])
+table(["", "training loss", "V / ‖g‖²"], rows, "measured")
 
 # %% [markdown]
-# It rises as the loss falls, as the paper says of its tasks: exactness is worth paying for only late.
+# It rises here too: exactness is worth paying for only late. That answers the question of the page. Far from the
+# minimum a gradient that is almost all wrong leads nearly as far as an exact one, at the cost of one sample instead of
+# all; what wins is the number of steps.
 #
 # ## 14. To the exercises
 #
 # The assignment `02_minibatch_sgd` asks for a sampler of minibatches that forgets no sample and repeats none, the
 # variance of a minibatch gradient, and, after [lecture 02b](02b_update_rules.ipynb), update rules and a training loop
-# that reads the test set once. Start it with `python3 -m course start 02`.
+# that reads the test set once: [read the exercises](../exercises/02_minibatch_sgd/02_minibatch_sgd.ipynb), or start
+# your own copy with `python3 -m course start 02`.
 #
 # **Three questions to argue about.**
 #
