@@ -36,7 +36,7 @@ COMMANDS = {
     "check": Command("course.check", "check what you wrote, count the points", ("course",), "NN"),
     "progress": Command("course.progress", "your points in all chapters", ("course",)),
     "test": Command("course.test", "run the tests; what follows goes to pytest", ("dev",)),
-    "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("dev",)),
+    "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("course",)),
     "grade": Command("course.grade", "grade a folder of submissions", ("course",), "FOLDER"),
     "release": Command("course.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
