@@ -529,9 +529,9 @@ panels, far = [], []
 for size in (1, 16, 256):
     means = np.array([each[rng.choice(n, size)].mean(axis=0) for _ in range(300)])
     points = [
-        Line("of a minibatch", means @ along, means @ across, "points", 0),
-        Line("exact", [exact @ along], [0], "points", 1),
-        Line("zero", [0], [0], "points", 6),
+        Line("of a minibatch", means @ along, means @ across, "points", 5),
+        Line("exact", [exact @ along], [0], "points", 6),
+        Line("zero", [0], [0], "points", 1),
     ]
     angle = np.degrees(np.arccos(np.median(means @ along / np.linalg.norm(means, axis=1))))
     name = f"B = {size}: median angle {angle:.0f}°"
