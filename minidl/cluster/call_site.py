@@ -66,13 +66,13 @@ def _remember_site(key: int) -> Site:
         if filename.startswith(ENGINES):
             break
         if not filename.startswith(HERE):
-            places.append(_place(frame.f_code, frame.f_lineno))
+            places.append(place(frame.f_code, frame.f_lineno))
         frame = frame.f_back
     site = _sites[key] = Site(key, ", called at ".join(places))
     return site
 
 
-def _place(code: CodeType, line: int) -> str:
+def place(code: CodeType, line: int) -> str:
     """File and line; of a notebook's cell, whose file is the kernel's own invention, the function and the line."""
     if "ipykernel_" in code.co_filename or code.co_filename.startswith("<ipython-input-"):
         where = "a notebook cell" if code.co_name == "<module>" else f"the notebook cell of {code.co_qualname}"

@@ -15,7 +15,7 @@ class Wait:
     """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank).
 
     `call`: the number of the operation among the rank's communicator calls (0 if unknown). `tag`: of the message, if
-    the program itself sends or receives it. `call_site`: file and line.
+    the program itself sends or receives it. `call_site`: file and line, or line and cell.
     """
 
     rank: int

@@ -114,5 +114,6 @@ def _messages(events: Sequence[Event]) -> list[Message | None]:
 
 @lru_cache
 def _label(kind: str, peer: int, nbytes: int) -> str:
-    where = f"to {peer}" if kind == "send" else f"from {peer}"
+    whom = "all" if peer < 0 else peer  # laid out in shared memory, where all take it
+    where = f"to {whom}" if kind == "send" else f"from {whom}"
     return f"{where}\n{bytes_text(nbytes)}" if nbytes else where

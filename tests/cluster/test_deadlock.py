@@ -49,6 +49,15 @@ def test_a_circle_of_receives_is_shown_with_operation_call_tag_and_line(on: str)
 
 
 @pytest.mark.parametrize("on", ENGINES)
+def test_in_a_notebook_the_line_is_that_of_the_cell_of_the_function(on: str) -> None:
+    names: dict[str, Program] = {}
+    exec(compile("\ndef program(comm):\n    comm.recv(1 - comm.rank)\n", "/tmp/ipykernel_815/2947.py", "exec"), names)
+    told = str(deadlock_of(names["program"], on, nodes=2)).split("Traceback")[0]
+    assert told.count("in recv (call 1), tag 0, at line 3 of the notebook cell of program") == 2
+    assert "ipykernel" not in told
+
+
+@pytest.mark.parametrize("on", ENGINES)
 def test_a_ring_of_large_blocking_sends_is_a_deadlock_and_one_of_short_sends_is_not(on: str) -> None:
     def program(comm: cluster.Communicator, n: int) -> float:
         comm.send(np.ones(n), (comm.rank + 1) % comm.size)

@@ -37,6 +37,11 @@ def test_an_exchange_is_a_send_above_and_a_receive_below_from_its_begin_to_its_e
         assert send.message != receive.message
 
 
+def test_what_is_laid_out_for_all_names_no_rank() -> None:
+    [bar] = bars([Event(0, "send", 0.0, 1.0, 4000, -1, "", "all_reduce", 1, 0, None, None)])
+    assert bar.label == "to all\n4 KB"
+
+
 def test_halves_begin_and_end_with_the_transfers_and_the_rest_of_the_bar_is_whole() -> None:
     """Rank 1 was ready at 1, rank 0 at 0: rank 0 receives from 1 to 5, and its own send is on its way from 2 to 3."""
     events = [

@@ -14,6 +14,7 @@ from typing import Any
 
 import cloudpickle
 
+from minidl.cluster.call_site import place
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
@@ -89,9 +90,10 @@ def pickled_result(value: Any, rank: int) -> bytes:
 
 def call_site(error: BaseException) -> str | None:
     """Where the caller's own code was: the innermost frame that is neither of this package nor of a library."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE)]
-    own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)] or frames
-    return f"{own[-1].filename}:{own[-1].lineno}" if own else None
+    frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    outside = [at for at in frames if not at[0].co_filename.startswith(PACKAGE)]
+    own = [at for at in outside if not at[0].co_filename.startswith(LIBRARIES)] or outside
+    return place(*own[-1]) if own else None
 
 
 def _is_inside_a_call(error: BaseException) -> bool:
@@ -128,15 +130,15 @@ class Outcome:
     def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
         """The error of a run that failed because of rank `culprit`, which died if it did not report."""
         known = self.failures.get(culprit)
-        place = [f"rank {culprit} of {len(self.recordings)}"]
+        where = [f"rank {culprit} of {len(self.recordings)}"]
         if known is not None:
-            place.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
+            where.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
             if known.call_site:
-                place.append(f"at {known.call_site}")
+                where.append(f"at {known.call_site}")
         root, what, cause = self._waited_for(culprit), known.summary if known else cause_of_death, _exception(known)
         if known and known.wait and root not in (culprit, known.wait.peer):
             what = f"{self._silence(root)}; hence {what}"
-        lines = [what, ", ".join(place), *self._situation(culprit)]
+        lines = [what, ", ".join(where), *self._situation(culprit)]
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
         return KINDS.get(known.kind if known else "", RankFailed)(
