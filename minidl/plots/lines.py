@@ -80,10 +80,11 @@ def _panel(axes: Axes, panel: Panel) -> None:
             linewidth=1.5,
             label=line.label,
         )
-    if "x" in panel.log:
-        axes.set_xscale("log")
-    if "y" in panel.log:
-        axes.set_yscale("log")
+    for axis, set_scale in (("x", axes.set_xscale), ("y", axes.set_yscale)):
+        if axis in panel.log:
+            set_scale("log")
+        else:
+            axes.locator_params(axis=axis, steps=[1, 2, 5, 10])  # type: ignore[arg-type]  # no ticks at 2.5, 5, 7.5
     axes.set(xlim=panel.xlim, ylim=panel.ylim)
     axes.set_xlabel(panel.xlabel)
     axes.set_ylabel(panel.ylabel)

@@ -39,6 +39,14 @@ def tone(number: int) -> tuple[str, str, str]:
     return str(line.get_color()), str(line.get_linestyle()), str(line.get_marker())
 
 
+@pytest.mark.parametrize("most", [16, 22, 55])
+def test_whole_numbers_are_counted_in_whole_numbers(most: int) -> None:
+    figure = lines.draw([Panel([Line("a", [0, most], [0, most])], "nodes", "times")], source="measured")
+    figure.draw_without_rendering()
+    for ticks in (figure.axes[0].get_xticks(), figure.axes[0].get_yticks()):
+        assert list(ticks) == [int(tick) for tick in ticks]
+
+
 def test_more_series_than_colours_can_be_drawn() -> None:
     many = [Line(str(k), [0, 1], [k, k]) for k in range(9)]
     assert lines.draw([Panel(many, "x", "y")], source="measured")._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
