@@ -154,7 +154,8 @@ say(f"Your guess: {my_guess}. **The best line gets {right.max()} of 4.**")
 #
 # A *network* puts a layer of units between: their sums, bent by a *nonlinearity* such as ReLU, $\max(0, s)$, are the
 # inputs of the next. Without the bend, two layers are one: $(x A) B = x (A B)$. With it two units between suffice, and
-# one can write their weights down; or train them (how, section 5 says; here with `minidl`).
+# one can write their weights down. Or train them, as section 5 explains, here with `minidl`: 2 inputs, 8 units between
+# (two would do, but a start with two often gets stuck), 2 scores.
 
 # %%
 by_hand = np.maximum(corners.sum(axis=1), 0) - 2 * np.maximum(corners.sum(axis=1) - 1, 0)
@@ -241,11 +242,8 @@ covariance = pixels.T @ pixels / len(pixels)  # the error depends on the images 
 encode, decode = rng.normal(0, 0.1, (64, 8)), rng.normal(0, 0.1, (8, 64))
 for _ in range(1500):
     off = encode @ decode - np.eye(64)
-    d_encode, d_decode = (
-        covariance @ off @ decode.T,
-        encode.T @ covariance @ off,
-    )  # half of each gradient; the rate has the other half
-    encode, decode = encode - 0.3 * d_encode, decode - 0.3 * d_decode
+    half_d_encode, half_d_decode = covariance @ off @ decode.T, encode.T @ covariance @ off  # half of each gradient
+    encode, decode = encode - 0.3 * half_d_encode, decode - 0.3 * half_d_decode
 left_out = np.linalg.eigvalsh(covariance)[:-8].sum()
 reached = np.square(pixels @ encode @ decode - pixels).sum(axis=1).mean()
 print(f"squared error a sample: trained {reached:.3f} (measured), least possible {left_out:.3f} (formula)")
@@ -684,8 +682,9 @@ say(
 # ## 12. Break it: the shuffle that was forgotten
 #
 # Data often comes sorted, by class or by day. A loader that does not shuffle then hands out minibatches of one class
-# each. Nothing crashes. **Predict.** The loss on each minibatch, drawn against the updates: a smooth curve that stays
-# high, a saw, or chaos?
+# each. Nothing crashes.
+#
+# **Predict.** The loss on each minibatch, drawn against the updates: a smooth curve that stays high, a saw, or chaos?
 
 
 # %%
@@ -714,8 +713,8 @@ see(
     "teeth shrink from epoch to epoch, but stay.",
 )
 say(
-    f"Your guess: {my_guess}. Test error: shuffled {final['shuffled']:.1%}, **sorted {final['sorted by class']:.1%}**, "
-    "although the loss looks excellent at the end of each class."
+    f"Your guess: {my_guess}. **A saw.** Test error: shuffled {final['shuffled']:.1%}, **sorted "
+    f"{final['sorted by class']:.1%}**, although the loss looks excellent at the end of each class."
 )
 
 # %% [markdown]
