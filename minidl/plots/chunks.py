@@ -92,9 +92,10 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_arrow(axes: Axes, arrow: Arrow) -> None:
-    """Straight to a neighbour; in a bow past the ranks between."""
+    """Straight to a neighbour; in a bow past the ranks between, on two lanes, so that no tail runs into a head."""
     is_down, is_far = arrow.dst > arrow.src, abs(arrow.dst - arrow.src) > 1
-    side = 0.34 if is_down else -0.34
+    side = 0.34 + (0.07 if arrow.src % 2 else -0.07) * is_far
+    side = side if is_down else -side
     start = (arrow.column + side, arrow.src + (0.3 if is_down else -0.3))
     end = (arrow.column + side, arrow.dst - (0.36 if is_down else -0.36))
     bow = "arc3,rad=-0.22" if is_far else "arc3"

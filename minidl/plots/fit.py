@@ -48,7 +48,7 @@ def draw(
     if limit is not None:
         for axes in (above, below):
             axes.axvline(limit, color="0.6", linewidth=0.8, linestyle=":")
-        above.annotate(limit_name, (limit, 0), (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
-                       ha="center", fontsize=7, color="0.35")  # fmt: skip
+        above.annotate(limit_name, (limit, 1), (0, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
+                       ha="center", va="top", fontsize=7, color="0.35")  # fmt: skip
     style.label_source(figure, source if source == "simulated" else (source, "formula"))
     return figure

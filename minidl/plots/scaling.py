@@ -17,12 +17,17 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 @dataclass(frozen=True)
 class Line:
-    """The seconds of one algorithm at each x; `is_choice`: they are another line's too, of which it was the choice."""
+    """The seconds of one algorithm at each x.
+
+    is_choice: they are another line's too, of which it was the choice. series: which colour, dash and marker it has, so
+    that it looks the same in several pictures; by default its place among the lines.
+    """
 
     label: str
     x: Sequence[float]
     seconds: Sequence[float]
     is_choice: bool = False
+    series: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,22 +82,23 @@ def draw(
 def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) -> None:
     from matplotlib.ticker import EngFormatter, LogLocator, NullLocator
 
-    count, color = len(style.SERIES), 0
+    count, place = len(style.SERIES), 0
     for line in lines:
         if line.is_choice:  # rings round the points of the line that was chosen
             axes.plot(line.x, line.seconds, "o", color="black", fillstyle="none", markersize=11, label=line.label)
             continue
+        color = place if line.series is None else line.series
         axes.plot(
             line.x,
             line.seconds,
             color=style.SERIES[color % count],
             linestyle=style.DASHES[(color + color // count) % count],
             marker=MARKERS[color % len(MARKERS)],
-            markersize=max(7 - 0.6 * color, 3),  # the later ones narrower, so that lines that coincide are all seen
-            linewidth=max(2.4 - 0.25 * color, 1),
+            markersize=max(7 - 0.6 * place, 3),  # the later ones narrower, so that lines that coincide are all seen
+            linewidth=max(2.4 - 0.25 * place, 1),
             label=line.label,
         )
-        color += 1
+        place += 1
     axes.set_xscale("log")
     axes.set_yscale("log")
     ticks = sorted({x for line in lines for x in line.x})

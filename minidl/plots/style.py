@@ -93,6 +93,16 @@ def time_unit(seconds: float) -> tuple[float, str]:
     return 1e6, "µs"
 
 
+def time_text(seconds: float) -> str:
+    """To four digits, in seconds, milliseconds or microseconds.
+
+    >>> time_text(2.5), time_text(0.14028), time_text(50e-6)
+    ('2.5 s', '140.3 ms', '50 µs')
+    """
+    factor, unit = time_unit(seconds)
+    return f"{float(f'{seconds * factor:.4g}'):g} {unit}"
+
+
 def bytes_text(nbytes: float) -> str:
     """To three digits, in powers of 1000.
 

@@ -1,0 +1,33 @@
+"""Lines of times over nodes or bytes: an algorithm can look the same in several pictures."""
+
+from __future__ import annotations
+
+from minidl.plots import scaling, style
+from minidl.plots.scaling import Line, Panel
+
+X = [2.0, 4.0]
+
+
+def looks(*lines: Line) -> list[tuple[str, str]]:
+    """Colour and marker of each line as drawn."""
+    figure = scaling.draw([Panel("", lines)], columns=1, xlabel="ranks", source="formula")
+    return [(str(line.get_color()), str(line.get_marker())) for line in figure.axes[0].get_lines()]
+
+
+def test_lines_take_the_looks_in_their_order():
+    first, second = looks(Line("tree", X, [1.0, 2.0]), Line("ring", X, [3.0, 4.0]))
+    assert (first[0], second[0]) == style.SERIES[:2]
+    assert first[1] != second[1]
+
+
+def test_a_line_with_a_series_looks_the_same_wherever_it_stands():
+    ring = Line("ring", X, [1.0, 2.0], series=3)
+    alone, among = looks(ring), looks(Line("tree", X, [3.0, 4.0], series=1), ring)
+    assert among[1] == alone[0]
+    assert alone[0][0] == style.SERIES[3]
+
+
+def test_a_choice_takes_no_look_from_the_others():
+    chosen = Line("auto", X, [1.0, 2.0], is_choice=True)
+    _, tree = looks(chosen, Line("tree", X, [1.0, 2.0]))
+    assert tree[0] == style.SERIES[0]
