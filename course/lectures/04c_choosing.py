@@ -1,0 +1,397 @@
+# %% [markdown]
+# # 04c. Choosing: why can a ninth machine make the sum twice as slow?
+#
+# *Read [04b](04b_collectives.ipynb) first: ring, recursive doubling, Rabenseifner's algorithm. Reading time: about 25
+# minutes. Figures are* measured, simulated *or come from a* formula.
+#
+# ## The question
+#
+# Eight machines add up 100 MB by Rabenseifner's algorithm, in as few bytes as can be and in few rounds: the best of
+# 04b. The team buys a ninth machine.
+
+# %%
+import numpy as np
+
+from course.figures.page import table
+from minidl import cluster
+from minidl.cluster import cost
+from minidl.plots import scaling
+from minidl.plots.style import bytes_text, time_text
+
+MB = 1_000_000
+
+
+def all_reduce(comm, nbytes, algorithm, options):
+    comm.all_reduce(cluster.Phantom(nbytes), algorithm=algorithm, **options)
+
+
+def simulate(algorithm, p, nbytes, network="10gbe", **options):
+    """One all-reduce of so many bytes on p simulated ranks; a Phantom has a size and no contents."""
+    return cluster.launch(all_reduce, (nbytes, algorithm, options), p, "simulation", network)
+
+
+# %%
+eight, nine = (simulate("rabenseifner", p, 100 * MB).seconds for p in (8, 9))
+print(f"8 machines: {time_text(eight)}; 9 machines: {time_text(nine)} (simulated, 10 Gbit/s Ethernet)")
+print(f"one machine more, and every sum takes {nine / eight:.2f} times as long")
+
+# %% [markdown]
+# Nothing is broken. There is no best all-reduce: which one is fastest depends on the size, on the number of ranks, and
+# on the wires between them. And two of them that are equally fast may give different sums. This page finds out when to
+# use which.
+#
+# ## Small or large
+#
+# For small arrays only the number of rounds counts, for large ones only the bytes.
+#
+# **Predict.** 8 ranks, 10 GbE. Recursive doubling sends $\lg p$ whole arrays, Rabenseifner's $2\lg p$ messages and
+# fewer bytes. From which size on is Rabenseifner's faster: 100 bytes, 10 KB, 60 KB, 1 MB?
+
+# %%
+my_guess_for_crossover = "?"
+
+# %%
+LOOKS = {"parameter_server": 0, "tree": 1, "recursive_doubling": 2, "ring": 3, "rabenseifner": 4}
+sizes = [4 * 8 * 4**k for k in range(10)]
+lines = [scaling.Line(name, sizes, [simulate(name, 8, size).seconds for size in sizes], series=look)
+         for name, look in LOOKS.items()]  # fmt: skip
+panel = scaling.Panel("8 ranks, 10 GbE", lines)
+scaling.draw([panel], columns=1, xlabel="size of the array", source="simulated", name_x=bytes_text)
+
+# %% [markdown]
+# *The picture: time against size on logarithmic axes. On the left, where only $\alpha$ counts, recursive doubling is
+# the fastest and ring and server are the slowest. On the right Rabenseifner's and the ring are together at the bottom.
+# The lines cross.*
+#
+# Where? With $\gamma = 0$, recursive doubling takes $\lg p\,(\alpha + n\beta)$ and Rabenseifner's algorithm
+# $2\lg p\,\alpha + 2\frac{p-1}{p}n\beta$. Set them equal and solve for $n$:
+#
+# $$n^* = \frac{\alpha \lg p}{\beta\,(\lg p - 2(p-1)/p)}$$
+#
+# For $p = 2$ both send the same bytes, and doubling is always ahead. To check the closed form, search in the simulation
+# for the size at which the faster one changes:
+
+
+# %%
+RIVALS = ("recursive_doubling", "rabenseifner")
+
+
+def crossing(p):
+    """The bytes from which Rabenseifner's is the faster one in simulation, by halving the interval."""
+    low, high = 1, 1_000_000  # in units of 4 p bytes, so that everything divides evenly
+    while high - low > 1:
+        middle = (low + high) // 2
+        doubling, halving = (simulate(name, p, 4 * p * middle).seconds for name in RIVALS)
+        low, high = (middle, high) if doubling < halving else (low, middle)
+    return 4 * p * high
+
+
+alpha, beta = (getattr(cluster.Network.preset("10gbe"), name) for name in ("alpha", "beta"))
+exact = {p: cost.crossover(p, alpha, beta) for p in (4, 8, 16)}
+table(
+    ["p", "n*, formula", "in units of alpha / beta", "where the order changes, simulated"],
+    [[p, f"{n:,.0f} bytes", f"{n * beta / alpha:.3f}", f"{crossing(p):,} bytes"] for p, n in exact.items()],
+    f"10 GbE; your guess for 8 ranks: {my_guess_for_crossover}",
+)
+
+# %% [markdown]
+# The simulated size is the next multiple of $4p$ bytes above the closed form. And on real processes? Slow their
+# messages down to a network with a latency of 2 ms (two distant cities, 1 Gbit/s), so that what this computer adds of
+# its own hardly counts, and take sizes far below and far above the crossover:
+
+
+# %%
+def timed(comm, nbytes, algorithm, repetitions):
+    x, times = np.ones(nbytes // 4, np.float32), []
+    for _ in range(repetitions):
+        comm.barrier()
+        began = comm.now()
+        comm.all_reduce(x, algorithm=algorithm)
+        times.append(comm.now() - began)
+    return times
+
+
+# %%
+# measured: differs from run to run
+far = cluster.Network(alpha=2e-3, beta=8e-9)
+rows = []
+for nbytes in (40_000, 4_000_000):
+    for name in RIVALS:
+        measured = np.max(cluster.launch(timed, (nbytes, name, 5), 4, network=far).results, axis=0).min()
+        formula = cost.all_reduce(name, 4, nbytes, far.alpha, far.beta)
+        times = (measured, simulate(name, 4, nbytes, far).seconds, formula)
+        rows.append([bytes_text(nbytes), name, *map(time_text, times), f"{measured / formula:.2f}"])
+head = ["", "", "measured", "simulated", "formula", "measured / formula"]
+table(head, rows, f"4 ranks, 2 ms, 1 Gbit/s: n* = {bytes_text(cost.crossover(4, far.alpha, far.beta))}")
+
+# %% [markdown]
+# Doubling wins the small array and loses the large one, on real messages too.
+#
+# ## When p is not a power of two
+#
+# Now for the ninth machine. Halving and doubling pair up ranks by the bits of their numbers. What do 9 ranks do? The
+# usual way: the ranks beyond the greatest power of two $p' \le p$ *fold in*: each hands its whole array to one of the
+# first, which works for both, and gets the result back at the end. That costs $2(\alpha + n\beta)$ more, and for large
+# arrays $2n\beta$ is about what the whole sum took before.
+#
+# **Predict.** How much longer does the *ring* take on 9 ranks than on 8?
+
+# %%
+my_guess_for_the_ring = "?"  # times as long
+
+# %%
+counts = (2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 20, 32)
+lines = [scaling.Line(name, counts, [simulate(name, q, 100 * MB).seconds for q in counts], series=LOOKS[name])
+         for name in ("ring", "rabenseifner", "recursive_doubling")]  # fmt: skip
+ring = dict(zip(counts, lines[0].seconds, strict=True))
+print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {my_guess_for_the_ring}")
+scaling.draw([scaling.Panel("100 MB, 10 GbE", lines)], columns=1, xlabel="ranks", source="simulated")
+
+# %% [markdown]
+# *The picture: the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks,
+# and at about twice its height everywhere else; recursive doubling climbs with every doubling, and jumps too.*
+#
+# A source with an error: MPICH's comments, widely copied, give for other $p$ the cost
+# $(2\lfloor\lg p\rfloor + 2)\,\alpha + (2\frac{p-1}{p} + 2)\,n\beta + \dots$. After folding only $p'$ ranks take part,
+# so that it must be $\frac{p'-1}{p'}$. The simulation can tell:
+
+# %%
+rows = []
+for q in (3, 5, 6, 7, 12):
+    rounds = q.bit_length() - 1
+    comment = (2 * rounds + 2) * alpha + (2 * (q - 1) / q + 2) * 100 * MB * beta
+    ours = cost.all_reduce("rabenseifner", q, 100 * MB, alpha, beta)
+    simulated = simulate("rabenseifner", q, 100 * MB).seconds
+    rows.append([q, *map(time_text, (comment, ours, simulated)), f"{comment / simulated - 1:+.1%}"])
+head = ["p", "MPICH's comment, formula", "with p', formula", "simulated", "the comment is off by"]
+table(head, rows, "100 MB, 10 GbE")
+
+# %% [markdown]
+# ## Fast links inside, slow links between
+#
+# Real clusters are not uniform: eight accelerators in a server talk over NVLink, servers over Ethernet. Here are four
+# servers of eight ranks; within a server 450 GB/s, between servers one 10 Gbit/s link each, which its eight ranks
+# share. A seventh algorithm is made for this, the *hierarchical* all-reduce: reduce within the server, all-reduce
+# between servers, hand out within the server (Goyal et al., section 4). (minidl's first phase is a reduce-scatter, so
+# that each of the eight ranks takes a chunk of the array to its partners in the other servers.)
+#
+# **Predict.** It sends far less through the slow links than the ring does. Is the ring, whose neighbours are neighbours
+# in the server, much slower? And how much slower is the same ring if the ranks are numbered across the servers?
+
+# %%
+my_guess_for_the_flat_ring, my_guess_for_bad_numbers = "?", "?"  # times as long as hierarchical
+
+# %%
+servers, each = 4, 8
+net = cluster.Network.tree(servers, each, nic=(1e-6, 450e9), uplink=(9e-6, 1.25e9))  # seconds, bytes a second
+
+
+def badly_numbered(comm, nbytes):
+    """A ring that changes server with every step: ranks 0, 8, 16, 24, 1, 9, ..."""
+    ring = comm.split(color=0, key=comm.rank % each)
+    ring.all_reduce(cluster.Phantom(nbytes), algorithm="ring")
+
+
+def leaving(trace):
+    """Bytes that leave the busiest server in the all-reduce."""
+    out = np.zeros(servers)
+    for event in trace.events:
+        if event.kind == "receive" and event.operation == "all_reduce" and event.peer // each != event.rank // each:
+            out[event.peer // each] += event.nbytes
+    return out.max()
+
+
+# %%
+p, n = servers * each, 100 * MB
+tried = {name: simulate(name, p, n, net) for name in ("ring", "rabenseifner", "recursive_doubling")}
+tried = {"hierarchical": simulate("hierarchical", p, n, net, per_group=each), **tried}
+tried["ring, numbered across"] = cluster.launch(badly_numbered, (n,), p, "simulation", net)
+first = tried["hierarchical"].seconds
+table(
+    ["", "leaves the busiest server", "time", "times hierarchical"],
+    [[name, f"{leaving(run.trace) / MB:.4g} MB", time_text(run.seconds), f"{run.seconds / first:.1f}"]
+     for name, run in tried.items()],
+    f"32 ranks in 4 servers, 100 MB; simulated; your guesses: {my_guess_for_the_flat_ring}, {my_guess_for_bad_numbers}",
+)  # fmt: skip
+leave = 2 * (servers - 1) / servers * n / MB
+print(f"hierarchical, formula: 2 (s - 1)/s n = {leave:.4g} MB leave each of s = {servers} servers")
+
+# %% [markdown]
+# A surprise in the second line: the flat ring is not far behind, because only one rank in eight sends to another
+# server. Numbered across, all of them do: the same algorithm, the same bytes a rank, and the speed of another cluster.
+# Halving and doubling let all eight ranks of a server use its one link at once: they were made for networks in which
+# every pair has a path of its own.
+#
+# Groups also help where all links are alike: a 3 x 3 grid of small rings has fewer rounds than one ring of nine.
+#
+# ## Let the formulas choose
+#
+# Size, number of ranks, network: ask the formulas for each case and take the cheapest. That is all there is to
+# `algorithm="auto"`; libraries hold such tables for each network.
+
+
+# %%
+def choose(p, nbytes, network):
+    return min(cost.ALL_REDUCE, key=lambda name: cost.all_reduce(name, p, nbytes, network.alpha, network.beta))
+
+
+ethernet, ranks, rows = cluster.Network.preset("10gbe"), (2, 8, 9, 64, 100), []
+for nbytes in (100, 10_000, 100_000, 100 * MB):
+    chosen = [choose(p, nbytes, ethernet) for p in ranks]
+    assert chosen == [cost.best_all_reduce(p, nbytes, ethernet) for p in ranks]  # as minidl chooses
+    rows.append([bytes_text(nbytes), *chosen])
+table(["", *(f"{p} ranks" for p in ranks)], rows, "the fastest on 10 GbE; formula")
+
+# %% [markdown]
+# ## Does the sum depend on the order?
+#
+# Floating-point addition is not associative. A boss who adds up *what comes first* saves waiting, and gets, on the same
+# data, a result that depends on who was late today.
+
+
+# %%
+def numbers(rank):  # the same every day
+    return np.random.default_rng(rank).standard_normal(1000).astype(np.float32)
+
+
+def boss(comm, in_order):
+    comm.compute(seconds=comm.rng.uniform(0.0, 1.0))  # ready at another time every day
+    x = numbers(comm.rank)
+    if comm.rank > 0:
+        comm.send(x, 0)
+        return None
+    for worker in range(1, comm.size):
+        x = x + comm.recv(worker if in_order else cluster.ANY)
+    return x.tobytes()
+
+
+def reduced(comm, algorithm):
+    comm.compute(seconds=comm.rng.uniform(0.0, 1.0))
+    x = numbers(comm.rank)
+    comm.all_reduce(x, algorithm=algorithm)
+    return x.tobytes()
+
+
+# %% [markdown]
+# **Predict.** Ten days (seeds), eight ranks, 1,000 float32 numbers. How many different sums does the boss get in order
+# of arrival, and how many in order of rank? And the ring, in which nobody waits for anyone in particular?
+
+# %%
+my_guess_for_days = "?"
+
+# %%
+loop = sum(map(numbers, range(1, 8)), start=numbers(0))  # on one node, one rank after the other
+
+YES_NO, rows = {True: "yes", False: "no"}, []
+for name, program, argument in (("boss, in order of arrival", boss, False), ("boss, in order of rank", boss, True),
+                                *((name, reduced, name) for name in ("ring", "rabenseifner", "ordered"))):  # fmt: skip
+    days = [cluster.launch(program, (argument,), 8, "simulation", "10gbe", seed=seed).results for seed in range(10)]
+    sums = {result[0] for result in days}
+    gap = max(np.abs(np.frombuffer(one, np.float32) - loop).max() for one in sums)
+    agree = "only the boss has it" if program is boss else YES_NO[all(len(set(result)) == 1 for result in days)]
+    rows.append([name, len(sums), agree, "yes, to the bit" if gap == 0 else f"no, by {gap:.0e}"])
+head = ["", "different sums in ten days", "all ranks agree to the bit", "equal to a loop on one node"]
+table(head, rows, f"8 ranks, simulated; your guess: {my_guess_for_days}")
+
+# %% [markdown]
+# A fixed order makes a sum *repeatable*: the ring's order is fixed by its steps, not by who is early. It is not the
+# loop's order, though, and with another number of ranks it changes. minidl's "ordered" adds in rank order at the ring's
+# cost, so that four nodes can be compared with one to the bit.
+#
+# ## Break it: not in the same order
+#
+# A network has two layers. Rank 1 happens to finish them the other way round, and sums up in that order. First with a
+# sum of our own, which checks nothing:
+
+
+# %%
+def add_up(comm, x, name):
+    """A parameter server; the name is not looked at."""
+    if comm.rank > 0:
+        comm.send(x, 0)
+        return comm.recv(0)
+    total = x + sum(comm.recv(worker) for worker in range(1, comm.size))
+    for worker in range(1, comm.size):
+        comm.send(total, worker)
+    return total
+
+
+def two_layers(comm, add_up):
+    layers = {"weights": np.full(2, 1.0), "biases": np.full(2, 100.0)}
+    for name in ("biases", "weights") if comm.rank == 1 else ("weights", "biases"):
+        layers[name] = add_up(comm, layers[name], name)
+    return {name: x.tolist() for name, x in layers.items()}
+
+
+# %%
+for rank, layers in enumerate(cluster.launch(two_layers, (add_up,), nodes=3).results):
+    print(f"rank {rank}: {layers}")
+print("right would be: weights 3, biases 300")
+
+# %% [markdown]
+# No error, no warning: rank 1's biases have been added to the others' weights. In training this looks like a network
+# that learns badly. MPI and Gloo do the same with two all-reduces of one shape that are swapped (measured for this
+# course: MPICH 5.0.2, Gloo in PyTorch 2.13). Goyal et al. (section 4.2) had to make sure of the order. In minidl each
+# collective posts what it is beside the messages, and a label tells apart what looks alike:
+
+
+# %%
+def labelled(comm, x, name):
+    return comm.all_reduce(x, label=name)
+
+
+try:
+    cluster.launch(two_layers, (labelled,), nodes=3, on="simulation")
+except cluster.CollectiveMismatch as mismatch:
+    told = str(mismatch).splitlines()[:3]  # what follows says who waits where
+    print("\n".join(told).replace(") at ", ")\n    at "))
+
+# %% [markdown]
+# ## What the papers report
+#
+# **Goyal et al. (2017)**, *Accurate, Large Minibatch SGD* (arXiv:1706.02677, section 4): gradients of 25 million
+# parameters, about 100 MB; backpropagation takes 120 ms, during which the all-reduce should be done. They report that
+# halving and doubling was three times faster than the ring on 32 servers. Our formulas beside it:
+
+# %%
+needed = 2 * 100 * MB / 0.125
+print(f"2 x 100 MB in about 0.125 s: {needed / MB:.0f} MB/s = {8 * needed / 1e9:.1f} Gbit/s (formula)")
+
+
+def advantage(nbytes):
+    """How many times faster than the ring halving and doubling is, on 32 ranks with 20 µs and 50 Gbit/s."""
+    ring, halving = (cost.all_reduce(name, 32, nbytes, 20e-6, 8 / 50e9) for name in ("ring", "rabenseifner"))
+    return ring / halving
+
+
+sizes = (1_000, 100_000, MB, 3 * MB, 10 * MB, 100 * MB)
+rows = [["ring / halving and doubling", *(f"{advantage(n):.2f}" for n in sizes)]]
+table(["", *map(bytes_text, sizes)], rows, "32 ranks, 20 µs, 50 Gbit/s; formula")
+three = max(n for n in range(100_000, 10 * MB, 1000) if advantage(n) >= 3)
+print(f"three times faster: up to {bytes_text(three)} (formula)")
+
+# %% [markdown]
+# The paper's own figure is 12.8 Gbit/s (about 15 with overheads): a *bandwidth* argument. One of this course's sources
+# says that their communication is "latency bound"; it is not: latency decides only which algorithm to take for small
+# arrays. (The 20 µs and 50 Gbit/s are ours, not the paper's.) In this model, too, halving and doubling is three times
+# faster for small arrays, and for 100 MB in one piece the two are nearly equal. Gradients are sent layer by layer, so
+# small arrays are common.
+#
+# **"Implementation matters!"**, writes another of the sources over a plot of all-reduce times whose lines cross. The
+# crossover above is what it shows. And **Gloo's documentation** (`docs/algorithms.md`) has another way out than folding
+# in: for other numbers of processes its halving and doubling works in blocks of powers of two, which "will have some
+# degree of load imbalance".
+#
+# ## To the exercises
+#
+# [Exercises of chapter 04](../exercises/04_messages_and_collectives/04_messages_and_collectives.ipynb): recursive
+# doubling for any number of ranks, and the cost functions and their crossover, need this page; the others 04a and
+# [04b](04b_collectives.ipynb).
+#
+# **Three questions to argue about**
+#
+# 1. Your cluster has one slow link. Which of the seven algorithms suffers least, and can renumbering the ranks help?
+# 2. A sum that differs in its last bit from day to day: when does it matter, and what may it cost to prevent it?
+# 3. `auto` asks formulas that know nothing of what other programs send over the same wires. What would you do about it?
+#
+# Chapter 05 puts the sum to work: when do four machines train exactly like one?
