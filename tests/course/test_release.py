@@ -65,7 +65,7 @@ def test_the_release_shows_no_outputs(source: Source):
 def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: Path):
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
     shutil.copytree(source.executed.parent, tmp_path / "solutions" / source.name)
-    (tmp_path / "rfc3987_syntax.py").write_text("raise ImportError  # takes seconds, see course/building/__init__.py\n")
+    (tmp_path / "rfc3987_syntax.py").write_text("raise ImportError  # takes seconds, see course/__init__.py\n")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # nbgrader starts alembic
     command = [sys.executable, "-m", "nbgrader", "generate_assignment", source.name]
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
