@@ -1,65 +1,80 @@
 # %% [markdown]
 # # 01a. Backpropagation: how can the gradient of a million weights cost only two forward passes?
 #
+# *Chapter 01, first half: the method. Before it: [00](00_start_here.ipynb). After it: [01b](01b_memory_and_cost.ipynb),
+# what the method costs and how to test it.*
+#
 # ## The question
 #
 # A network turns an input into one number that says how wrong it is, the *loss*. To improve the network we need to
 # know, for every weight, how fast the loss grows when that weight grows: the *gradient*, one number a weight. The
 # obvious way is to try: move one weight a little, run the network again (a *forward pass*), look at the loss, put the
-# weight back, go on to the next. That takes as many forward passes as there are weights. Here is a network, and what
-# one gradient costs.
+# weight back, go on to the next. That takes as many forward passes as there are weights, and one more. Here is a
+# network, of a size that nobody would call large today:
 
 # %%
 import itertools
 import time
 
 import numpy as np
-from IPython.display import Markdown, display
+from threadpoolctl import threadpool_limits
 
-from minidl import Tensor, kernels, nn, random
+from course.figures.page import say, see, table
+from minidl import Tensor, kernels, manual_seed, nn
 from minidl import functional as F
 from minidl.plots import graph, lines
 from minidl.plots.graph import Box
 from minidl.plots.lines import Line, Panel
 
-
-def say(text):
-    display(Markdown(text))
-
-
-random.manual_seed(0)
+threadpool_limits(1)  # matrices of this size are not worth a second thread
+manual_seed(0)
 rng = np.random.default_rng(0)
+
+# %%
 model = nn.models.MLP(64, 1024, 1024, 10)
 images, labels = rng.standard_normal((64, 64)).astype(np.float32), rng.integers(0, 10, 64)
 weights = sum(parameter.size for parameter in model.parameters())
 
 with kernels.counted() as forward:
     loss = F.cross_entropy(model(images), labels)
-print(f"{weights:,} weights; a forward pass of 64 images takes {forward.flops / 1e6:.0f} million operations")
-
-# %% [markdown]
-# **Predict.** `loss.backward()` computes the gradient with respect to all these weights, exactly. How many forward
-# passes of arithmetic does it cost? Write your guess into the cell: about 2, about 20, about 1000, or about a million?
-
-# %%
-my_guess = 1000
-
-# %%
-with kernels.counted() as backward_work:
+with kernels.counted() as backward_pass:
     loss.backward()
-ratio = backward_work.flops / forward.flops
-start = time.perf_counter()
-model(images)
-by_trying = (weights + 1) * (time.perf_counter() - start)
-say(
-    f"You guessed {my_guess:,}. *Measured* (operations counted): **{ratio:.2f} forward passes**. Trying every weight "
-    f"would cost {weights + 1:,} forward passes."
-)
-print(f"on this machine, by trying: {by_trying / 3600:.1f} hours")  # measured: differs from run to run
+ratio = backward_pass.flops / forward.flops
+print(f"{weights:,} weights; a forward pass of 64 images takes {forward.flops / 1e6:.0f} million operations;")
+print(f"loss.backward() computes the gradient of all weights with {ratio:.2f} times as many (measured: counted)")
 
 # %% [markdown]
-# This page builds the method that makes this possible, *backpropagation*, from three rules and a walk. Its price,
-# memory, and how to test it are the subject of [01b](01b_memory_and_cost.ipynb).
+# Two forward passes for more than a million numbers, and they are exact. What is that worth?
+#
+# **Predict.** How long would this computer need for this one gradient by trying: seconds, minutes, hours or days?
+
+# %%
+my_guess = "?"  # for instance "10 minutes"
+
+
+# %%
+# measured: differs from run to run
+def shortest(action, repeats=5):
+    """Seconds that it takes, the best of some times."""
+    moments = [time.perf_counter()]
+    for _ in range(repeats):
+        action()
+        moments.append(time.perf_counter())
+    return min(np.diff(moments))
+
+
+one_pass = shortest(lambda: model(images))
+both_ways = shortest(lambda: F.cross_entropy(model(images), labels).backward())
+trying = (weights + 1) * one_pass
+rows = [["by trying every weight", f"{weights + 1:,} (formula)", f"{trying / 60:,.0f} minutes (formula)"]]
+rows += [["by backward()", f"{ratio:.2f} (counted)", f"{(both_ways - one_pass) * 1e3:.1f} ms (measured)"]]
+note = f"a forward pass takes {one_pass * 1e3:.1f} ms (measured)"
+table(["one gradient", "forward passes of arithmetic", "time on this computer"], rows, note)
+say(f"Your guess: {my_guess}. **By trying: {trying / 60:,.0f} minutes.**")
+
+# %% [markdown]
+# And training takes thousands of gradients. This page builds the method that makes it possible, *backpropagation*, from
+# two rules and a walk.
 #
 # ## Local gradients
 #
@@ -71,21 +86,24 @@ print(f"on this machine, by trying: {by_trying / 3600:.1f} hours")  # measured: 
 # %%
 def slopes(f, *at, h=1e-6):
     """How fast f grows with each of its arguments, by trying."""
-    moved = [[value + h * (i == k) for i, value in enumerate(at)] for k in range(len(at))]
-    back = [[value - h * (i == k) for i, value in enumerate(at)] for k in range(len(at))]
-    return [round((f(*up) - f(*down)) / (2 * h), 6) for up, down in zip(moved, back, strict=True)]
+    found = []
+    for k in range(len(at)):
+        up, down = list(at), list(at)
+        up[k] += h
+        down[k] -= h
+        found.append(round((f(*up) - f(*down)) / (2 * h), 6))
+    return found
 
 
-x, y = 3.0, -2.0
-print(f"x + y at ({x}, {y}):     ", slopes(lambda x, y: x + y, x, y), " always 1 and 1")
-print(f"x * y at ({x}, {y}):     ", slopes(lambda x, y: x * y, x, y), " y and x: each waits for the other")
-print(f"max(x, y) at ({x}, {y}): ", slopes(max, x, y), " 1 for the larger, 0 for the other")
-print(f"max(x, y) at ({x}, {x}):  ", slopes(max, x, x), " a tie")
+print("x + y at (3, -2):    ", slopes(lambda x, y: x + y, 3.0, -2.0), " always 1 and 1")
+print("x * y at (3, -2):    ", slopes(lambda x, y: x * y, 3.0, -2.0), " each one's slope is the other: y and x")
+print("max(x, y) at (3, -2):", slopes(max, 3.0, -2.0), "  1 for the larger, 0 for the other")
+print("max(x, y) at (3, 3): ", slopes(max, 3.0, 3.0), "  a tie")
 
 # %% [markdown]
-# At a tie, max has a *kink*: its slope to the right is not its slope to the left, and there is no single right answer.
-# Every library decides, and should say so. In `minidl`, `max` shares the gradient evenly among the tied elements;
-# `max_pool2d` gives all of it to the first of them; the derivative of `relu` (max(x, 0)) at 0 is 0.
+# At a tie, max has a *kink*: to the right it grows with x, to the left it does not, and there is no single right
+# answer. Every library decides, and should say so. In `minidl`, `max` shares the gradient evenly among the tied
+# elements; `max_pool2d` gives all of it to the first of them; the derivative of `relu`, which is max(x, 0), at 0 is 0.
 
 # %%
 tied = Tensor([5.0, 5.0, 1.0], requires_grad=True)
@@ -98,15 +116,26 @@ print("max of 5, 5, 1:", tied.grad, "   relu at 0:", at_kink.grad)
 # ## The chain rule, and a walk backwards
 #
 # Take f = (x + y) z and name the step in between: s = x + y, f = s z. If s grows by a little, f grows z times as much;
-# if x grows, s grows as much. So f grows with x at the rate z · 1. That is the *chain rule*: **along a path, multiply
-# the local gradients**. And with respect to z it is s = x + y.
-#
-# For the second rule, use a number twice: f = (x + y) max(x, z). If x grows, f grows because of the sum *and* because
-# of the maximum. **Where paths meet, add.** By hand, from the end to the beginning (a bar means "the gradient of f
-# with respect to"):
+# if x grows, s grows as much. So f grows with x at the rate z · 1, and with y too. That is the *chain rule*: **along a
+# path, multiply the local gradients**. And f grows with z at the rate s = x + y.
 
 # %%
 x, y, z = 3.0, 1.0, -2.0
+print("(x + y) z by trying:", slopes(lambda x, y, z: (x + y) * z, x, y, z), "  by rule:", [z, z, x + y])
+
+# %% [markdown]
+# For the second rule, use a number twice: f = (x + y) max(x, z). If x grows, f grows because of the sum *and* because
+# of the maximum: two paths lead from x to f. **Where paths meet, add.**
+#
+# **Predict.** How fast does this f grow with x, at x = 3, y = 1, z = -2: 3, 4, 7 or 12 times as fast as x?
+
+# %%
+my_guess = "?"  # write 3, 4, 7 or 12
+
+# %% [markdown]
+# By hand, from the end to the beginning. A bar means "the gradient of f with respect to":
+
+# %%
 s, m = x + y, max(x, z)  # the forward pass: values
 f = s * m
 f_bar = 1.0  # f grows as fast as itself
@@ -116,128 +145,169 @@ x_bar += m_bar * 1  # the maximum's: x is the larger one, and this is its second
 z_bar = m_bar * 0
 print("by hand:  ", [x_bar, y_bar, z_bar])
 print("by trying:", slopes(lambda x, y, z: (x + y) * max(x, z), x, y, z))
-print("and for (x + y) z, by trying:", slopes(lambda x, y, z: (x + y) * z, x, y, z), f"  by rule: {[z, z, x + y]}")
+say(f"Your guess: {my_guess}. **{x_bar:.0f} times: {s_bar:.0f} through the sum and {m_bar:.0f} through the maximum.**")
 
 # %%
 values = [("x", x, x_bar, ()), ("y", y, y_bar, ()), ("z", z, z_bar, ()), ("s = x + y", s, s_bar, (0, 1))]
 values += [("m = max(x, z)", m, m_bar, (0, 2)), ("f = s * m", f, f_bar, (3, 4))]
-graph.draw([Box(*value) for value in values], source="measured", title="f = (x + y) max(x, z)")
+see(
+    graph.draw([Box(*value) for value in values], source="formula", title="f = (x + y) max(x, z)"),
+    "the computation graph. Leaves x, y, z on the left, results on the right; in each box its value (computed from "
+    "left to right) and its gradient (from right to left). Two arrows leave x: its gradient is a sum of two terms.",
+)
 
 # %% [markdown]
-# *The computation graph: leaves x, y, z on the left, results on the right; in each box its value (computed from left
-# to right) and its gradient (from right to left). x has two arrows, so its gradient is a sum of two terms.*
-#
-# One walk gave all three gradients. Each node asked for one multiplication and one addition an arrow, as many as the
-# forward pass had, up to a small factor, no matter how many leaves there are. This is *reverse mode*, and here is the
-# whole method as an engine for numbers.
+# One walk gave all three gradients. It cost one multiplication and one addition an arrow, which is what the forward
+# pass cost up to a small factor, *however many leaves there are*. That is the secret. It is called *reverse mode*, and
+# here is the whole of it as an engine for numbers: a number that remembers how it was made,
 
 
 # %%
 class Value:
-    """A number that remembers how it was made, and when."""
+    """A number that remembers how it was made, and when: parents, and the local gradient with respect to each."""
 
-    made = itertools.count()
+    clock = itertools.count()
 
-    def __init__(self, data, parents=(), slopes=(), name=""):
-        self.data, self.parents, self.slopes, self.name, self.grad = data, parents, slopes, name, 0.0
-        self.number = next(Value.made)
+    def __init__(self, data, parents=(), slopes=()):
+        self.data, self.parents, self.slopes, self.grad = data, parents, slopes, 0.0
+        self.made = next(Value.clock)
 
     def __add__(self, other):
-        return Value(self.data + other.data, (self, other), (1.0, 1.0), "+")
+        return Value(self.data + other.data, (self, other), (1.0, 1.0))
 
     def __mul__(self, other):
-        return Value(self.data * other.data, (self, other), (other.data, self.data), "*")
+        return Value(self.data * other.data, (self, other), (other.data, self.data))
 
     def maximum(self, other):
         won = float(self.data > other.data) + 0.5 * (self.data == other.data)
-        return Value(max(self.data, other.data), (self, other), (won, 1 - won), "max")
-
-    def backward(self):
-        self.grad = 1.0
-        for node in reversed(in_order(self)):
-            for parent, slope in zip(node.parents, node.slopes, strict=True):
-                parent.grad += node.grad * slope  # along a path multiply, where paths meet add
+        return Value(max(self.data, other.data), (self, other), (won, 1 - won))
 
 
+# %% [markdown]
+# and the walk, the latest first:
+
+
+# %%
 def in_order(root):
-    """Every node that root was made from, once, in the order in which they were made."""
+    """Every node that root was made from, and root, once each, in the order in which they were made."""
     found, stack = {root}, [root]
     while stack:
         new = [parent for parent in stack.pop().parents if parent not in found]
         found.update(new)
         stack += new
-    return sorted(found, key=lambda node: node.number)
+    return sorted(found, key=lambda node: node.made)
 
 
-leaves = [Value(3.0), Value(1.0), Value(-2.0)]
-((leaves[0] + leaves[1]) * leaves[0].maximum(leaves[2])).backward()
-tensors = [Tensor(v, requires_grad=True) for v in (3.0, 1.0, -2.0)]
-((tensors[0] + tensors[1]) * F.stack([tensors[0], tensors[2]]).max()).backward()
-print("this engine:", [leaf.grad for leaf in leaves], "   minidl:", [float(t.grad) for t in tensors])
+def backward(root):
+    root.grad = 1.0
+    for node in reversed(in_order(root)):
+        for parent, slope in zip(node.parents, node.slopes, strict=True):
+            parent.grad += node.grad * slope  # along a path multiply, where paths meet add
+
+
+# %%
+a, b, c = Value(3.0), Value(1.0), Value(-2.0)
+backward((a + b) * a.maximum(c))
+print("this engine:", [a.grad, b.grad, c.grad])
+
+a, b, c = (Tensor(value, requires_grad=True) for value in (3.0, 1.0, -2.0))
+((a + b) * F.stack([a, c]).max()).backward()
+print("minidl:     ", [float(tensor.grad) for tensor in (a, b, c)])
 
 # %% [markdown]
 # ## Why the order matters
 #
 # `backward` walks in an *order*: each node's turn comes after that of everything that was made from it. Is that
-# needed? A simpler `backward` would go straight to the parents, and on from there. The smallest case where this goes
-# wrong: `b = a + a; c = b + b`. The gradient of c = 4 a is 4.
-#
-# **Predict.** What do the two impatient versions below give, and how often do they come to `a`?
+# needed? A simpler walk would go straight to the parents, and on from there. Here are two such. The smallest graph on
+# which they go wrong is b = a + a, c = b + b.
 
 
 # %%
-def impatient(node, visits):
+def impatient(node, visited):
     """Add to each parent's .grad, and at once go on from there with what it has so far."""
-    visits.append(node)
+    visited.append(node)
     for parent, slope in zip(node.parents, node.slopes, strict=True):
         parent.grad += node.grad * slope
-        impatient(parent, visits)
+        impatient(parent, visited)
 
 
-def path_by_path(node, share, visits):
-    """Carry each path's own share down to the leaves."""
-    visits.append(node)
+def path_by_path(node, visited, share=1.0):
+    """Carry the share of each path by itself down to the leaves."""
+    visited.append(node)
     node.grad += share
     for parent, slope in zip(node.parents, node.slopes, strict=True):
-        path_by_path(parent, share * slope, visits)
+        path_by_path(parent, visited, share * slope)
 
 
 def doubled(times):
+    """A number, and that number doubled so many times by c = c + c."""
     a = c = Value(1.0)
     for _ in range(times):
         c = c + c
     return a, c
 
 
+# %%
 a, c = doubled(2)
-c.grad, visits = 1.0, []
-impatient(c, visits)
-print(f"impatient:    gradient {a.grad:.0f} (wrong), {visits.count(a)} visits to a")
-a, c = doubled(2)
-visits = []
-path_by_path(c, 1.0, visits)
-print(f"path by path: gradient {a.grad:.0f} (right), {visits.count(a)} visits to a")
+backward(c)
+nodes = in_order(c)
+drawn = [
+    Box(name, node.data, node.grad, tuple(nodes.index(parent) for parent in node.parents))
+    for name, node in zip(("a", "b = a + a", "c = b + b"), nodes, strict=True)
+]
+see(
+    graph.draw(drawn, source="formula", title="c = b + b, b = a + a"),
+    f"two arrows from a to b and two from b to c, so {2 * 2} paths from a to c. The gradient of a is {a.grad:.0f}.",
+)
 
 # %% [markdown]
-# The first counts early shares twice. The second is right but walks every path, and paths double with every `+`.
-# Counted:
+# **Predict.** Which gradient of a does the impatient walk give: 4, 6 or 8? And how many visits to nodes does the walk
+# path by path make after 16 doublings, where there are 17 nodes: 17, 32, or more than 100,000?
+
+# %%
+my_guess_impatient, my_guess_visits = "?", "?"
+
+# %%
+rows = [["in order", f"{a.grad:.0f}", len(nodes)]]
+a, c = doubled(2)
+c.grad, visited = 1.0, []
+impatient(c, visited)
+rows.append(["impatient", f"**{a.grad:.0f}**", len(visited)])
+a, c = doubled(2)
+visited = []
+path_by_path(c, visited)
+rows.append(["path by path", f"{a.grad:.0f}", len(visited)])
+table(["walk", "gradient of a", "visits to nodes"], rows, "measured: counted; 2 doublings")
+say(f"Your guess: {my_guess_impatient}. **The impatient walk gives {rows[1][1].strip('*')}.**")
+
+# %% [markdown]
+# The impatient walk comes to b twice. The first time b has 1, and hands on 1 over each of its two arrows. The second
+# time b has 2, *in which the first 1 still is*, and hands on 2 twice: 1 + 1 + 2 + 2. The walk path by path is right,
+# but it walks every path by itself, and paths double with every `+`:
 
 # %%
 depths = range(1, 17)
-naive, ordered = [], []
+every_path, ordered = [], []
 for depth in depths:
     _, c = doubled(depth)
-    visits = []
-    path_by_path(c, 1.0, visits)
-    naive.append(len(visits))
+    visited = []
+    path_by_path(c, visited)
+    every_path.append(len(visited))
     ordered.append(len(in_order(c)))
-both = [Line("path by path", depths, naive, "both"), Line("in order", depths, ordered, "both")]
-panel = Panel(both, "doublings (c = c + c)", "nodes visited", log="y")
-display(lines.draw([panel], source="measured", title="Order turns an exponential into a line"))
-print(f"With {depths[-1]} doublings: {naive[-1]:,} visits path by path, {ordered[-1]} in order.")
+series = [Line("path by path", depths, every_path, "points"), Line("in order", depths, ordered, "points")]
+series += [Line("2^(d+1) - 1", depths, [2 ** (d + 1) - 1 for d in depths], tone=0)]
+series += [Line("d + 1", depths, [d + 1 for d in depths], tone=1)]
+panel = Panel(series, "doublings d (c = c + c)", "visits to nodes", log="y")
+see(
+    lines.draw([panel], source=("measured", "formula"), title="Order turns an exponential into a line"),
+    f"with {depths[-1]} doublings there are {every_path[-1]:,} visits path by path, and {ordered[-1]} in order. (The "
+    "vertical axis is logarithmic.)",
+)
+say(f"Your guess: {my_guess_visits}. **{every_path[-1]:,} visits path by path.**")
 
 # %% [markdown]
-# *Visits against depth on a logarithmic axis: path by path grows as a power of two, in order by one node a doubling.*
+# So the order is not tidiness: without it the gradient is wrong, or not to be had. Networks in which results are added
+# to what they were made from (`h = f(h) + h`, a *residual connection*) are such graphs.
 #
 # The engine above takes the order from the clock, as `minidl` does (`minidl/tape.py`): what was made later is never
 # part of what was made earlier. In the exercises the nodes carry no number, and the order has to be found in the
@@ -247,33 +317,38 @@ print(f"With {depths[-1]} doublings: {naive[-1]:,} visits path by path, {ordered
 #
 # A million nodes of one number each would be slow. A node may as well hold an array; then its local gradient is a
 # matrix, the *Jacobian*: how fast each number of the result grows with each number of the operand. But the walk never
-# needs it, only its product with the gradient that arrives: the *vector-Jacobian product* (vjp). For Y = X W, where X
-# is (m, k) and W (k, n), and g is the gradient of the loss with respect to Y:
+# needs it, only its product with the gradient that arrives: the *vector-Jacobian product* (vjp).
 #
-# $$ \bar X = g\,W^\top, \qquad \bar W = X^\top g . $$
+# Take Y = X W, where X is (m, k) and W is (k, n), and let G be the gradient of the loss with respect to Y. The number
+# $X_{il}$ is used n times, in $Y_{ij} = \sum_l X_{il} W_{lj}$ for every j, with the local gradient $W_{lj}$. Along a
+# path multiply, where paths meet add: $\bar X_{il} = \sum_j G_{ij} W_{lj}$. In the same way $W_{lj}$ is used once for
+# every row i of X. As matrices,
 #
-# Two matrix products. The sum over the rows of X hides in the second: W was used once a row, and where paths meet,
-# add. *Broadcasting* is the same: a bias of shape (n,) that is added to m rows was used m times, so its vjp **sums g
-# over the broadcast axes**.
+# $$ \bar X = G\,W^\top, \qquad \bar W = X^\top G . $$
+#
+# Two products of the size of the forward one: hence the two forward passes of the title. *Broadcasting* is the same
+# again: a bias of shape (n,) that is added to m rows is used m times, so its vjp **sums G over the broadcast axis**.
 
 # %%
-X, W, b, target = (rng.standard_normal(shape) for shape in ((8, 5), (5, 3), (3,), (8, 3)))
-H = X @ W + b  # forward, by hand
+X, W, bias, target = (rng.standard_normal(shape) for shape in ((8, 5), (5, 3), (3,), (8, 3)))
+H = X @ W + bias  # forward, by hand
 Y = np.maximum(H, 0)
 loss = np.sum((Y - target) ** 2)
+
 Y_bar = 2 * (Y - target)  # backward, by hand, one vjp a line
 H_bar = Y_bar * (H > 0)
-b_bar = H_bar.sum(axis=0)  # b was broadcast over the rows
+bias_bar = H_bar.sum(axis=0)  # the bias was broadcast over the rows
 W_bar = X.T @ H_bar
-weight_tensor, bias_tensor = Tensor(W, requires_grad=True), Tensor(b, requires_grad=True)
+
+# %%
+weight_tensor, bias_tensor = Tensor(W, requires_grad=True), Tensor(bias, requires_grad=True)
 ((F.relu(X @ weight_tensor + bias_tensor) - target) ** 2).sum().backward()
-largest_gap = max(abs(weight_tensor.grad - W_bar).max(), abs(bias_tensor.grad - b_bar).max())
-print(f"by hand and minidl differ by {largest_gap:.0e} at most")
+same = np.allclose(weight_tensor.grad, W_bar) and np.allclose(bias_tensor.grad, bias_bar)
+print("by hand and minidl agree:", same)
+
 m, k, n = 64, 1024, 1024
-say(
-    f"For the middle layer above (m = {m}, k = {k}, n = {n}) the Jacobian of Y with respect to X would have "
-    f"{m * n * m * k / 1e9:,.0f} billion numbers; g has {m * n:,}."
-)
+print(f"For the middle layer of the network above (m = {m}, k = {k}, n = {n}) the Jacobian with respect to X alone")
+print(f"has {m * n * m * k / 1e9:,.1f} billion numbers; what the walk carries, G, has {m * n:,} (formula)")
 
 # %% [markdown]
 # ## Break it
@@ -281,69 +356,94 @@ say(
 # The classic mistake of one who writes an engine: `parent.grad = ...` where `+=` belongs. Each use of a value then
 # overwrites what the other uses have left. It raises no error, and where nothing is used twice it is even right.
 #
-# **Predict.** A line w x + b is fitted to five points by gradient descent; w and b are used once a point. What will
-# the loss do: explode, stand still, or go down and stop at a wrong place?
+# **Predict.** A line w x + b is fitted to five points, by small steps against the gradient; w and b are used once a
+# point. What will the loss do: explode, not move at all, or fall and then stop far above the best?
+
+# %%
+my_guess = "?"  # write "explode", "not move" or "fall and stop"
 
 
 # %%
-def overwriting_backward(root):
+def overwriting(root):
     root.grad = 1.0
     for node in reversed(in_order(root)):
         for parent, slope in zip(node.parents, node.slopes, strict=True):
             parent.grad = node.grad * slope  # the mistake
 
 
-def fit(backward, steps=60, rate=0.02):
-    """The loss before each step, and the gradient of w at the first."""
-    points, losses, first = [(-2, 4.1), (-1, 3.4), (0, 3.1), (1, 2.4), (2, 2.1)], [], None
-    w, b = 0.0, 0.0
+points = [(-2, 4.1), (-1, 3.4), (0, 3.1), (1, 2.4), (2, 2.1)]
+
+
+def squares(w, b):
+    """The sum of the squared errors of the line w x + b."""
+    total = Value(0.0)
+    for x, y in points:
+        error = w * Value(x) + b + Value(-y)
+        total = total + error * error
+    return total
+
+
+# %%
+def fit(walk, steps=60, rate=0.02):
+    """Weight and bias after so many steps, and the loss before each."""
+    w, b, losses = 0.0, 0.0, []
     for _ in range(steps):
-        weight, bias, loss = Value(w), Value(b), Value(0.0)
-        for x, y in points:
-            error = weight * Value(x) + bias + Value(-y)
-            loss = loss + error * error
-        backward(loss)
+        weight, bias = Value(w), Value(b)
+        loss = squares(weight, bias)
+        walk(loss)
         losses.append(loss.data)
-        first = weight.grad if first is None else first
         w, b = w - rate * weight.grad, b - rate * bias.grad
-    return losses, first
+    return w, b, losses
 
 
-(right, right_slope), (wrong, wrong_slope) = fit(Value.backward), fit(overwriting_backward)
-curves = [Line("accumulated (+=)", range(60), right), Line("overwritten (=)", range(60), wrong)]
-panel = Panel(curves, "step of gradient descent", "loss (sum of squares)", log="y")
-display(lines.draw([panel], source="measured", title="A gradient that forgets"))
-share = wrong_slope / right_slope
-say(
-    f"Gradient of w at the first step: {right_slope:.1f} accumulated, {wrong_slope:.1f} overwritten ({share:.0%}). "
-    f"Loss after {len(right)} steps: {right[-1]:.2f} and {wrong[-1]:.2f}."
+# %%
+(w, b, right), (w_wrong, b_wrong, wrong) = fit(backward), fit(overwriting)
+curves = [Line("added up (+=)", range(60), right), Line("overwritten (=)", range(60), wrong)]
+panels = [Panel(curves, "step", "loss (sum of squares)", "the loss", log="y", ylim=(1e-2, 1e2))]
+xs, ys = zip(*points, strict=True)
+fitted = [Line("", xs, [w * x + b for x in xs]), Line("", xs, [w_wrong * x + b_wrong for x in xs])]
+panels += [Panel([*fitted, Line("points", xs, ys, "points", 6)], "x", "y", "the line after 60 steps")]
+see(
+    lines.draw(panels, source="measured", title="A gradient that forgets"),
+    f"added up, the loss falls to {right[-1]:.2f}, and the line goes through the points. Overwritten, it falls from "
+    f"{wrong[0]:.0f} to {min(wrong):.0f} and then stays near {wrong[-1]:.0f}; the line hits the first point (off by "
+    f"{abs(w_wrong * xs[0] + b_wrong - ys[0]):.2f}) and misses the last (off by "
+    f"{abs(w_wrong * xs[-1] + b_wrong - ys[-1]):.1f}).",
 )
+say(f"Your guess: {my_guess}. **Measured: it falls by {1 - min(wrong) / wrong[0]:.0%} and stops.**")
 
 # %% [markdown]
-# *Loss against steps, logarithmic: accumulated it falls to the bottom within 25 steps; overwritten it falls a little
-# and then stands still, far above.* That is how it looks in practice: the loss goes down at first, so it seems to
-# learn, but only one use of each weight teaches it, here one point of five. A test against finite differences
-# ([01b](01b_memory_and_cost.ipynb)) with a shared weight finds it at once; a loss curve alone does not.
-#
+# That is how it looks in practice: the loss goes down at first, so the program seems to learn. But of the five uses of
+# each weight only the one that is walked last has a say, here the first point (and that by half: `error * error` uses
+# error twice). A loss curve alone does not tell such a bug from a hard problem. Trying does, at once:
+
+# %%
+weight, bias = Value(0.0), Value(0.0)
+overwriting(squares(weight, bias))
+print("by trying:  ", slopes(lambda w, b: squares(Value(w), Value(b)).data, 0.0, 0.0))
+print("overwritten:", [weight.grad, bias.grad])
+
+# %% [markdown]
 # ## What the papers report
 #
+# - **That a gradient costs a small multiple of the function**, however many inputs there are, Griewank attributes to
+#   Linnainmaa (abstract of *Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
+#   differentiation*, Optimization Methods and Software 1, 1992), along with the price: memory in proportion to the run
+#   time. The multiple was counted at the top of this page, and [01b](01b_memory_and_cost.ipynb) says where it comes
+#   from; there the memory is measured too.
 # - **Back-propagation** was made known by Rumelhart, Hinton and Williams, *Learning representations by
 #   back-propagating errors* (Nature 323, 1986). The abstract's claim is not about cost but about what is learned:
 #   hidden units come to represent features of the task, which distinguishes the procedure from earlier ones such as
 #   the perceptron's.
-# - **That a gradient costs a small multiple of the function**, however many inputs there are, Griewank attributes to
-#   Linnainmaa (abstract of *Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
-#   differentiation*, Optimization Methods and Software 1, 1992), along with the price: memory in proportion to the run
-#   time. 01b measures both.
 #
 # ## To the exercises
 #
-# [Exercises of chapter 01](../exercises/01_backpropagation/01_backpropagation.ipynb): after this page you can write
-# the first five functions; for the other two read [01b](01b_memory_and_cost.ipynb).
+# [Exercises of chapter 01](../exercises/01_backpropagation/01_backpropagation.ipynb), or `python3 -m course start 01`:
+# after this page you can write the first five functions; for the other two read [01b](01b_memory_and_cost.ipynb).
 #
 # **Three questions to argue about**
 #
 # 1. At a tie of max, is "each gets half" better than "the first gets all"? For whom?
 # 2. Reverse mode gives the gradient of one number with respect to a million. Suppose you want the gradients of a
 #    million numbers with respect to one. What would you do?
-# 3. Your gradient checker says that all is well. Which mistakes in a training program can still be there?
+# 3. Your gradients agree with trying, for every weight. Which mistakes in a training program can still be there?
