@@ -202,8 +202,8 @@ scaling.draw([scaling.Panel("8 ranks, 10 MB, 10 GbE", lines)], columns=1, xlabel
 # *The picture: the chain's time falls with the number of segments to a minimum and then rises again; the ring,
 # which comes next, is the level line below.*
 #
-# For large arrays the chain comes near $2n\beta$, independent of $p$: each port is busy nearly all the time. Only while
-# the pipeline fills and drains are ports idle.
+# For large arrays the chain comes near $2n\beta$, independent of $p$: within the chain both ports are busy nearly all
+# the time. Idle are those at its two ends, and all of them while the pipeline fills and drains.
 #
 # ## The ring
 #
@@ -220,7 +220,7 @@ chunks.draw(who_has_what.step_by_step("ring"), columns=4, source="simulated")
 # finished chunks go round: an all-gather.*
 #
 # Follow one column. Chunk 0 starts at rank 1, as B; rank 2 makes it BC, rank 3 BCD, and rank 0 ABCD. Meanwhile the
-# other chunks do the same, each one rank further on. In every step **every port sends and receives**. A rank sends
+# other chunks do the same, each one rank further on. In every step **every port is busy**. A rank sends
 # $2(p-1)$ messages of $n/p$ bytes each:
 #
 # $$T_\text{ring} = 2(p-1)\,\alpha + 2\,\frac{p-1}{p}\,n\beta + \frac{p-1}{p}\,n\gamma$$
