@@ -122,7 +122,8 @@ for nbytes in (40_000, 4_000_000):
         times = (measured, simulate(name, 4, nbytes, far).seconds, formula)
         rows.append([bytes_text(nbytes), name, *map(time_text, times), f"{measured / formula:.2f}"])
 head = ["", "", "measured", "simulated", "formula", "measured / formula"]
-table(head, rows, f"4 ranks, 2 ms, 1 Gbit/s: n* = {bytes_text(cost.crossover(4, far.alpha, far.beta))}")
+crossover = bytes_text(cost.crossover(4, far.alpha, far.beta))
+table(head, rows, f"4 ranks, 2 ms, 1 Gbit/s; by the formula the order changes at {crossover}")
 
 # %% [markdown]
 # Doubling wins the small array and loses the large one, on real messages too.
@@ -242,6 +243,8 @@ for nbytes in (100, 10_000, 100_000, 100 * MB):
     assert chosen == [cost.best_all_reduce(p, nbytes, ethernet) for p in ranks]  # as minidl chooses
     rows.append([bytes_text(nbytes), *chosen])
 table(["", *(f"{p} ranks" for p in ranks)], rows, "the fastest on 10 GbE; formula")
+chosen = simulate("auto", 9, 100 * MB).seconds
+print(f"the ninth machine: {time_text(nine)} by Rabenseifner's algorithm, {time_text(chosen)} by auto (simulated)")
 
 # %% [markdown]
 # ## Does the sum depend on the order?
