@@ -113,8 +113,8 @@ say(f"Your guesses: {my_guess_evaluation} and {my_guess_training}. **Measured: {
 # | backward, in layer l | (l + 1) + 2 + (L - l + 1) | activations 0 to l; gradients of two; those of weights l to L |
 # | the same, if nothing is freed | (L + 1) + L + L | all activations; their gradients; the weights' gradients |
 #
-# The two in the third row are activations l and l - 1. (At both ends one is missing: nobody asks for the gradient of the
-# input, and that of the last activation is, for a sum, a single number.) Add the row up: the l cancels. What an
+# The two in the third row are activations l and l - 1. (At both ends one is missing: nobody asks for the gradient of
+# the input, and that of the last activation is, for a sum, a single number.) Add the row up: the l cancels. What an
 # activation leaves as backward passes, a weight's gradient takes, and the peak is L + 4 (from 3 layers on).
 #
 # That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
