@@ -65,6 +65,7 @@ for process in processes:
 print(sorted(result.get(timeout=30) for _ in processes))
 for process in processes:
     process.join()
+del queues, result, processes, process  # the operating system gets back what it kept for the queues
 
 # %% [markdown]
 # Both processes run *the same function*; only the number `rank` differs. This is how nearly all parallel programs are
