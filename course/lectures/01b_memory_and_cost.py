@@ -120,7 +120,7 @@ say(f"Your guesses: {my_guess_evaluation} and {my_guess_training}. **Measured: {
 # That holds if backward frees as it passes, as `minidl` does. `backward(retain_graph=True)` keeps the graph, for a
 # second walk; the activations' gradients go even then.
 #
-# **Predict.** By how many units does `retain_graph=True` raise the peak of our eight layers, from 12?
+# **Predict.** By how many units does `retain_graph=True` raise the peak of our eight layers?
 
 # %%
 my_guess = "?"  # write a number of units
@@ -146,8 +146,8 @@ series = [
     Line("evaluation", layers, evaluation.notes, "points", 2),
     Line("training, freed as it passes", steps, training.notes, "points", 0),
     Line("training, graph retained", steps, retained.notes, "points", 1),
-    Line("formula", steps, forward_formula + freed_formula, tone=0),
-    Line("formula", steps, forward_formula + retained_formula, tone=1),
+    Line("formula, freed", steps, forward_formula + freed_formula, tone=0),
+    Line("formula, retained", steps, forward_formula + retained_formula, tone=1),
 ]
 panel = Panel(series, f"step: forward 1 to {L}, backward {L + 1} to {2 * L}", "lives (activations)", ylim=(0, 24))
 see(
