@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+LECTURES = ROOT / "course" / "lectures"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 EXAMPLE = re.compile(
@@ -53,6 +54,21 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
     links = [match["path"] for match in LINK.finditer(README)]
     assert links, "README.md links to no file"
     assert [path for path in links if not (ROOT / path).exists()] == []
+
+
+def test_what_to_read_first_exists() -> None:
+    rows = re.findall(r"^\| (`[\w/]+/`.*?) \|.*\| (`[^|]+) \|$", README, re.M)
+    assert len(rows) > 10, "README.md has no table of what to read first"
+    for folders, first in rows:
+        places = [ROOT / folder for folder in re.findall(r"`([\w/]+/)`", folders)]
+        for name in re.findall(r"`([\w./]+)`", first):
+            assert any((place / name).exists() or (place.parent / name).exists() for place in places), name
+
+
+def test_the_chapters_that_it_says_are_there_are_those_with_lectures() -> None:
+    told = re.search(r"Today chapters ([\d, and]+) are there", README)
+    assert told, "README.md does not say which chapters are there"
+    assert re.findall(r"\d\d", told[1]) == sorted({path.name[:2] for path in LECTURES.glob("[01]*.py")} - {"00"})
 
 
 @pytest.mark.parametrize("command", ["python3 -m course demo", "python3 -m course test"])
