@@ -45,7 +45,7 @@ def vjp_mul(g, x, y):
 # %% test="vjp_mul" points=1
 check.vjp_mul(vjp_mul)
 ### BEGIN HIDDEN TESTS
-check.vjp_mul(vjp_mul, shapes=[(1, 1), (7,), (3, 1, 2), (2, 0)], seed=11)
+check.vjp_mul(vjp_mul, shapes=[(7,), (1, 1), (3, 1, 2), (2, 0)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -74,7 +74,7 @@ def vjp_max(g, x):
 # %% test="vjp_max" points=2
 check.vjp_max(vjp_max)
 ### BEGIN HIDDEN TESTS
-check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (1, 6), (4, 1)], seed=11)
+check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (1, 6), (4, 1), (0, 2)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -102,7 +102,7 @@ def vjp_matmul(g, X, W):
 # %% test="vjp_matmul" points=2
 check.vjp_matmul(vjp_matmul)
 ### BEGIN HIDDEN TESTS
-check.vjp_matmul(vjp_matmul, sizes=[(2, 5, 3), (4, 4, 4), (3, 1, 1), (1, 3, 2)], large=(40, 70, 50), seed=11)
+check.vjp_matmul(vjp_matmul, sizes=[(2, 5, 3), (4, 4, 4), (3, 1, 1), (0, 3, 2)], large=(40, 70, 50), seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -141,7 +141,7 @@ check.vjp_broadcast_add(vjp_broadcast_add)
 check.vjp_broadcast_add(
     vjp_broadcast_add,
     leading=[((2, 3, 4), (3, 4)), ((), (3,)), ((0, 3), (3,)), ((), ()), ((2,), (4, 3, 2))],
-    stretched=[((1, 5), (3, 5)), ((2, 1, 3), (1, 4, 1)), ((4, 1), (0,)), ((1,), (1,)), ((1,), (2, 1, 2))],
+    stretched=[((1, 5), (3, 5)), ((2, 1, 3), (1, 4, 1)), ((4, 1), (0,)), ((1,), (1,)), ((1,), (2, 2))],
     seed=11,
 )
 ### END HIDDEN TESTS

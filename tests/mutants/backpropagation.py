@@ -82,6 +82,7 @@ SIDES = """
     size = max(np.abs(g).max(), np.abs(left).max(), np.abs(right).max())
     return bool({verdict})
 """
+BETWEEN = "np.all((g >= np.minimum(left, right) - 1e-3 * size) & (g <= np.maximum(left, right) + 1e-3 * size))"
 SCALED = "1e-5 * np.abs(x).max()"
 
 ORDER = """
@@ -111,6 +112,27 @@ MUTANTS = [
     vjp_mul("no return", "gx, gy = g * y, g * x", (VALUES,), "return"),
     vjp_mul("summed to a number", "return np.sum(g * y), np.sum(g * x)", (VALUES,), "got shape ()"),
     vjp_mul("the gradient of a sum", "return g, g", (VALUES,), "gradient of x"),
+    vjp_mul("truncated to whole numbers", "return (g * y).astype(int), g * x", (VALUES,), "got 0 (the first of"),
+    vjp_max(
+        "the last of the tied elements gets all",
+        "out = np.zeros_like(x)\n    last = x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)\n"
+        "    out[np.arange(len(x)), last] = g\n    return out",
+        (TIES,),
+        "All of g went to the last",
+    ),
+    vjp_max(
+        "divided by the ties of all rows",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m * g[:, None] / max(m.sum(), 1)",
+        (LARGEST, TIES),
+        "each row counts its own",
+    ),
+    vjp_max(
+        "fails without rows",
+        "return np.stack([d * (row == row.max()) / (row == row.max()).sum() for d, row in zip(g, x)])",
+        (LARGEST,),
+        "need at least one array to stack",
+        Status.RAISED,
+    ),
     vjp_max(
         "each tied element gets all",
         "return (x == x.max(axis=1, keepdims=True)) * g[:, None]",
@@ -190,6 +212,14 @@ MUTANTS = [
         (MEMORY,),
         "at its peak",
     ),
+    vjp_matmul("g is missing", "return np.ones_like(g) @ W.T, X.T @ np.ones_like(g)", (OF_X, OF_W), "g is missing"),
+    vjp_matmul(
+        "fails without rows",
+        "return np.stack([W @ row for row in g]), X.T @ g",
+        (OF_W,),
+        "need at least one array to stack",
+        Status.RAISED,
+    ),
     vjp_matmul("elementwise", "return g * W.sum(), X * g.sum()", (OF_X, OF_W), "the gradient of X: expected"),
     broadcast("g as it is", "return g", (LEADING, STRETCHED), "g itself was returned"),
     broadcast(
@@ -232,6 +262,71 @@ MUTANTS = [
         "return g.sum(axis=0) if len(shape) < g.ndim else g",
         (LEADING, STRETCHED),
         ": expected an array of shape",
+    ),
+    broadcast(
+        "one stretched axis alone",
+        "t = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+        "        return t.sum(axis=shape.index(1), keepdims=True) if 1 in shape else t",
+        (STRETCHED,),
+        "expected an array of shape (1, 4, 1)",
+    ),
+    broadcast(
+        "one leading axis alone",
+        "t = g.sum(axis=0) if g.ndim > len(shape) else g\n"
+        "        return t.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True)",
+        (LEADING,),
+        "expected an array of shape (",
+    ),
+    broadcast(
+        "an axis that was stretched to nothing is left",
+        "t = g.sum(axis=tuple(range(g.ndim - len(shape))))\n"
+        "        return t.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1 and t.shape[i] > 1), keepdims=True)",
+        (STRETCHED,),
+        "may be stretched to length 0",
+    ),
+    walk(
+        "every vjp is called with 1",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(1.0)):\n                p.grad += g\n",
+        (PATH, SUM),
+        "Every vjp was called with 1",
+    ),
+    walk(
+        "only the leaves keep their gradients",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
+        "            node.grad = 0.0\n",
+        (PATH, SUM, DEEP),
+        "when it handed on; it has to stay",
+    ),
+    walk(
+        "a call of vjp for each parent",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n"
+        "        for i, p in enumerate(node.parents):\n            p.grad += node.vjp(node.grad)[i]\n",
+        (ONCE,),
+        "call it once a node, and go through the list",
+    ),
+    walk(
+        "waits for as many uses as there are paths",
+        """
+def backward(root):
+    uses, stack = {}, [root]
+    while stack:
+        for p in stack.pop().parents:
+            uses[p] = uses.get(p, 0) + 1
+            stack.append(p)
+    root.grad, ready = 1.0, [root]
+    while ready:
+        node = ready.pop()
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                uses[p] -= 1
+                if uses[p] == 0:
+                    ready.append(p)
+""",
+        (SUM, ONCE),
+        "random graph",
     ),
     walk(
         "overwritten instead of accumulated",
@@ -388,7 +483,7 @@ def backward(root):
         "every element relative to itself",
         CENTRAL.format(h=SCALED, verdict="bool((np.abs(slopes - g) < 1e-3 * np.abs(g)).all())"),
         (ONE, KINKS),
-        "divide by the largest element",
+        "Divide by the largest element",
     ),
     checker(
         "no thought of kinks", CENTRAL.format(h=SCALED, verdict=RELATIVE), (KINKS,), "any slope between the left and"
@@ -406,6 +501,62 @@ def backward(root):
         CENTRAL.format(h="1e-15 * np.abs(x).max()", verdict=RELATIVE),
         (SMOOTH, SCALE, ONE, KINKS),
         "false alarm",
+    ),
+    checker(
+        "every element relative to itself, but 0 is 0",
+        SIDES.format(
+            h=SCALED,
+            verdict="all(min(a, b) - 1e-3 * max(abs(a), abs(b), abs(c)) <= c <= max(a, b) + 1e-3 * max(abs(a), abs(b), "
+            "abs(c)) for a, b, c in zip(left, right, g))",
+        ),
+        (ONE,),
+        "lost in rounding",
+    ),
+    checker(
+        "a step from each element's own size",
+        SIDES.replace("h * np.eye(len(x))", "np.diag(h)")
+        .replace("/ h", "/ e.max()")
+        .format(h="np.where(x == 0, 1e-5, 1e-5 * np.abs(x))", verdict=BETWEEN),
+        (SCALE,),
+        "one element of x alone may be 0",
+    ),
+    checker(
+        "only what is too large is wrong",
+        SIDES.format(h=SCALED, verdict="np.all(g - np.maximum(left, right) <= 1e-3 * size)"),
+        (ONE,),
+        "planted bug was missed",
+    ),
+    checker(
+        "only what is too small is wrong",
+        SIDES.format(h=SCALED, verdict="np.all(np.minimum(left, right) - g <= 1e-3 * size)"),
+        (KINKS,),
+        "planted bug was missed",
+    ),
+    checker(
+        "at a kink the left or the right slope, nothing between",
+        SIDES.format(
+            h=SCALED, verdict="np.all((np.abs(g - left) <= 1e-3 * size) | (np.abs(g - right) <= 1e-3 * size))"
+        ),
+        (KINKS,),
+        "any slope between the left and",
+    ),
+    checker(
+        "the left slope is taken for the smaller one",
+        SIDES.format(h=SCALED, verdict="np.all((g >= left - 1e-3 * size) & (g <= right + 1e-3 * size))"),
+        (KINKS,),
+        "either may be the larger one",
+    ),
+    checker(
+        "forward differences",
+        SIDES.format(h=SCALED, verdict="np.all(np.abs(g - right) <= 1e-3 * size)"),
+        (KINKS,),
+        "any slope between the left and",
+    ),
+    checker(
+        "a verdict for each element",
+        SIDES.replace("bool({verdict})", "{verdict}").format(h=SCALED, verdict="np.abs(g - right) <= 1e-3 * size"),
+        (SMOOTH, SCALE, ONE, KINKS),
+        "np.all makes one of them",
     ),
     checker(
         "only the first elements",
@@ -433,6 +584,54 @@ def backward(root):
         "max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
         (EVALUATION, KEPT, FREED),
         "numbers, not bytes",
+    ),
+    memory(
+        "4 bytes a number",
+        "4 * max(a[i - 1] + a[i] for i in L)",
+        "4 * (2 * sum(a) - a[0] + sum(w))",
+        "4 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
+        (EVALUATION, KEPT, FREED),
+        "8 bytes here, not 4",
+    ),
+    memory(
+        "the last layer is missing",
+        "8 * max([a[i - 1] + a[i] for i in L[:-1]] or [0])",
+        "",
+        "",
+        (EVALUATION,),
+        "The last layer is missing",
+    ),
+    memory(
+        "looks between the steps",
+        "",
+        "",
+        "8 * max([sum(a) + a[-1]] + [sum(a[:i]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L])",
+        (FREED,),
+        "the peak lies within a step",
+    ),
+    memory(
+        "the weights' gradients are freed",
+        "",
+        "",
+        "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + w[i] for i in L)",
+        (FREED,),
+        "The gradients of the weights were freed",
+    ),
+    memory(
+        "only the activation is freed",
+        "",
+        "",
+        "8 * max(sum(a[:i + 1]) + sum(a[i:]) + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
+        (FREED,),
+        "frees the activation's gradient, too",
+    ),
+    memory(
+        "no gradient of the output",
+        "",
+        "8 * (2 * sum(a) - a[0] - a[-1] + sum(w))",
+        "8 * max(sum(a[:i + 1]) + (i < len(w) - 1) * a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
+        (KEPT, FREED),
+        "The gradient of the last activation, L, is missing",
     ),
     memory("evaluation keeps all", "8 * sum(a)", "", "", (EVALUATION,), "in evaluation an activation is freed"),
     memory("the largest alone", "8 * max(a)", "", "", (EVALUATION,), "live at once"),
@@ -521,6 +720,17 @@ def vjp_matmul(g, X, W):
         gX[i] = W @ g[i]
         gW += np.outer(X[i], g[i])
     return gX, gW
+""",
+    ),
+    Alternative(
+        "vjp_matmul",
+        "lists of Python's numbers",
+        """
+def vjp_matmul(g, X, W):
+    G, A, B = g.tolist(), X.tolist(), W.tolist()
+    gX = [[sum(p * q for p, q in zip(row, other)) for other in B] for row in G]
+    gW = [[sum(A[i][j] * G[i][c] for i in range(len(A))) for c in range(W.shape[1])] for j in range(W.shape[0])]
+    return np.array(gX).reshape(X.shape), np.array(gW).reshape(W.shape)
 """,
     ),
     Alternative(
@@ -642,6 +852,24 @@ def check_gradient(f, gradient, x):
         if g[i] < sides[0] - 1e-3 * size or g[i] > sides[1] + 1e-3 * size:
             return False
     return True
+""",
+    ),
+    Alternative(
+        "check_gradient",
+        "extrapolated one-sided slopes, 1 or 0",
+        """
+def check_gradient(f, gradient, x, tolerance=4e-3):
+    g, h, middle = gradient(x), 1e-4 * max(abs(x)), f(x)
+
+    def slope(i, step):
+        near, far = x.copy(), x.copy()
+        near[i] += step
+        far[i] += 2 * step
+        return 2 * (f(near) - middle) / step - (f(far) - middle) / (2 * step)
+
+    sides = [sorted([slope(i, -h), slope(i, h)]) for i in range(len(x))]
+    size = np.abs([*sides, *zip(g, g)]).max()
+    return int(all(a - tolerance * size <= c <= b + tolerance * size for (a, b), c in zip(sides, g)))
 """,
     ),
     Alternative("live_bytes", "closed forms", chain()),

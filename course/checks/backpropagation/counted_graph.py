@@ -102,11 +102,20 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     """For `expect.number`: known mistakes, and the gradient of a node that each gives."""
     if got["grads"][index] == want:
         return {}
+    is_one_missed = any(
+        handed and got["grads"][node] not in (0.0, 1.0) for node, handed in enumerate(got["handed"][:-1])
+    )
+    is_always_one = all(handed in ([], [1.0]) for handed in got["handed"])
+    if is_one_missed and is_always_one and got["grads"][-1] == 1.0 and not is_order_at_stake(recipe):
+        return {"Every vjp was called with 1: a node hands on its own gradient, vjp(node.grad).": got["grads"][index]}
     known = {
         "Nothing arrived: does the walk begin with root.grad = 1.0?": 0.0,
         "Each use adds its share: `+=`, not `=`.": gradients(recipe, accumulate=False)[index],
     }
     for node, handed in enumerate(got["handed"]):
+        if handed and got["grads"][node] == 0.0:
+            reset = f"The .grad of {told(recipe, node)} was {handed[0]:.6g} when it handed on; it has to stay."
+            return {reset: got["grads"][index], **known}
         if handed and handed[0] != got["grads"][node]:
             early = (
                 f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but later its .grad became "
@@ -114,3 +123,12 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
             )
             return {early: got["grads"][index], **known}
     return known
+
+
+def is_order_at_stake(recipe: Recipe) -> bool:
+    """Whether some node was used for two others, so that one of these may hand on too late for it."""
+    users: dict[int, set[int]] = {}
+    for user, item in enumerate(recipe):
+        for parent in item[1:] if isinstance(item, tuple) else ():
+            users.setdefault(parent, set()).add(user)
+    return any(len(found) > 1 for found in users.values())

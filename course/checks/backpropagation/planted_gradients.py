@@ -12,7 +12,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Network:
-    """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W; the last `idle` inputs have no influence."""
+    """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W; the last `idle` inputs have next to none.
+
+    Of these every other has no influence at all, the rest so little that rounding hides it.
+    """
 
     inputs: int
     seed: int
@@ -22,7 +25,8 @@ class Network:
 
     def matrix(self) -> np.ndarray:
         weights = np.random.default_rng(self.seed).standard_normal((4, self.inputs)) / np.sqrt(self.inputs)
-        weights[:, self.inputs - self.idle :] = 0.0
+        weights[:, self.inputs - self.idle :] *= 1e-10
+        weights[:, self.inputs - self.idle :: 2] = 0.0
         return weights
 
     def __call__(self, x: np.ndarray) -> float:
@@ -46,7 +50,7 @@ class NetworkGradient:
         if self.bug == "zero":
             return np.zeros_like(gradient)
         if self.bug == "one element":
-            gradient[2 * len(gradient) // 3] += 0.02 * np.abs(gradient).max()
+            gradient[2 * len(gradient) // 3] -= 0.02 * np.abs(gradient).max()
         return gradient
 
 
@@ -62,13 +66,15 @@ class Hinges:
 
 @dataclass(frozen=True)
 class HingesGradient:
-    """Its gradient; where x is 0 it is at_kink * slope, which is right for at_kink from 0 to 1."""
+    """Its gradient; at the kinks, in their order, it is at_kinks * slope, which is right from 0 to 1."""
 
     hinges: Hinges
-    at_kink: float
+    at_kinks: tuple[float, ...]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        return np.array(self.hinges.slopes) * np.where(x == 0, self.at_kink, x > 0)
+        active = (x > 0).astype(float)
+        active[x == 0] = self.at_kinks
+        return np.array(self.hinges.slopes) * active
 
 
 @dataclass(frozen=True)
@@ -95,6 +101,8 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
 
     def network(title: str, told: str, bug: str, cause: str, net: Network) -> None:
         x = net.scale * random.standard_normal(net.inputs)
+        if net.scale != 1.0:
+            x[-1] = 0.0  # no step can be taken from the size of this element
         drawn.append(Case(title, told, net, NetworkGradient(net, bug), x, not bug, cause))
 
     title, small = "smooth functions", Network(few, seed)
@@ -106,7 +114,8 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
 
     title = "any scale of x and of f"
     step = (
-        "A fixed step h does not fit: rounding swallows it if x is large, and it leaps if x is small. Scale it with x."
+        "A fixed step h does not fit: rounding swallows it if x is large, and it leaps if x is small. Scale it with "
+        "max|x|; one element of x alone may be 0."
     )
     network(title, f"a sound gradient where x is about {scale:g}", "", step, Network(few, seed + 1, scale=scale))
     network(
@@ -117,20 +126,25 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
     network(title, "a gradient of zeros for a function that is small but not constant", "zero", absolute, tiny)
 
     title, wide = "one wrong element among many", Network(many, seed + 4, idle=many // 4)
-    zero = "Some inputs have no influence, their gradient is rightly 0: divide by the largest element, not by each."
+    zero = (
+        "Some inputs have no influence, or next to none: their elements of the gradient are rightly 0 or lost in "
+        "rounding. Divide by the largest element, not by each."
+    )
     mean = "One element is wrong by 2 % of the largest: look at the largest difference, not at a mean or a norm."
     network(title, f"a sound gradient of {many} elements", "", zero, wide)
     network(title, f"a gradient of {many} elements of which one is wrong", "one element", mean, wide)
 
     title = "kinks"
-    at_kink = "At a kink any slope between the left and the right one is right."
+    at_kink = "At a kink any slope between the left and the right one is right; either may be the larger one."
     beyond = "A kink does not excuse everything: only what lies between the left and the right slope is right."
-    hinges = Hinges(tuple(float(s) for s in random.uniform(0.5, 2.0, few) * random.choice([-1, 1], few)))
-    x = random.standard_normal(few)
-    x[[0, few // 2]] = 0.0
+    slopes = random.uniform(0.5, 2.0, few) * random.choice([-1, 1], few)
+    x, kinks = random.standard_normal(few), [0, few // 2]
+    x[kinks] = 0.0
+    slopes[kinks] = np.abs(slopes[kinks]) * [1, -1]  # the larger slope is once the right one, once the left one
+    hinges = Hinges(tuple(float(slope) for slope in slopes))
     for told, at, cause in (
-        ("sum(c * max(x, 0)) with zeros in x and gradient 0 there", 0.0, at_kink),
-        ("sum(c * max(x, 0)) with zeros in x and gradient 1.5 c there", 1.5, beyond),
+        ("sum(c * max(x, 0)) with two zeros in x, where the gradient is c / 4 and 0", (0.25, 0.0), at_kink),
+        ("sum(c * max(x, 0)) with two zeros in x, where the gradient is 1.5 c and 0", (1.5, 0.0), beyond),
     ):
-        drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, at <= 1, cause))
+        drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
     return drawn
