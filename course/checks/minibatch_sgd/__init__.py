@@ -21,6 +21,7 @@ from course.checks.minibatch_sgd.epoch_batches import (
 )
 from course.checks.minibatch_sgd.gradient_noise import variance, variance_mistakes
 from course.checks.minibatch_sgd.momentum_forms import (
+    IS_A_SUM,
     compare_step,
     corrected_mistakes,
     corrected_velocity_step,
@@ -33,6 +34,7 @@ from course.checks.minibatch_sgd.momentum_forms import (
     velocity_step,
 )
 from course.checks.minibatch_sgd.noisy_digits import digits_with_noise
+from course.checks.minibatch_sgd.training_orders import compare_orders
 from course.checks.minibatch_sgd.training_picture import draw_training
 from course.checks.minibatch_sgd.training_run import TrainingRun, compare_three_steps
 
@@ -122,7 +124,7 @@ def gradient_variance(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sequence[tuple[int, int, int]] = ((4, 2, 1), (4, 2, 2), (6, 1, 6), (1, 3, 1), (2000, 20, 64)),
+    sizes: Sequence[tuple[int, int, int]] = ((4, 2, 1), (4, 2, 2), (6, 1, 6), (1, 3, 1), (3, 2, 5), (2000, 20, 64)),
     seed: int = 0,
 ) -> None:
     """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without."""
@@ -132,6 +134,8 @@ def gradient_variance(
         with part(points, f"drawn {'with' if replacement else 'without'} replacement"):
             for gradients, batch_size in cases:
                 (n, d), shown = gradients.shape, "gradients"
+                if batch_size > n and not replacement:
+                    continue
                 if gradients.size <= 8:
                     shown = f"np.array({gradients.tolist()})"
                 called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
@@ -165,7 +169,7 @@ def momentum_step(
 ) -> None:
     """One step of either form: the new w and the new state."""
     rng = np.random.default_rng(seed)
-    cases = [(vectors(rng, d, 3), lr, mu) for d in sizes for lr, mu in zip((0.1, 0.3), mus, strict=True)]
+    cases = [(vectors(rng, d, 3), lr, mu) for d in sizes for lr, mu in zip((0.2, 0.3), mus, strict=True)]
     for form, title in (("velocity", "velocity form: the rate inside"), ("pytorch", "PyTorch's: the rate outside")):
         with part(1, title):
             for (w, state, gradient), lr, mu in cases:
@@ -200,7 +204,9 @@ def corrected_step(
     def compare(w: Array, v: Array, gradient: Array, lr: float, lr_before: float) -> None:
         called = f"corrected_step({told(w=w, v=v, gradient=gradient, lr=lr, lr_before=lr_before, mu=mu)})"
         got = answer(w, v, gradient, lr, lr_before, mu)
-        mistakes = velocity_mistakes(lr, mu) if lr == lr_before else corrected_mistakes(lr, lr_before, mu)
+        mistakes = corrected_mistakes(lr, lr_before, mu)
+        if lr == lr_before:
+            mistakes = velocity_mistakes(lr, mu) | {IS_A_SUM: mistakes[IS_A_SUM]}
         right = corrected_velocity_step(lr, lr_before, mu)
         compare_step(got, right, mistakes, (w, v, gradient), called, "v")
 
@@ -255,7 +261,9 @@ def adam_step(
             want_m, want_v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
             corrected = "The corrected mean was returned: the division by 1 - beta**t is for the step only."
             mistakes = {
+                "They came in another order: return w, m, v.": want_v,
                 corrected: want_m / (1 - beta1**t),
+                "The mean before the step is missing.": (1 - beta1) * gradient,
                 "beta and 1 - beta have changed places.": (1 - beta1) * m + beta1 * gradient,
                 "The gradient was not multiplied by 1 - beta1.": beta1 * m + gradient,
                 "This is beta2's mean: m decays with beta1.": beta2 * m + (1 - beta2) * gradient,
@@ -268,6 +276,10 @@ def adam_step(
                 "The square was not multiplied by 1 - beta2.": beta2 * v + gradient**2,
                 "This is beta1's mean: v decays with beta2.": beta1 * v + (1 - beta1) * gradient**2,
                 "v is the mean of the squares, not of absolute values.": beta2 * v + (1 - beta2) * abs(gradient),
+                "v is the mean of the gradient's squares, not of m's.": beta2 * v + (1 - beta2) * want_m**2,
+                "Each element has a mean of its own: the squares of all were added up.": beta2 * v
+                + (1 - beta2) * (gradient**2).sum(),
+                "The mean before the step is missing.": (1 - beta2) * gradient**2,
             }
             expect.array(got_v, want_v, f"v after {called}", mistakes=mistakes)
     for late, title in (
@@ -280,7 +292,8 @@ def adam_step(
                     (got, _, _), called = step(w, m, v, t, gradient)
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
-                    expect.array(got, w - lr * want, f"w after {called}", mistakes=mistakes)
+                    mistakes["The rate was forgotten."] = w - want
+                    expect.array(got, w - lr * want, f"w after {called}", rtol=1e-5, atol=1e-6, mistakes=mistakes)
 
 
 # ---- training ----
@@ -309,7 +322,7 @@ def train(
     batch_size: int = 5,
     target: float = 0.3,
 ) -> None:
-    """Steps of SGD to the letter; then noisy digits: learned, the best epoch kept, the test set opened once."""
+    """Steps of SGD to the letter; noisy digits, shuffled: learned, the best epoch kept, the test set opened once."""
     with part(2, "each step is one of minibatch SGD, that of the smaller last batch too"):
         for seed in seeds:
             compare_three_steps(answer, seed)
@@ -318,9 +331,11 @@ def train(
         sets = noisy_digits.samples(seed)
         run = answer.run(noisy_digits.trained, noisy_digits.start(seed), sets, lr, epochs, batch_size, seed)
         runs.append(TrainingRun(seed, sets, lr, epochs, batch_size, **run))
-    with part(1, "it learns from digits that lie sorted by class"):
+    with part(1, "digits that lie sorted by class are learned, each epoch in an order that the seed decides"):
         for run in runs:
             run.compare_learning(target)
+        for seed in seeds:
+            compare_orders(answer, seed)
     with part(1, "the weights are those of the epoch with the lowest validation error"):
         for run in runs:
             run.compare_choice()

@@ -20,6 +20,7 @@ def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, ste
         w, gradient = vectors(rng, d, 2)
         cases.append((w, m, v, t, gradient))
         m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+        m, v = np.round(m, 6), np.round(v, 8)
     w, m, gradient = vectors(rng, d, 3)
     return [*cases, (w, m, np.round(rng.uniform(0.01, 0.3, d), 3), 100_000, np.round(gradient / 10, 3))]
 
@@ -29,11 +30,17 @@ def adam_moves(
 ) -> tuple[Array, dict[str, Array]]:
     """What lr is multiplied by in Adam's step, and what it is under the classic mistakes."""
     beta1, beta2 = betas
+    before = m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
     m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
     m_hat, v_hat = m / (1 - beta1**t), v / (1 - beta2**t)
     return m_hat / (np.sqrt(v_hat) + eps), {
         "eps stands inside the root here; it belongs outside: sqrt(v_hat) + eps.": m_hat / np.sqrt(v_hat + eps),
         "The root is missing.": m_hat / (v_hat + eps),
+        "eps is missing.": m_hat / np.sqrt(v_hat),
+        "w moved by the means before the step: first m and v, then w.": before,
+        "The correction is 1 - beta**t, not (1 - beta)**t.": powers(m, 1 - beta1, v, 1 - beta2, t, eps),
+        "The correction is 1 - beta**t, not 1 - beta * t.": m
+        / (1 - beta1 * t) / (np.sqrt(abs(v / (1 - beta2 * t))) + eps),
         "m and v were not corrected for their start at zero.": m / (np.sqrt(v) + eps),
         "Only m was corrected for its start at zero, not v.": m_hat / (np.sqrt(v) + eps),
         "Only v was corrected for its start at zero, not m.": m / (np.sqrt(v_hat) + eps),
@@ -46,3 +53,9 @@ def adam_moves(
         / (np.sqrt(v_hat) + eps),
         "The step went up: w - lr * …": -m_hat / (np.sqrt(v_hat) + eps),
     }  # fmt: skip
+
+
+def powers(m: Array, of_m: float, v: Array, of_v: float, t: int, eps: float) -> Array:
+    """Adam's step with the corrections of_m**t and of_v**t, which may be too small for a number."""
+    with np.errstate(all="ignore"):
+        return np.asarray(m / np.float64(of_m) ** t / (np.sqrt(v / np.float64(of_v) ** t) + eps))

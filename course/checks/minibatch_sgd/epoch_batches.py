@@ -53,6 +53,12 @@ def compare_sizes(batches: list[list[int]], n: int, batch_size: int, called: str
         cause = "The batches were made equally large; all but the last have batch_size samples."
     elif 0 in got:
         cause = "There is an empty batch: the mean over no sample is not a number."
+    elif len(got) == batch_size and sum(got) == n:
+        cause = "There are batch_size batches: it is the size of each, not their number."
+    elif sum(got) > n:
+        cause = "These are more samples than there are: the epoch ends when each was used once."
+    elif got == want[::-1]:
+        cause = "The smaller batch came first."
     expect.true(got == want, f"{called}: expected batches of the sizes {brief(want)}, got {brief(got)}.", cause)
 
 
@@ -83,6 +89,9 @@ def compare_shuffles(epochs: Sequence[list[list[int]]], n: int, seed: int) -> No
     if same:
         message = f"{said}: epochs {same[0]} and {same[1]} have the same batches, {brief(orders[same[0]])}."
         raise Wrong(message, f"Does the generator depend on the epoch (and not on seed * epoch, 0 for seed {seed})?")
+    if all(set(a) == set(b) for a, b in zip(epochs[0], epochs[1], strict=False)):
+        message = f"{said}: in epochs 0 and 1 each batch has the same samples, such as {brief(epochs[0][0])}."
+        raise Wrong(message, "Each batch was shuffled by itself: shuffle all samples, then cut.")
     if {frozenset(batch) for batch in epochs[0]} == {frozenset(batch) for batch in epochs[1]}:
         message = f"{said}: epochs 0 and 1 have the same batches in another order, such as {brief(epochs[0][0])}."
         raise Wrong(message, "The order of the batches was shuffled; shuffle the samples.")

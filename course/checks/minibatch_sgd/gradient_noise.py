@@ -24,12 +24,19 @@ def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> d
     n, d = gradients.shape
     right, one = variance(gradients, batch_size, replacement), variance(gradients, 1, True)
     mistakes: dict[str, float] = {}
-    if n > 1 and replacement:
+    if n > 1:
         mistakes[
             "Divided by n - 1. That estimates the variance of a larger population from n samples of it; here the n "
             "samples are the population: divide by n."
         ] = right * n / (n - 1)
+    if replacement and batch_size <= n:
+        mistakes["This is the variance without replacement."] = variance(gradients, batch_size, False)
+    if replacement and batch_size > n:
+        mistakes["This is a batch of n: with replacement it may be larger than n."] = one / n
     if n > 1 and not replacement:
+        mistakes["The factor (n - B)/(n - 1) is upside down: it is 0 for B = n."] = (
+            one / batch_size * (n - 1) / max(n - batch_size, 1)
+        )
         mistakes["This is the variance with replacement."] = one / batch_size
         mistakes["The factor is (n - B)/(n - 1), not (n - B)/n: for B = 1 it must be 1."] = (
             one / batch_size * (n - batch_size) / n
@@ -40,10 +47,21 @@ def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> d
         "1/sqrt(B).": right * np.sqrt(batch_size),
         "This is the standard deviation: the variance is its square.": np.sqrt(right),
         "This is a sum over the batch, not a mean.": right * batch_size**2,
+        "The squared distances of all samples were added up: their mean is wanted.": right * n,
         "This is the mean over the coordinates; the trace of the covariance is their sum.": right / d,
         "The mean gradient was not subtracted: this is a mean square, not a variance.": float((gradients**2).sum())
         / n
         / batch_size,
+        "All entries of the covariance matrix were added up: the trace is the sum of its diagonal.": right
+        * float(((gradients - gradients.mean(axis=0)).sum(axis=1) ** 2).mean())
+        / one
+        if one
+        else 0.0,
+        "The distances were not squared.": right
+        * float(np.linalg.norm(gradients - gradients.mean(axis=0), axis=1).mean())
+        / one
+        if one
+        else 0.0,
         "The entries of all coordinates were thrown together: take the variance of each column.": gradients.var()
         / batch_size,
         "The variance was taken along the wrong axis: a row is a sample.": gradients.var(axis=1).sum() / batch_size,

@@ -37,6 +37,9 @@ def corrected_velocity_step(lr: float, lr_before: float, mu: float) -> Coefficie
 
 AVERAGED = "The gradient was multiplied by 1 - mu: that is an average of gradients, momentum is a sum."
 NO_MOMENTUM = "This is a step without momentum."
+KEPT = "mu is what is kept of the old state, not what is forgotten: mu, not 1 - mu."
+NOT_RETURNED = "w is right, but the state that came back is the old one."
+NOT_MOVED = "The state is right, but w has not moved: `w + …` alone makes an array that nobody keeps."
 NESTEROV = "This is Nesterov's step."
 
 
@@ -50,6 +53,10 @@ def velocity_mistakes(lr: float, mu: float) -> dict[str, Coefficients]:
         "w moved by the old velocity: first the velocity, then w.": (1.0, 0.0, mu, -lr),
         "The old velocity was not multiplied by mu.": (1.0, -lr, 1.0, -lr),
         AVERAGED: (mu, -(1 - mu) * lr, mu, -(1 - mu) * lr),
+        KEPT: (1 - mu, -lr, 1 - mu, -lr),
+        NOT_RETURNED: (mu, -lr, 1.0, 0.0),
+        NOT_MOVED: (0.0, 0.0, mu, -lr),
+        "The old velocity was multiplied by the rate: its gradients have theirs already.": (lr * mu, -lr, lr * mu, -lr),
         NO_MOMENTUM: (0.0, -lr, 0.0, -lr),
         NESTEROV: (mu * mu, -(1 + mu) * lr, mu, -lr),
     }
@@ -62,6 +69,10 @@ def pytorch_mistakes(lr: float, mu: float) -> dict[str, Coefficients]:
             lr, mu
         ),
         AVERAGED: (-lr * mu, -lr * (1 - mu), mu, 1 - mu),
+        KEPT: (-lr * (1 - mu), -lr, 1 - mu, 1.0),
+        NOT_RETURNED: (-lr * mu, -lr, 1.0, 0.0),
+        NOT_MOVED: (0.0, 0.0, mu, 1.0),
+        "The rate stands in both lines: here u sums the gradients themselves.": (-lr * mu, -lr * lr, mu, lr),
         "w moved along the gradients: w - lr * u.": (lr * mu, lr, mu, 1.0),
         "w moved by the old state: first the state, then w.": (-lr, 0.0, mu, 1.0),
         "The old state was not multiplied by mu.": (-lr, -lr, 1.0, 1.0),
@@ -84,10 +95,17 @@ def corrected_mistakes(lr: float, lr_before: float, mu: float) -> dict[str, Coef
         ),
         "The gradient was multiplied by the old rate.": (mu, -lr_before, mu, -lr_before),
         "The old velocity was not multiplied by mu.": velocity_step(lr, up),
+        "The old velocity was thrown away: it is rescaled.": (0.0, -lr, 0.0, -lr),
+        "The velocity was corrected twice.": velocity_step(lr, mu * up * up),
+        "w is right, but the velocity that came back is not the one it moved by.": (mu * up, -lr, mu, -lr * down),
         "w moved by the corrected velocity, but the uncorrected one was returned.": (mu * up, -lr, mu, -lr),
         "w moved by the uncorrected velocity.": (mu, -lr, mu * up, -lr),
         "This is PyTorch's form: the state that comes in and goes out here is the velocity.": pytorch_step(lr, mu),
+        IS_A_SUM: (mu * up, -lr, -mu / lr_before, 1.0),
     }  # fmt: skip
+
+
+IS_A_SUM = "w is right, but what came back is PyTorch's sum of gradients: return the velocity, -lr times it."
 
 
 def applied(step: Coefficients, w: Array, state: Array, gradient: Array) -> Step:

@@ -75,6 +75,8 @@ class TrainingRun:
             f"{asked}; expected after every epoch.",
             "The test set has decided which epoch is best: that is the validation set's task."
             if len(self.tested) >= self.epochs
+            else "The training ended early, or some epochs were not asked about: a later one may be better."
+            if self.validated
             else "Without it nobody knows which epoch was the best.",
         )
         errors = [self.validation_error(weights) for weights in self.validated]
@@ -103,10 +105,14 @@ class TrainingRun:
             f"{times}.",
             "An error by which one has chosen, or which one has watched, is a validation error: too good to be true.",
         )
+        is_of_a_copy = bool(self.validated) and not moved(self.weights, self.validated[-1])
         expect.true(
             not moved(self.tested[0], self.weights),
-            f"{self.called}: the weights changed after test_set.error was asked.",
-            "Choose first, put the best weights back, and open the test set last.",
+            f"{self.called}: the model ends with other weights than test_set.error was asked about.",
+            "A copy was tested, and the model that was handed over still has the weights of the last epoch; "
+            "`model = best` only gives the copy its name. Put the best weights into the model itself."
+            if is_of_a_copy
+            else "Choose first, put the best weights back, and open the test set last.",
         )
         error = noisy_digits.error(self.weights, self.sets[2])
         validation_error = self.validation_error(self.weights)
@@ -128,7 +134,10 @@ def compare_three_steps(answer: Answer, seed: int) -> None:
     one = x[:1], label
     copies = np.repeat(x[:1], COPIES, axis=0), np.repeat(label, COPIES)
     options = (RATE, 1, BATCH_SIZE, seed)
-    got = answer.run(noisy_digits.trained, before, (copies, one, one), *options)["weights"]
+    run = answer.run(noisy_digits.trained, before, (copies, one, one), *options)
+    got = run["weights"]
+    if run["validated"] and distance(run["validated"][-1], descended(before, one, [1] * 6)) <= 1e-3:
+        got = run["validated"][-1]
     want = descended(before, one, [1, 1, 1])
     length = distance(before, want)
     if distance(got, want) <= 1e-3 * length:
@@ -142,7 +151,12 @@ def compare_three_steps(answer: Answer, seed: int) -> None:
         "There was one step an epoch: one for each batch is expected.": descended(before, one, [1]),
         "Each sample made a step of its own: one for each batch is expected.": descended(before, one, [1] * COPIES),
         "There was one epoch too many.": descended(before, one, [1] * 6),
-        "The weights have not changed.": before,
+        "The weights have not changed: no backward(), a zero_grad() between it and the step, `p = p.data - …` (which "
+        "gives a new array a name), or validation_set asked before the epoch, so that its steps were not kept.": before,
+        "The step was divided by batch_size: cross entropy is a mean already.": descended(before, one, [0.5] * 3),
+        "The step was divided by the batch's size: cross entropy is a mean already.": descended(
+            before, one, [0.5, 0.5, 1]
+        ),
         "These steps have momentum; plain SGD was asked for.": descended(before, one, [1, 1, 1], 0.9),
     }
     raise Wrong(

@@ -216,7 +216,89 @@ def minibatches(n, batch_size, seed, epoch):
         loses=(ONCE, REPEATABLE, OWN_SHUFFLE),
         says="The order was not cut into batches",
     ),
+    Mutant(
+        "minibatches",
+        "shuffles within the batches",
+        sampler(
+            "np.random.default_rng((seed, epoch))",
+            "[order.permutation(np.arange(n)[i : i + batch_size]) for i in range(0, n, batch_size)]",
+        ),
+        loses=(OWN_SHUFFLE,),
+        says="Each batch was shuffled by itself",
+    ),
+    Mutant(
+        "minibatches",
+        "batch_size batches",
+        sampler(RIGHT_ORDER, "[order[i::batch_size] for i in range(batch_size)]"),
+        loses=(ONCE,),
+        says="it is the size of each, not their number",
+    ),
+    Mutant(
+        "minibatches",
+        "never ends",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    order = np.random.default_rng((seed, epoch)).permutation(n)
+    while n:
+        yield from (order[i : i + batch_size] for i in range(0, n, batch_size))
+""",
+        loses=(ONCE,),
+        says="the epoch ends when each was used once",
+    ),
+    Mutant(
+        "minibatches",
+        "the smaller batch first",
+        sampler(
+            RIGHT_ORDER,
+            "[b for b in [order[: n % batch_size], *(order[i : i + batch_size] "
+            "for i in range(n % batch_size, n, batch_size))] if len(b)]",
+        ),
+        loses=(ONCE,),
+        says="The smaller batch came first",
+    ),
     # ---- gradient_variance ----
+    Mutant(
+        "gradient_variance",
+        "with and without exchanged",
+        variance("one / batch_size * (n - batch_size) / max(n - 1, 1)", "one / batch_size"),
+        loses=(WITH, WITHOUT),
+        says="This is the variance without replacement",
+    ),
+    Mutant(
+        "gradient_variance",
+        "never more than n with replacement",
+        variance("one / min(batch_size, n)", RIGHT_WITHOUT),
+        loses=(WITH,),
+        says="it may be larger than n",
+    ),
+    Mutant(
+        "gradient_variance",
+        "the factor is upside down",
+        variance("one / batch_size", "one / batch_size * (n - 1) / (n - batch_size) if batch_size < n else 0.0"),
+        loses=(WITHOUT,),
+        says="upside down",
+    ),
+    Mutant(
+        "gradient_variance",
+        "the whole covariance matrix",
+        variance("np.cov(gradients.T, bias=True).sum() / batch_size", RIGHT_WITHOUT),
+        loses=(WITH,),
+        says="the trace is the sum of its diagonal",
+    ),
+    Mutant(
+        "gradient_variance",
+        "a sum over the samples",
+        variance("one * n / batch_size", RIGHT_WITHOUT),
+        loses=(WITH,),
+        says="their mean is wanted",
+    ),
+    Mutant(
+        "gradient_variance",
+        "distances that are not squared",
+        variance("np.linalg.norm(gradients - gradients.mean(axis=0), axis=1).mean() / batch_size", RIGHT_WITHOUT),
+        loses=(WITH,),
+        says="The distances were not squared",
+    ),
     Mutant(
         "gradient_variance",
         "divides by n - 1",
@@ -405,7 +487,77 @@ def momentum_step(w, state, gradient, lr, mu, form):
         loses=(VELOCITY, PYTORCH),
         says="expected 2 arrays",
     ),
+    Mutant(
+        "momentum_step",
+        "the rate twice in PyTorch's form",
+        momentum(RIGHT_VELOCITY, "state = mu * state + lr * gradient; w = w - lr * state"),
+        loses=(PYTORCH,),
+        says="The rate stands in both lines",
+    ),
+    Mutant(
+        "momentum_step",
+        "the rate on all of the velocity",
+        momentum("state = lr * (mu * state - gradient); w = w + state", RIGHT_PYTORCH),
+        loses=(VELOCITY,),
+        says="multiplied by the rate",
+    ),
+    Mutant(
+        "momentum_step",
+        "1 - mu is kept",
+        momentum(RIGHT_VELOCITY.replace("mu *", "(1 - mu) *"), RIGHT_PYTORCH.replace("mu *", "(1 - mu) *")),
+        loses=(VELOCITY, PYTORCH),
+        says="what is kept of the old state",
+    ),
+    Mutant(
+        "momentum_step",
+        "the old state comes back",
+        momentum("w = w + mu * state - lr * gradient", "w = w - lr * (mu * state + gradient)"),
+        loses=(VELOCITY, PYTORCH),
+        says="the state that came back is the old one",
+    ),
+    Mutant(
+        "momentum_step",
+        "w does not move",
+        momentum("state = mu * state - lr * gradient; w + state", "state = mu * state + gradient; w - lr * state"),
+        loses=(VELOCITY, PYTORCH),
+        says="w has not moved",
+    ),
     # ---- corrected_step ----
+    Mutant(
+        "corrected_step",
+        "the momentum is thrown away",
+        corrected("v = (mu * v if lr == lr_before else 0.0) - lr * gradient; w = w + v"),
+        loses=(CHANGING,),
+        says="The old velocity was thrown away",
+    ),
+    Mutant(
+        "corrected_step",
+        "corrected twice",
+        corrected("v = mu * v * (lr / lr_before) ** 2 - lr * gradient; w = w + v"),
+        loses=(CHANGING,),
+        says="corrected twice",
+    ),
+    Mutant(
+        "corrected_step",
+        "only where the rate rises",
+        corrected("v = mu * v * max(1.0, lr / lr_before) - lr * gradient; w = w + v"),
+        loses=(CHANGING,),
+        says="it still holds the old rate",
+    ),
+    Mutant(
+        "corrected_step",
+        "the sum of gradients comes back",
+        corrected("v = -mu * v / lr_before + gradient; w = w - lr * v"),
+        loses=(CONSTANT, CHANGING),
+        says="PyTorch's sum of gradients",
+    ),
+    Mutant(
+        "corrected_step",
+        "the velocity is taken back to the old rate",
+        corrected("v = mu * lr / lr_before * v - lr * gradient; w = w + v; v = v * lr_before / lr"),
+        loses=(CHANGING,),
+        says="not the one it moved by",
+    ),
     Mutant(
         "corrected_step",
         "no correction",
@@ -525,6 +677,70 @@ def momentum_step(w, state, gradient, lr, mu, form):
         adam("w = w - lr * gradient / (np.sqrt(v / (1 - beta2**t)) + eps)"),
         loses=(ROOT, START),
         says="this is RMSProp's step",
+    ),
+    Mutant(
+        "adam_step",
+        "without eps",
+        adam("w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t))"),
+        loses=(ROOT, START),
+        says="eps is missing",
+    ),
+    Mutant(
+        "adam_step",
+        "without the rate",
+        adam("w = w - m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)"),
+        loses=(ROOT, START),
+        says="The rate was forgotten",
+    ),
+    Mutant(
+        "adam_step",
+        "moves by the old means",
+        """
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
+    w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
+    return w, beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+""",
+        loses=(ROOT, START),
+        says="w moved by the means before the step",
+    ),
+    Mutant(
+        "adam_step",
+        "(1 - beta)**t",
+        adam("w = w - lr * m / (1 - beta1)**t / (np.sqrt(v / (1 - beta2)**t) + eps)"),
+        loses=(ROOT, START),
+        says="w after adam_step(",
+    ),
+    Mutant(
+        "adam_step",
+        "1 - beta * t",
+        adam("w = w - lr * m / (1 - beta1 * t) / (np.sqrt(abs(v / (1 - beta2 * t))) + eps)"),
+        loses=(ROOT, START),
+        says="not 1 - beta * t",
+    ),
+    Mutant(
+        "adam_step",
+        "one v for all elements",
+        adam("")
+        .replace("gradient**2", "np.sum(gradient**2)")
+        .replace("return w", "return w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)"),
+        loses=(MEANS, ROOT, START),
+        says="v after adam_step(",
+    ),
+    Mutant(
+        "adam_step",
+        "v of m",
+        adam("")
+        .replace("gradient**2", "m**2")
+        .replace("return w", "return w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)"),
+        loses=(MEANS, ROOT, START),
+        says="not of m's",
+    ),
+    Mutant(
+        "adam_step",
+        "another order",
+        adam("w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)").replace("w, m, v\n", "m, v, w\n"),
+        loses=(MEANS, ROOT, START),
+        says="They came in another order",
     ),
     Mutant(
         "adam_step",
@@ -722,6 +938,17 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
         for column, value in zip(out, (w_i - lr * step, m_i, v_i)):
             column.append(value)
     return tuple(np.array(column) for column in out)
+""",
+    ),
+    Alternative(
+        "adam_step",
+        "in single precision, another argument with a default",
+        """
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps, weight_decay=0.0):
+    w, m, v, gradient = (np.float32(array) for array in (w, m, v, gradient))
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * gradient * gradient
+    return [w - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps) - weight_decay * w, m, v]
 """,
     ),
     *TRAINING_ALTERNATIVES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants import Alternative, Mutant
 
 STEPS = "each step is one of minibatch SGD, that of the smaller last batch too"
-LEARNS = "it learns from digits that lie sorted by class"
+LEARNS = "digits that lie sorted by class are learned, each epoch in an order that the seed decides"
 CHOOSES = "the weights are those of the epoch with the lowest validation error"
 OPENS = "the test set is opened once, for these weights"
 
@@ -99,6 +99,103 @@ TRAINING_MUTANTS = [
     ),
     Mutant(
         "train",
+        "one shuffle for all epochs",
+        loop(("default_rng((seed, epoch))", "default_rng(seed)")),
+        loses=(LEARNS,),
+        says="all 5 epochs took the samples in the order [",
+    ),
+    Mutant(
+        "train",
+        "the seed is not used",
+        loop(("default_rng((seed, epoch))", "default_rng(epoch)")),
+        loses=(LEARNS,),
+        says="Do the shuffles depend on the seed?",
+    ),
+    Mutant(
+        "train",
+        "unseeded",
+        loop(("default_rng((seed, epoch))", "default_rng()")),
+        loses=(LEARNS,),
+        says="a run could not be repeated",
+    ),
+    Mutant(
+        "train",
+        "one epoch too many",
+        loop(("range(epochs)", "range(epochs + 1)")),
+        loses=(STEPS,),
+        says="There was one epoch too many",
+    ),
+    Mutant(
+        "train",
+        "the rate divided by the size of the batch",
+        loop(("-= lr * parameter.grad", "-= lr / len(y) * parameter.grad")),
+        loses=(STEPS,),
+        says="divided by the batch's size",
+    ),
+    Mutant(
+        "train",
+        "the new weights are only named",
+        loop(("parameter.data -= lr * parameter.grad", "parameter = parameter.data - lr * parameter.grad")),
+        loses=(STEPS, LEARNS),
+        says="The weights have not changed",
+    ),
+    Mutant(
+        "train",
+        "validated before each epoch",
+        """
+def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
+    lowest, best = 2.0, None
+    for epoch in range(epochs):
+        error = validation_set.error(model)
+        if error < lowest:
+            lowest, best = error, model.state_dict()
+        for batch in minibatches(len(train_set), batch_size, seed, epoch):
+            x, y = train_set[batch]
+            model.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            for parameter in model.parameters():
+                parameter.data -= lr * parameter.grad
+    model.load_state_dict(best)
+    return test_set.error(model)
+""",
+        loses=(STEPS,),
+        says="validation_set asked before the epoch",
+    ),
+    Mutant(
+        "train",
+        "ended when the validation error rises",
+        loop(("            lowest, best = error, model.state_dict()\n",
+              "            lowest, best = error, model.state_dict()\n        else:\n            break\n")),
+        loses=(CHOOSES,),
+        says="The training ended early",
+    ),
+    Mutant(
+        "train",
+        "the best model is another one",
+        loop(("    parameters =", "    import copy\n    parameters ="), ("model.state_dict()", "copy.deepcopy(model)"),
+             ("    model.load_state_dict(best)\n", "    model = best\n")),
+        loses=(CHOOSES, OPENS),
+        says="These are the weights of the last epoch",
+    ),
+    Mutant(
+        "train",
+        "the test error of a copy",
+        loop(("    parameters =", "    import copy\n    parameters ="), ("model.state_dict()", "copy.deepcopy(model)"),
+             ("    model.load_state_dict(best)\n    return test_set.error(model)",
+              "    result = test_set.error(best)\n    for a, b in zip(parameters, best.parameters()):\n"
+              "        a.data = a.data + 0 * b.data\n    return result")),
+        loses=(CHOOSES, OPENS),
+        says="These are the weights of the last epoch",
+    ),
+    Mutant(
+        "train",
+        "tested twice",
+        loop(("    return test_set", "    print(test_set.error(model))\n    return test_set")),
+        loses=(OPENS,),
+        says="asked 2 times, expected once",
+    ),
+    Mutant(
+        "train",
         "the weights of the last epoch",
         loop(("    model.load_state_dict(best)\n", "")),
         loses=(CHOOSES,),
@@ -150,7 +247,7 @@ TRAINING_MUTANTS = [
         loop(("    model.load_state_dict(best)\n    return test_set.error(model)",
               "    result = test_set.error(model)\n    model.load_state_dict(best)\n    return result")),
         loses=(OPENS,),
-        says="the weights changed after test_set.error was asked",
+        says="the model ends with other weights",
     ),
     Mutant(
         "train",
