@@ -18,6 +18,7 @@ SLIPS = {
     "function": "A function is returned as it is; with brackets behind its name it is called.",
     "method": "A method is returned as it is; with brackets behind its name it is called.",
     "builtin_function_or_method": "A function is returned as it is; with brackets behind its name it is called.",
+    "Work": "irecv and isend return before the message is there; what came is what `.wait()` returns.",
 }
 """The likely cause of some values, by their type."""
 
@@ -62,7 +63,8 @@ def number(
         raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
     if not close(numbers, np.asarray(want), rtol, atol):
         cause = cause_of(numbers, mistakes, rtol, atol)
-        raise Wrong(f"{called}: expected {shown(want)}, got {shown(numbers.item())}.", cause)
+        wanted, came = shown_apart(want, numbers.item())
+        raise Wrong(f"{called}: expected {wanted}, got {came}.", cause)
 
 
 def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
@@ -135,7 +137,8 @@ def difference(got: np.ndarray, want: np.ndarray, called: str, rtol: float, atol
     first = tuple(int(i) for i in np.argwhere(wrong)[0])
     place = f" at {list(first)}" if first else ""
     count = f" (the first of {int(wrong.sum())} of {want.size} that differ)" if want.size > 1 else ""
-    return f"{called}: expected {shown(want[first].item())}{place}, got {shown(got[first].item())}{count}."
+    wanted, came = shown_apart(want[first].item(), got[first].item())
+    return f"{called}: expected {wanted}{place}, got {came}{count}."
 
 
 def cause_of(got: np.ndarray, mistakes: Mapping[str, Any] | None, rtol: float, atol: float) -> str:
@@ -145,6 +148,12 @@ def cause_of(got: np.ndarray, mistakes: Mapping[str, Any] | None, rtol: float, a
         if value.shape == got.shape and close(got, value, rtol, atol):
             return sentence
     return ""
+
+
+def shown_apart(want: Any, got: Any) -> tuple[str, str]:
+    """Two values that differ as a message shows them: with all digits, where in a few they would look the same."""
+    short = shown(want), shown(got)
+    return short if short[0] != short[1] else (repr(want), repr(got))
 
 
 def shown(value: Any) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from course.checking import plain_data
+
 if TYPE_CHECKING:
     from minidl.cluster import Event
 
@@ -56,18 +58,25 @@ class RankRun:
 def run(
     function: Callable[..., Any], arguments: list[tuple[Any, ...]], network: Any, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """In the student's process: run `function(comm, *arguments[rank])` on every rank; the fields of a RankRun."""
+    """In the student's process: run `function(comm, *arguments[rank])` on every rank; the fields of a RankRun.
+
+    options: `starts`, of each rank the virtual second at which it begins (0 without it); others are for `launch`.
+    """
     from minidl import cluster
 
-    def program(comm: cluster.Communicator) -> tuple[Any, tuple[Any, ...]]:
+    def program(comm: cluster.Communicator) -> bytes:
         own = copy.deepcopy(arguments[comm.rank])  # arrays that came as one for several ranks are each rank's own
-        return function(comm, *own), own
+        if starts:
+            comm.compute(seconds=starts[comm.rank])
+        return plain_data.dumps((function(comm, *own), own))  # of whatever type: the check says what is wrong with it
 
+    starts = options.pop("starts", None)
     done = cluster.launch(program, nodes=len(arguments), on="simulation", network=network, **options)
     events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
+    results = [plain_data.loads(result) for result in done.results]
     return {
-        "results": [result for result, _ in done.results],
-        "arguments": [own for _, own in done.results],
+        "results": [result for result, _ in results],
+        "arguments": [own for _, own in results],
         "traffic": [
             {operation: (traffic.messages, traffic.nbytes) for operation, traffic in row.items()}
             for row in done.trace.ledger()

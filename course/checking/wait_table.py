@@ -32,7 +32,7 @@ def wait_table(error: ClusterError, sources: Sources) -> str:
 
 def row(wait: Wait) -> str:
     """`rank 0: send (call 3) waits for rank 1`."""
-    peer = "any rank" if wait.peer is None else f"rank {wait.peer}"
+    peer = "any rank (src -1)" if wait.peer is None else f"rank {wait.peer}"
     call = f" (call {wait.call})" if wait.call else ""
     return f"rank {wait.rank}: {wait.operation}{call} waits for {peer}"
 

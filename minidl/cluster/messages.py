@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy.typing as npt
 
@@ -115,6 +115,9 @@ class Work:
         self._pending = pending
         self._finish = finish
         self._waited = False
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
     def is_completed(self) -> bool:
         """Whether `wait()` would return at once. In a simulation, a look that finds it is not takes a microsecond."""

@@ -237,6 +237,7 @@ def test_waiting_for_a_rank_that_has_returned_is_found_while_others_still_run() 
         error = failure_of(program, nodes=3, timeout=1e6, deadline=5, args=(returns_after,))
         assert isinstance(error, cluster.Deadlock)
         assert str(error).startswith("a receive from rank 0 can never complete: rank 0 has already returned")
+        assert [(wait.rank, wait.operation, wait.peer) for wait in error.waits] == [(1, "recv", 0)]
 
 
 def test_a_wait_of_more_than_the_timeout_in_virtual_seconds_is_too_long() -> None:
@@ -496,3 +497,10 @@ def test_isolated_ranks_cannot_outlive_the_deadline_nor_take_this_process_with_t
     error = failure_of(lambda comm: os._exit(7), on=isolated, deadline=20)
     assert isinstance(error, cluster.RankFailed)
     assert str(error).startswith("the process ended with exit code 7")
+
+
+def test_what_irecv_returns_can_be_no_message() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.send(comm.irecv(1 - comm.rank), 1 - comm.rank)
+
+    assert "what irecv returns cannot be sent or returned: its wait() returns what came" in str(failure_of(program))

@@ -79,6 +79,11 @@ def test_same_asks_for_the_same_type() -> None:
     assert "got" in wrong(expect.same, [np.ones(2)], [1], "f()").message
 
 
+def test_values_that_look_alike_are_told_with_all_digits() -> None:
+    with pytest.raises(Wrong, match=r"expected 186046.51162790696, got 186047\.0"):
+        expect.number(186047.0, 186046.51162790696, "f()", rtol=1e-9)
+
+
 def test_long_values_are_shortened() -> None:
     assert len(wrong(expect.same, list(range(1000)), [1], "f()").message) < 300
     assert "shape (1000,)" in wrong(expect.same, np.ones(1000), 1, "f()").message

@@ -80,6 +80,17 @@ def test_a_message_that_waits_for_its_receiver_is_taken_when_that_is_there():
     assert ("wait", 0.0, 5.0) in [event[1:4] for event in seen.events if event[0] == 0]
 
 
+def test_a_rank_that_starts_late_is_waited_for():
+    arguments = [(np.zeros(1),)] * 2
+    late = RankRun(**run(pass_on, arguments, A_SECOND_A_MESSAGE, {"starts": [0.5, 0.0]}))
+    assert late.seconds == 1.5
+
+
+def test_what_cannot_travel_is_said_by_its_type():
+    seen = on_ranks(lambda comm: comm.irecv(1 - comm.rank), [()] * 2)
+    assert [str(result) for result in seen.results] == ["a Work", "a Work"]
+
+
 def test_events_are_in_order_of_time_without_work_of_no_time():
     def program(comm: Communicator) -> None:
         comm.mark("forward")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from course.checking import Answer, expect
 from minidl.cluster import cost
 
@@ -40,6 +42,15 @@ def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> di
         "beta is seconds a byte: nbytes is not to be divided by 8.": ring(2 * steps, 2 * share / 8, share / 8),
         "beta is seconds a byte, not a bit.": ring(2 * steps, 2 * share * 8, share * 8),
         "The time of one message, alpha, is paid in every step.": ring(2, 2 * share, share),
+        "The time of one message, alpha, is paid in each of the 2(p - 1) steps, not once.": ring(1, 2 * share, share),
+        "Each of the 2(p - 1) messages takes a whole alpha, not a p-th of it.": ring(2 * share, 2 * share, share),
+        "A ring has 2(p - 1) steps; 2 log2 p are another algorithm's.": ring(2 * math.log2(p), 2 * share, share),
+        "All ranks send at the same time: what one of them takes is asked.": p * ring(2 * steps, 2 * share, share),
+        "A rank sends and receives at the same time: a step takes one message's time.": ring(
+            4 * steps, 4 * share, share
+        ),
+        "gamma is seconds a byte, not an element.": ring(2 * steps, 2 * share, share / 8),
+        "A rank that is alone sends nothing.": alpha + n / p * beta if p == 1 else math.inf,
     }
 
 
@@ -69,6 +80,14 @@ def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma
         + (low + fold) * n / p * gamma,
         "beta is seconds a byte: nbytes is not to be divided by 8.": (low + 2 * fold) * (alpha + n / 8 * beta)
         + (low + fold) * n / 8 * gamma,
+        "p.bit_length() - 1 is log2 p, rounded down; p.bit_length() is one more.": rounds(low + 1, low + 1),
+        "Where p is a power of two there is no fold.": rounds(low + 2, low + 1),
+        "The fold adds, too: what was handed over.": rounds(low + 2 * fold, low),
+        "The logarithm to the base of 2 is asked: math.log2, or p.bit_length() - 1.": rounds(math.log(p), math.log(p)),
+        "Partners send at the same time: a round takes one message's time, and there are log2 p, not 2 log2 p.": rounds(
+            2 * (low + fold), low + fold
+        ),
+        "Each round's message takes an alpha.": alpha + (low + 2 * fold) * n * beta + (low + fold) * n * gamma,
     }
 
 
@@ -95,6 +114,12 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
 
     low = math.floor(math.log2(p))
     fold = 0 if p == 2**low else 1
+    later = 2 * (p - 1) - low - 2 * fold
+
+    def meeting_of(start_ups: float, share: float) -> float:
+        gained = (low + 2 * fold - 2 * share) * beta + (low + fold - share) * gamma
+        return start_ups * alpha / gained if gained > 0 else math.inf
+
     slips = {
         "This is the size in elements of 8 bytes; bytes are asked.": size / ITEMSIZE,
         "This is where Rabenseifner's algorithm beats recursive doubling; the ring is asked.": cost.crossover(
@@ -102,6 +127,12 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
         ),
         "This is the crossover without gamma.": crossover_bytes(p, alpha, beta),
         "The fold is missing.": meeting(p - 1, (p - 1) / p, low, low),
+        "Recursive doubling has start-ups, too: one a round.": meeting_of(2 * (p - 1), (p - 1) / p),
+        "A byte of the vector costs the ring 2(p - 1)/p beta, not 2 beta.": meeting_of(later, 1),
+        "log2 p is no whole number here: the rounds are those of the power of two below p, and the fold's.": meeting(
+            p - 1, (p - 1) / p, math.log2(p), math.log2(p)
+        ),
+        "The size is not to be rounded.": float(round(size)) if math.isfinite(size) else math.inf,
         "The ring has p - 1 steps a round, not p.": meeting(p, (p - 1) / p, low + 2 * fold, low + fold),
         "This is upside down: what the ring starts later is to be divided by what it gains a byte.": 1 / size,
     }
@@ -126,7 +157,7 @@ def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> No
     want = crossover_bytes(*case)
     got = answer(*case)
     if want == math.inf:
-        never = isinstance(got, float) and got > NEVER
+        never = isinstance(got, (float, np.ndarray)) and np.ndim(got) == 0 and bool(got > NEVER)
         expect.true(
             never,
             f"{called}: expected math.inf, got {expect.shown(got)}.",

@@ -1,6 +1,6 @@
 """All-reduces that are a ring, and others that look like one: the messages that each of them sends.
 
-All of them give the right sum (`tests/course/test_py`); their messages come from a simulated run.
+All of them give the right sum (`tests/course/test_ring_lookalikes.py`); their messages come from a simulated run.
 """
 
 from __future__ import annotations
@@ -48,6 +48,34 @@ def whole_vectors_twice_round(comm: cluster.Communicator, x: np.ndarray) -> None
         x[...] = comm.sendrecv(x, right, left)
 
 
+def chunks_in_halves(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """One ring, but twice as many messages: the ring all-reduce of one half of the vector, then of the other."""
+    for half in np.array_split(x, 2):
+        comm.all_reduce(half, algorithm="ring")
+
+
+def rest_in_one_chunk(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """A ring whose last chunk has all that n // p leaves over."""
+    p, even = comm.size, len(x) // comm.size
+    round_a_ring(comm, [x[i * even : (i + 1) * even if i < p - 1 else len(x)] for i in range(p)], back=1)
+
+
+def there_and_back(comm: cluster.Communicator, x: np.ndarray) -> None:
+    """The reduce-scatter goes to the right, the all-gather to the left."""
+    round_a_ring(comm, np.array_split(x, comm.size), back=-1)
+
+
+def round_a_ring(comm: cluster.Communicator, chunks: list[np.ndarray], back: int) -> None:
+    """A ring all-reduce of views; the all-gather goes to the right if `back` is 1, to the left if it is -1."""
+    p, me = comm.size, comm.rank
+    right, left = (me + 1) % p, (me - 1) % p
+    for step in range(p - 1):
+        chunks[(me - 2 - step) % p][...] += comm.sendrecv(chunks[(me - 1 - step) % p], right, left)
+    for step in range(p - 1):
+        passed = chunks[(me - back * step) % p]
+        chunks[(me - back * (step + 1)) % p][...] = comm.sendrecv(passed, (me + back) % p, (me - back) % p)
+
+
 def pairwise(comm: cluster.Communicator, x: np.ndarray) -> None:
     """The ring's messages and bytes, but every chunk is sent straight to the rank that adds it up."""
     comm.all_reduce(x, algorithm="ordered")
@@ -76,6 +104,13 @@ PROGRAMS = {
     "parameter_server": Lookalike(parameter_server, False, "a parameter server: everything goes through rank 0"),
     "whole_vectors_twice_round": Lookalike(
         whole_vectors_twice_round, False, "whole vectors that go round instead of chunks"
+    ),
+    "chunks_in_halves": Lookalike(chunks_in_halves, False, "a ring in which every chunk goes in two messages"),
+    "rest_in_one_chunk": Lookalike(
+        rest_in_one_chunk, False, "a ring in which the last chunk has all that n // p leaves over"
+    ),
+    "there_and_back": Lookalike(
+        there_and_back, False, "chunks that go to the right to be added and to the left to be handed out"
     ),
     "pairwise": Lookalike(pairwise, False, "chunks that are sent straight to the rank that adds them up"),
     "rabenseifner": Lookalike(rabenseifner, False, "Rabenseifner's algorithm: halving, then doubling"),

@@ -60,7 +60,7 @@ def ring_all_gather(comm, chunk):
         "ring_all_gather",
         "sends its own chunk in every step",
         changed(GATHER, "chunk = comm.sendrecv", "other = comm.sendrecv", "% p] = chunk", "% p] = other"),
-        loses=(ALL_CHUNKS, ROUND, LARGE),
+        loses=(ALL_CHUNKS, LARGE),
         says="in the place of rank",
     ),
     Mutant(
@@ -100,7 +100,7 @@ def ring_all_gather(comm, chunk):
         "ring_all_gather",
         "uses comm.all_gather",
         "def ring_all_gather(comm, chunk):\n    return comm.all_gather(chunk)",
-        loses=(ROUND,),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
         says="called comm.all_gather",
     ),
     Mutant(
@@ -123,6 +123,71 @@ def ring_all_gather(comm, chunk):
         changed(GATHER, "    return chunks", ""),
         loses=(ALL_CHUNKS, LARGE),
         says="without a `return`",
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "ring_all_gather",
+        "its own chunk is not put into the list",
+        changed(GATHER, "[chunk] * p", "[None] * p"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="Nothing was put there",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "a dictionary",
+        changed(GATHER, "[chunk] * p", "{me: chunk}"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="A list is asked",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "p steps",
+        changed(GATHER, "range(p - 1)", "range(p)"),
+        loses=(ROUND,),
+        says="To go round once takes p - 1 steps, not p",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "the rank travels with its chunk",
+        """
+def ring_all_gather(comm, chunk):
+    p, me = comm.size, comm.rank
+    chunks = [chunk] * p
+    message = (me, chunk)
+    for step in range(p - 1):
+        message = comm.sendrecv(message, (me + 1) % p, (me - 1) % p)
+        chunks[message[0]] = message[1]
+    return chunks
+""",
+        loses=(ROUND,),
+        says="send the array itself",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "both ways round",
+        """
+def ring_all_gather(comm, chunk):
+    p, me = comm.size, comm.rank
+    right, left = (me + 1) % p, (me - 1) % p
+    chunks, one, other = [chunk] * p, chunk, chunk
+    for step in range(1, p // 2 + 1):
+        chunks[(me - step) % p] = one = comm.sendrecv(one, right, left)
+        if 2 * step < p:
+            chunks[(me + step) % p] = other = comm.sendrecv(other, left, right)
+    return chunks
+""",
+        loses=(ROUND,),
+        says="sent to its left and to its right",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "everybody receives before sending",
+        changed(GATHER, "comm.sendrecv(chunk, right, left)", "(comm.recv(left), comm.send(chunk, right))[0]"),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
+        says="rank 0: recv (call 1) waits for rank",
+        status=Status.STUCK,
     ),
 ]
 

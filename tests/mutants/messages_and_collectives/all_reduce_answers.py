@@ -19,7 +19,7 @@ def ring_all_reduce(comm, x):
 SUM, IN_PLACE, ROUND = (
     "every rank returns the sum",
     "x itself has become the sum",
-    "2(p - 1) messages and 2(p - 1)/p n elements a rank, to one neighbour",
+    "2(p - 1) messages a rank, each a chunk, to one neighbour",
 )
 
 MUTANTS = [
@@ -80,14 +80,14 @@ def ring_all_reduce(comm, x):
         "ring_all_reduce",
         "uses comm.all_reduce",
         "def ring_all_reduce(comm, x):\n    return comm.all_reduce(x)",
-        loses=(ROUND,),
+        loses=(SUM, IN_PLACE, ROUND, LARGE),
         says="called comm.all_reduce",
     ),
     Mutant(
         "ring_all_reduce",
         "uses comm.all_reduce's own ring",
         "def ring_all_reduce(comm, x):\n    return comm.all_reduce(x, algorithm='ring')",
-        loses=(ROUND,),
+        loses=(SUM, IN_PLACE, ROUND, LARGE),
         says="called comm.all_reduce",
     ),
     Mutant(
@@ -155,6 +155,92 @@ def ring_all_reduce(comm, x):
     ),
 ]
 
+STEPS = """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    right, left = (me + 1) % p, (me - 1) % p
+    places = np.array_split(x, p)
+    for step in range(p - 1):
+        places[(me - step - 1) % p][...] += comm.sendrecv(places[(me - step) % p], right, left)
+    for step in range(p - 1):
+        places[(me - step) % p][...] = comm.sendrecv(places[(me - step + 1) % p], right, left)
+    return x
+"""
+CUT = "np.array_split(x, comm.size)"
+
+MUTANTS += [
+    Mutant(
+        "ring_all_reduce",
+        "the last chunk has the rest",
+        changed(
+            RING, CUT, "[x[i * (len(x) // p) : (i + 1) * (len(x) // p) if i < p - 1 else len(x)] for i in range(p)]"
+        ).replace("comm, x):", "comm, x):\n    p = comm.size"),
+        loses=(ROUND,),
+        says="not as even as they can be",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "n // p + 1 elements a chunk, whatever n is",
+        changed(RING, CUT, "[x[i * (len(x) // p + 1) : (i + 1) * (len(x) // p + 1)] for i in range(p)]").replace(
+            "comm, x):", "comm, x):\n    p = comm.size"
+        ),
+        loses=(ROUND,),
+        says="not as even as they can be",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "the all-gather adds, too",
+        changed(STEPS, "% p][...] = comm", "% p][...] += comm"),
+        loses=(SUM, IN_PLACE, LARGE),
+        says="Look at chunk 0 of np.array_split(x,",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "the all-gather begins with the wrong chunk",
+        changed(STEPS, "places[(me - step) % p][...] =", "places[(me - step - 1) % p][...] =", "step + 1", "step"),
+        loses=(SUM, IN_PLACE, LARGE),
+        says="Look at chunk 0 of np.array_split(x,",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "puts what came into the list, not into x",
+        changed(STEPS, "% p][...] = comm", "% p] = comm"),
+        loses=(SUM, IN_PLACE, LARGE),
+        says="Look at chunk 0 of np.array_split(x,",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "to the right and back to the left",
+        """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    right, left = (me + 1) % p, (me - 1) % p
+    places = np.array_split(x, p)
+    for step in range(p - 1):
+        places[(me - step - 2) % p][...] += comm.sendrecv(places[(me - step - 1) % p], right, left)
+    for step in range(p - 1):
+        places[(me + step + 1) % p][...] = comm.sendrecv(places[(me + step) % p], left, right)
+    return x
+""",
+        loses=(ROUND,),
+        says="sent to its left and to its right",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "whole vectors, p - 1 times round",
+        """
+def ring_all_reduce(comm, x):
+    passing = x.copy()
+    for step in range(comm.size - 1):
+        passing = comm.sendrecv(passing, (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size)
+        x += passing
+    return x
+""",
+        loses=(ROUND,),
+        says="The whole vector goes out",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_all_reduce",
@@ -189,5 +275,16 @@ def ring_all_reduce(comm, x):
             x[part(me + step + 1)] = incoming
     return x
 """,
+    ),
+    Alternative(
+        "ring_all_reduce",
+        "chunks of ceil(n/p) elements, the last ones shorter or empty",
+        changed(
+            RING,
+            CUT,
+            "[x[i * size : (i + 1) * size] for i in range(comm.size)]",
+            "    places",
+            "    size = math.ceil(len(x) / comm.size)\n    places",
+        ),
     ),
 ]

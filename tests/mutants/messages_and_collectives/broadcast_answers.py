@@ -84,7 +84,7 @@ def broadcast_tree(comm, x):
         "broadcast_tree",
         "uses comm.broadcast",
         "def broadcast_tree(comm, x):\n    return comm.broadcast(x)",
-        loses=(MESSAGES, ROUNDS),
+        loses=(ARRAY, MESSAGES, ROUNDS),
         says="called comm.broadcast",
     ),
     Mutant(
@@ -111,7 +111,129 @@ def broadcast_tree(comm, x):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "broadcast_tree",
+        "a heap: rank r tells 2r + 1 and 2r + 2",
+        """
+def broadcast_tree(comm, x):
+    if comm.rank > 0:
+        x = comm.recv((comm.rank - 1) // 2)
+    for child in (2 * comm.rank + 1, 2 * comm.rank + 2):
+        if child < comm.size:
+            comm.send(x, child)
+    return x
+""",
+        loses=(ROUNDS,),
+        says="Rank 0 sends in 2 rounds of 3 only",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "one more each round",
+        changed(TREE, "have *= 2", "have += 1"),
+        loses=(MESSAGES, ROUNDS),
+        says="these are more",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "who has just received waits once more for the same rank",
+        changed(
+            TREE,
+            "        have *= 2",
+            "        if have == 1 and comm.rank == 1:\n            comm.recv(0)\n        have *= 2",
+        ),
+        loses=(ARRAY, MESSAGES, ROUNDS),
+        says="rank 1: recv (call 2) waits for rank 0",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "broadcast_tree",
+        "receives from the rank before, as in a chain",
+        changed(TREE, "comm.recv(comm.rank - have)", "comm.recv(comm.rank - 1)"),
+        loses=(ARRAY, MESSAGES, ROUNDS),
+        says="rank 2: recv (call 1) waits for rank 1",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "broadcast_tree",
+        "irecv without wait",
+        changed(TREE, "comm.recv", "comm.irecv"),
+        loses=(ARRAY, MESSAGES, ROUNDS),
+        says="`.wait()` returns",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "all receive from the rank before, rank 0 too",
+        changed(TREE, "    have = 1", "    x = comm.recv(comm.rank - 1)\n    have = 1"),
+        loses=(ARRAY, MESSAGES, ROUNDS),
+        says="any rank (src -1)",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "broadcast_tree",
+        "sends a list",
+        changed(TREE, "comm.send(x,", "comm.send(list(x),"),
+        loses=(ARRAY,),
+        says="got a list of",
+    ),
+]
+
 ALTERNATIVES = [
+    Alternative(
+        "broadcast_tree",
+        "isends to all children, the farthest first",
+        """
+def broadcast_tree(comm, x):
+    p, me = comm.size, comm.rank
+    span = 1 << (p - 1).bit_length()
+    if me > 0:
+        span = me & -me
+        x = comm.recv(me - span)
+    begun = []
+    while span > 1:
+        span //= 2
+        if me + span < p:
+            begun.append(comm.isend(x, me + span))
+    for work in begun:
+        work.wait()
+    return x
+""",
+    ),
+    Alternative(
+        "broadcast_tree",
+        "halves of an interval, by recursion",
+        """
+def broadcast_tree(comm, x):
+    def within(first, end, x):
+        if end - first < 2:
+            return x
+        middle = (first + end + 1) // 2
+        if comm.rank == first:
+            comm.send(x, middle)
+        if comm.rank == middle:
+            x = comm.recv(first)
+        return within(first, middle, x) if comm.rank < middle else within(middle, end, x)
+    return within(0, comm.size, x)
+""",
+    ),
+    Alternative(
+        "broadcast_tree",
+        "a tree to the left, isends to be waited for at the end",
+        """
+def broadcast_tree(comm, x):
+    p, me = comm.size, -comm.rank % comm.size
+    k = me.bit_length()
+    if me > 0:
+        x = comm.irecv(-(me - (1 << (k - 1))) % p).wait()
+    begun = []
+    while me + (1 << k) < p:
+        begun.append(comm.isend(x, -(me + (1 << k)) % p))
+        k += 1
+    for work in begun:
+        work.wait()
+    return x
+""",
+    ),
     Alternative(
         "broadcast_tree",
         "halving the distance",

@@ -21,13 +21,13 @@ def is_ring(sends, p, nbytes):
     chunks_only = all(size <= longest for _, _, size in sends)
     return messages_are_right and one_ring and chunks_only
 """
-PAIRS = ("traces 1 and 2", "traces 3 and 4", "traces 5 and 6", "traces 7 and 8")
+GROUPS = ("group 1", "group 2", "group 3", "group 4")
 RESULT = "return messages_are_right and one_ring and chunks_only"
 
 
 def wrong(mistake: str, loses: tuple[int, ...], says: str, *replacements: str) -> Mutant:
-    """A change of the answer above; `loses`: the numbers of the pairs, from 0."""
-    return Mutant("is_ring", mistake, changed(IS_RING, *replacements), tuple(PAIRS[i] for i in loses), says)
+    """A change of the answer above; `loses`: the numbers of the groups, from 0."""
+    return Mutant("is_ring", mistake, changed(IS_RING, *replacements), tuple(GROUPS[i] for i in loses), says)
 
 
 MUTANTS = [
@@ -35,15 +35,15 @@ MUTANTS = [
     wrong("nothing is a ring", (0, 1, 2, 3), "for a ring (sends: (0, 1, ", RESULT, "return False"),
     wrong(
         "only the bytes of all together are looked at",
-        (0, 2, 3),
+        (0, 1, 2, 3),
         "a parameter server",
         RESULT,
         "return sum(size for _, _, size in sends) == 2 * (p - 1) * nbytes",
     ),
     wrong(
         "only the bytes of each rank are looked at",
-        (2, 3),
-        "straight to the rank that adds them up",
+        (0, 1, 2, 3),
+        "every chunk goes in two messages",
         RESULT,
         """
     sent = Counter()
@@ -51,7 +51,7 @@ MUTANTS = [
         sent[source] += size
     return max(sent.values()) <= 2 * (p - 1) * longest""",
     ),
-    wrong("only the neighbours are looked at", (1,), "whole vectors", RESULT, "return one_ring"),
+    wrong("only the neighbours are looked at", (0, 1), "every chunk goes in two messages", RESULT, "return one_ring"),
     wrong("only the messages are counted", (1, 2), "whole vectors", RESULT, "return messages_are_right"),
     wrong(
         "chunks must be equal",
@@ -62,14 +62,14 @@ MUTANTS = [
     ),
     wrong(
         "only rings to the right",
-        (2,),
+        (2, 3),
         "expected True, got False",
         RESULT,
         "return messages_are_right and chunks_only and all(to == (rank + 1) % p for rank, to in arrows)",
     ),
     wrong(
         "the ring is not closed",
-        (0, 1, 2),
+        (0, 1, 2, 3),
         "for a ring (sends",
         RESULT,
         "return messages_are_right and chunks_only and all(abs(to - rank) == 1 for rank, to in arrows)",
@@ -90,6 +90,38 @@ MUTANTS = [
         "expected True, got 'yes'",
         RESULT,
         RESULT.replace("return ", "if ") + ":\n        return 'yes'\n    return False",
+    ),
+]
+
+MUTANTS += [
+    wrong(
+        "messages are not counted",
+        (0,),
+        "every chunk goes in two messages",
+        RESULT,
+        "return one_ring and chunks_only",
+    ),
+    wrong(
+        "at least so many messages",
+        (0,),
+        "every chunk goes in two messages",
+        "count[rank] == 2",
+        "count[rank] >= 2",
+    ),
+    wrong("anything shorter than the vector", (1,), "all that n // p leaves over", "size <= longest", "size < nbytes"),
+    wrong(
+        "neighbours, whichever",
+        (2, 3),
+        "to the left to be handed out",
+        RESULT,
+        "return messages_are_right and chunks_only and all((to - rank) % p in (1, p - 1) for rank, to in arrows)",
+    ),
+    wrong(
+        "a chunk is n // p elements",
+        (1,),
+        "for a ring (sends",
+        "-(-(nbytes // 8) // p)",
+        "(nbytes // 8 // p)",
     ),
 ]
 

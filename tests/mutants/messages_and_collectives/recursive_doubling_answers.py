@@ -92,7 +92,7 @@ MUTANTS = [
         "recursive_doubling",
         "uses comm.all_reduce",
         "def recursive_doubling(comm, x):\n    return comm.all_reduce(x.copy())",
-        loses=(ROUNDS,),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="called comm.all_reduce",
     ),
     Mutant(
@@ -158,7 +158,132 @@ def recursive_doubling(comm, x):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "recursive_doubling",
+        "distances 1, 2, 3: bits are no numbers",
+        changed(
+            DOUBLING,
+            "distance < first",
+            "distance < first.bit_length()",
+            "distance *= 2",
+            "distance += 1",
+        ),
+        loses=(SUM, LARGE),
+        says="Missing in this sum: what ranks 4, 5, 6 and 7 had",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "what fold_in gives is not used",
+        changed(DOUBLING, "    distance = 1", "    total = x\n    distance = 1"),
+        loses=(SUM,),
+        says="Missing in this sum: what rank",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "all ranks take part",
+        changed(DOUBLING, "comm.rank < first and ", ""),
+        loses=(SUM, ROUNDS, KEPT),
+        says="recursive_doubling raised",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "hands back before the rounds",
+        changed(DOUBLING, "    distance = 1", "    total = fold_out(comm, first, total)\n    distance = 1").replace(
+            "return fold_out(comm, first, total)", "return total"
+        ),
+        loses=(SUM,),
+        says="Missing in this sum: what rank",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "hands back, but does not return it",
+        changed(DOUBLING, "return fold_out(comm, first, total)", "fold_out(comm, first, total)\n    return total"),
+        loses=(SUM,),
+        says="Rank 0 returned something",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "only those who hand over take part in handing back",
+        changed(
+            DOUBLING,
+            "return fold_out(comm, first, total)",
+            "return total if total is not None else fold_out(comm, first, total)",
+        ),
+        loses=(SUM, ROUNDS, KEPT),
+        says="recv (call 2) waits for rank 0",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "the lower partner only receives",
+        changed(
+            DOUBLING,
+            "total = total + comm.sendrecv(total, partner, partner)",
+            "total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total",
+        ),
+        loses=(SUM, ROUNDS, LARGE),
+        says="Missing in this sum: what rank",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "gathers all vectors, and adds in the end",
+        """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    known, distance = [total], 1
+    while comm.rank < first and distance < first:
+        known = known + comm.sendrecv(known, comm.rank ^ distance, comm.rank ^ distance)
+        distance *= 2
+    return fold_out(comm, first, None if total is None else sum(known))
+""",
+        loses=(ROUNDS,),
+        says="send the array itself",
+    ),
+]
+
 ALTERNATIVES = [
+    Alternative(
+        "recursive_doubling",
+        "the odd ones of the first ranks fold into the even ones",
+        """
+def recursive_doubling(comm, x):
+    p, me = comm.size, comm.rank
+    first = 1 << (p.bit_length() - 1)
+    pairs = p - first
+    total = x.copy()
+    if me < 2 * pairs and me % 2:
+        comm.send(total, me - 1)
+        return comm.recv(me - 1)
+    if me < 2 * pairs:
+        total += comm.recv(me + 1)
+    number = me // 2 if me < 2 * pairs else me - pairs
+    distance = 1
+    while distance < first:
+        other = number ^ distance
+        partner = 2 * other if other < pairs else other + pairs
+        total = total + comm.sendrecv(total, partner, partner)
+        distance *= 2
+    if me < 2 * pairs:
+        comm.send(total, me + 1)
+    return total
+""",
+    ),
+    Alternative(
+        "recursive_doubling",
+        "partners stand as in a mirror",
+        """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    group = 2
+    while total is not None and group <= first:
+        partner = comm.rank // group * group + group - 1 - comm.rank % group
+        total = total + comm.sendrecv(total, partner, partner)
+        group *= 2
+    return fold_out(comm, first, total)
+""",
+    ),
     Alternative(
         "recursive_doubling",
         "the farthest partner first, isend and recv",

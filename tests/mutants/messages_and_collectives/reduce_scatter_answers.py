@@ -98,7 +98,7 @@ import numpy as np
 def ring_reduce_scatter(comm, chunks):
     return comm.reduce_scatter(np.concatenate(chunks))
 """,
-        loses=(ROUND,),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
         says="called comm.reduce_scatter",
     ),
     Mutant(
@@ -172,6 +172,85 @@ def ring_reduce_scatter(comm, chunks):
         ),
         loses=(ROUND,),
         says="rounds",
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "ring_reduce_scatter",
+        "passes on what came, not the sum",
+        changed(
+            SCATTER,
+            "growing = comm.sendrecv(growing, right, left) +",
+            "passing = comm.sendrecv(passing, right, left)\n        growing = passing +",
+            "chunks[left].copy()",
+            "passing = chunks[left]",
+        ),
+        loses=(CHUNK, LARGE),
+        says="Missing in this sum: what rank",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "p steps",
+        changed(SCATTER, "range(p - 1)", "range(p)"),
+        loses=(CHUNK, ROUND, LARGE),
+        says="added twice",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "everybody receives before sending",
+        changed(SCATTER, "comm.sendrecv(growing, right, left)", "(comm.recv(left), comm.send(growing, right))[0]"),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="rank 0: recv (call 1) waits for rank",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "sends to the right and receives from the right",
+        changed(SCATTER, "(growing, right, left)", "(growing, right, right)"),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="rank 0: sendrecv (call 1) waits for rank 1",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "puts sums into the caller's list",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p, me = comm.size, comm.rank
+    for step in range(p - 1):
+        incoming = comm.sendrecv(chunks[(me - 1 - step) % p], (me + 1) % p, (me - 1) % p)
+        chunks[(me - 2 - step) % p] = chunks[(me - 2 - step) % p] + incoming
+    return chunks[me]
+""",
+        loses=(KEPT,),
+        says="puts a into the caller's list",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "chunk r is sent first, and r + 1 is complete in the end",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p, me = comm.size, comm.rank
+    sums = [chunk.copy() for chunk in chunks]
+    for step in range(p - 1):
+        sums[(me - 1 - step) % p] += comm.sendrecv(sums[(me - step) % p], (me + 1) % p, (me - 1) % p)
+    return sums[me]
+""",
+        loses=(CHUNK, LARGE),
+        says="Which one is complete here in the end?",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "sends on what irecv returns",
+        changed(
+            SCATTER,
+            "growing = comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]",
+            "growing = comm.irecv(left)\n        comm.send(growing, right)",
+        ),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="its wait() returns what came",
+        status=Status.RAISED,
     ),
 ]
 

@@ -112,11 +112,12 @@ class SimulatedEndpoint:
             scheduler.turn()
         assert isinstance(pending, Awaited)
         if not pending.done:
+            task = scheduler.running
+            task.waiting, task.since = pending, scheduler.time
             hopeless = self._world.hopeless(pending) if self._world.ended else None
             if hopeless is not None:
                 raise hopeless
-            pending.waiter = task = scheduler.running
-            task.waiting, task.since, task.is_blocked = pending, scheduler.time, True
+            pending.waiter, task.is_blocked = task, True
             scheduler.switch()
             if task.error is not None:
                 error, task.error = task.error, None
