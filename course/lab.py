@@ -8,7 +8,7 @@ from pathlib import Path
 
 from course.bootstrap import ROOT
 from course.chapters import UnknownChapterError, chapter_called
-from course.child import run_child
+from course.child import one_thread_each, run_child
 
 FIRST = "notebooks/00_start_here.ipynb"
 
@@ -29,7 +29,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 2
     options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
-    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], environment(root))
+    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], environment(root) | one_thread_each())
 
 
 def place(wanted: str, root: Path) -> str:
