@@ -19,13 +19,13 @@ def compare_orders(answer: Answer, seed: int) -> None:
 
     That a right answer draws one order five times, or the same orders for two seeds, has a chance of 3 in a million.
     """
-    (x, y), _, _ = noisy_digits.samples(seed)
+    (x, y), validation, test = noisy_digits.samples(seed)
     chosen = np.linspace(0, len(y) - 1, SAMPLES).astype(int)
     samples = x[chosen], y[chosen]
     before = noisy_digits.start(seed)
 
     def ended(seed: int) -> list[Array]:
-        run = answer.run(noisy_digits.trained, before, (samples, samples, samples), RATE, EPOCHS, 1, seed)
+        run = answer.run(noisy_digits.trained, before, (samples, validation, test), RATE, EPOCHS, 1, seed)
         return list(run["validated"][-1] if run["validated"] else run["weights"])
 
     called = f"train(model, {SAMPLES} digits, …, lr={RATE}, epochs={EPOCHS}, batch_size=1, seed=…)"
