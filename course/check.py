@@ -24,8 +24,9 @@ from course.bootstrap import ROOT
 from course.chapters import Chapter, UnknownChapterError, chapter_with_exercises
 from course.check_report import print_report, saved
 from course.checking import progress_record
-from course.grading.judged_notebook import check_cells, judge_notebook, role_of
+from course.grading.judged_notebook import check_cells, judge_notebook
 from course.grading.notebook_file import NotANotebookError, read_notebook
+from course.grading.roles import role_of
 from course.start import shown
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -20,7 +23,25 @@ from course.checking.limits import Limits
 from course.grading import feedback, grades
 from course.grading.graded_notebook import graded_notebook
 from course.grading.judged_notebook import Judgement, judge_notebook
-from course.grading.submissions import Submission, find
+from course.grading.submissions import Submission, find, left_alone
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be graded, by which solutions, within which limits; `to`: where the results go; `workers`: how many at
+    a time; `secret`: folders that no answer may read; `stop`: is set when all is to end.
+    """
+
+    submissions: list[Submission]
+    references: dict[str, nbformat.NotebookNode]
+    to: Path
+    limits: Limits
+    workers: int
+    secret: Sequence[Path]
+    stop: threading.Event
 
 
 def run(arguments: list[str]) -> int:
@@ -43,14 +64,25 @@ def run(arguments: list[str]) -> int:
     if problem:
         print(problem, file=sys.stderr)
         return 2
+    if others := left_alone(options.folder):
+        print(others, file=sys.stderr)
     began = time.monotonic()
-    graded = sorted(
-        grade_all(submissions, references, options.to, Limits(seconds=options.seconds), options.workers),
-        key=lambda one: (one.assignment, one.student),
-    )
-    grades.write([one.row for one in graded], options.to / "grades.csv")
-    grades.write([row for one in graded for row in one.exercise_rows], options.to / "exercises.csv")
+    task = Task(
+        submissions, {name: nbformat.read(path, as_version=4) for name, path in references.items()}, options.to,
+        Limits(seconds=options.seconds), options.workers, [options.folder, options.to], threading.Event(),
+    )  # fmt: skip
+    graded = sorted(grade_all(task), key=lambda one: (one.assignment, one.student))
+    exercise_rows = [row for one in graded for row in one.exercise_rows]
+    kept = [
+        grades.write([one.row for one in graded], options.to / "grades.csv", grades.COLUMNS),
+        grades.write(exercise_rows, options.to / "exercises.csv", grades.EXERCISE_COLUMNS),
+    ]
     report(graded, options.to, time.monotonic() - began)
+    if before := [path.name for path in kept if path]:
+        print(f"What was there before is kept: {', '.join(before)}")
+    if len(graded) < len(submissions):
+        print(f"Interrupted: {len(graded)} of {len(submissions)} are graded, the others are not.", file=sys.stderr)
+        return INTERRUPTED
     return int(any(not one.judgement.outcomes for one in graded))
 
 
@@ -63,60 +95,85 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the submissions")
     parser.add_argument("--to", type=Path, default=Path("graded"), help="where grades and feedback go (graded/)")
     parser.add_argument("--assignment", default="", help="what all of them answer, where the files do not say: 04")
-    parser.add_argument("--seconds", type=float, default=Limits().seconds, help="bound of one call of an answer (20)")
+    parser.add_argument(
+        "--seconds", type=float, default=Limits().seconds, help="bound of one call of an answer, or one cell (20)"
+    )
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="how many at a time (cores)")
     return parser
 
 
-def grade_all(
-    submissions: list[Submission], references: dict[str, Path], to: Path, limits: Limits, workers: int
-) -> Iterator[grades.Grade]:
-    """Grade the submissions, a few at a time, behind a progress bar; each one's feedback is written at once."""
-    notebooks = {name: nbformat.read(path, as_version=4) for name, path in references.items()}
+def grade_all(task: Task) -> list[grades.Grade]:
+    """Grade the submissions, a few at a time, behind a progress bar; each one's feedback is written at once.
+
+    After Ctrl-C those that are being graded are given up, within seconds, and what is there by then is returned.
+    """
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor(max(1, workers)) as pool:
-        bar = progress.add_task("grading", total=len(submissions))
-        jobs = [pool.submit(grade_one, submission, notebooks, to, limits) for submission in submissions]
+    jobs: list[Future[grades.Grade]] = []
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("grading", total=len(task.submissions))
+        pool = ThreadPoolExecutor(max(1, task.workers))
         try:
+            jobs += [pool.submit(grade_one, submission, task) for submission in task.submissions]
             for job in as_completed(jobs):
-                grade = job.result()
-                progress.update(bar, advance=1, description=f"graded {grade.student:.24}")
-                yield grade
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+                progress.update(bar, advance=1, description=f"graded {job.result().student:.24}")
+        except KeyboardInterrupt:
+            progress.update(bar, description="stopping")
+        finally:
+            task.stop.set()
+            pool.shutdown(cancel_futures=True)
+    return [job.result() for job in jobs if not job.cancelled() and job.exception() is None]
 
 
-def grade_one(
-    submission: Submission, notebooks: dict[str, nbformat.NotebookNode], to: Path, limits: Limits
-) -> grades.Grade:
-    """Judge a submission and write its feedback page."""
-    reference = notebooks.get(submission.assignment)
-    if submission.notebook is None or reference is None:
-        grade = grades.Grade(submission.student, submission.assignment, Judgement(remarks=[submission.problem]), ())
-        text = feedback.damaged_page(grade)
-    else:
-        judgement = judge_notebook(submission.notebook, reference, limits)
-        by_hand = grades.answers_by_hand(submission.notebook, reference)
-        grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)
-        text = feedback.page(graded_notebook(submission.notebook, reference, judgement), grade)
-    place = to / "feedback" / submission.student / f"{submission.assignment or submission.path.stem}.html"
+def grade_one(submission: Submission, task: Task) -> grades.Grade:
+    """Judge a submission and write its feedback page; whatever is wrong with it, there is a grade."""
+    try:
+        grade, text = judged(submission, task)
+    except Exception as error:  # a notebook that the course's own code stumbles over must not stop the class
+        grade = unjudged(submission, f"it could not be graded, look at it: {type(error).__name__}: {str(error)[:300]}")
+        text = feedback.plain_page(grade)
+    place = task.to / "feedback" / submission.student / f"{submission.assignment or submission.path.stem}.html"
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(text, encoding="utf-8")
+    place.write_text(text, encoding="utf-8", errors="backslashreplace")
     return grade
+
+
+def judged(submission: Submission, task: Task) -> tuple[grades.Grade, str]:
+    """The grade of a submission, and its feedback page."""
+    reference = task.references.get(submission.assignment)
+    if submission.notebook is None or reference is None:
+        grade = unjudged(submission, submission.problem)
+        return grade, feedback.plain_page(grade)
+    judgement = judge_notebook(
+        submission.notebook, reference, task.limits, secret=task.secret, is_stopped=task.stop.is_set
+    )
+    judgement.remarks[:0] = [submission.remark] if submission.remark else []
+    by_hand = grades.answers_by_hand(submission.notebook, reference)
+    grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)
+    try:
+        return grade, feedback.page(graded_notebook(submission.notebook, reference, judgement), grade)
+    except Exception as error:  # what cannot be shown still has its points
+        judgement.remarks.append(f"it cannot be shown: {type(error).__name__}")
+        return grade, feedback.plain_page(grade)
+
+
+def unjudged(submission: Submission, why: str) -> grades.Grade:
+    """The grade of what could not be judged: nothing, and why."""
+    remarks = [remark for remark in (submission.remark, why) if remark]
+    return grades.Grade(submission.student, submission.assignment, Judgement(remarks=remarks), ())
 
 
 def report(graded: list[grades.Grade], to: Path, seconds: float) -> None:
     """What came out, an assignment a row, and where to look."""
     table = Table(title=f"{len(graded)} submissions in {seconds:.0f} s")
-    for name in ("assignment", "submissions", "mean points", "all points", "none", "could not be read"):
-        table.add_column(name, justify="left" if name == "assignment" else "right")
+    table.add_column("assignment", no_wrap=True)
+    for name in ("submissions", "mean points", "all points", "none", "not gradable"):
+        table.add_column(name, justify="right")
     for assignment in sorted({one.assignment for one in graded}):
         those = [one for one in graded if one.assignment == assignment]
         read = [one.judgement for one in those if one.judgement.outcomes]
@@ -127,7 +184,8 @@ def report(graded: list[grades.Grade], to: Path, seconds: float) -> None:
     console = Console()
     console.print(table)
     console.print(
-        f"Grades: {to / 'grades.csv'} and {to / 'exercises.csv'}; feedback pages: {to / 'feedback'}/", soft_wrap=True
+        f"Grades: {escape(str(to / 'grades.csv'))} and exercises.csv; feedback pages: {escape(str(to / 'feedback'))}/",
+        soft_wrap=True,
     )
     by_hand = sum(bool(answer) for one in graded for _, _, answer in one.by_hand)
     if by_hand:

@@ -34,6 +34,10 @@ RESERVE = 1 << 24
 """Bytes that are freed when a student's code has used up the memory, to be able to say so."""
 
 
+THIS_MODULE = sys.modules[__name__]
+"""Kept, since the shell for cells takes its place among the modules: for cells, `__main__` is the notebook."""
+
+
 class StudentSide:
     """The student's names, and the requests that a check makes of them."""
 
@@ -62,7 +66,7 @@ class StudentSide:
 
             self._shell = new_shell(self.sources)
             self._functions = self._shell.user_ns
-            self._originals = Originals()
+            self._originals = Originals(THIS_MODULE)
         self._shell.compile.title = name
         self._shell.run_cell(source).raise_error()
 
@@ -134,7 +138,11 @@ def end_with(terms: Terms) -> NoReturn:
         if process.pid != os.getpid():
             with contextlib.suppress(psutil.Error):
                 process.kill()
-    shutil.rmtree(terms.scratch, ignore_errors=True)
+    for _ in range(50):  # meanwhile the student's code, or the shell's first start, may still write there
+        shutil.rmtree(terms.scratch, ignore_errors=True)
+        if not os.path.exists(terms.scratch):
+            break
+        time.sleep(0.02)
     os._exit(1)
 
 
@@ -152,7 +160,7 @@ def main(arguments: list[str]) -> None:
     stack = os.open(terms.stack, os.O_WRONLY | os.O_CREAT, 0o600)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
     sys.dont_write_bytecode = True
-    Fence([Path(terms.scratch)], terms.mark).put_up()
+    Fence([Path(terms.scratch)], terms.mark, [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
     serve(requests, replies, StudentSide(terms), terms.limits.reply)
 

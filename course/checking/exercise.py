@@ -90,6 +90,8 @@ class Exercise:
         for name in cases.keys() - set(known):
             raise TypeError(f"check.{self.name} has no cases {name!r}; it has {', '.join(known)}")
         judged = _judged.get()
+        if cases and any(one.exercise == self.name and one.is_cut_short and not one.points for one in judged or ()):
+            return 0.0  # it would loop, or die, once more
         try:
             outcome = self.judge(function, **cases) if isinstance(function, Answer) else self._ship(function, cases)
         except DefectiveCheckError as defective:
@@ -114,11 +116,12 @@ class Exercise:
 
         Raises DefectiveCheckError if the check does not work.
         """
-        part, defect = Part(), None
+        part, defect, is_cut_short = Part(), None, False
         answer.session.begin_check()
         try:
             self._check(answer, part, **cases)
         except AnswerFailed as failed:
+            is_cut_short = failed.last
             part.rest(self.points, failed)
         except Wrong as wrong:
             part.note("the answer is right", self.points, Status.WRONG, wrong.message, wrong.cause)
@@ -127,8 +130,9 @@ class Exercise:
             part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
         printed = answer.session.printed
         outcome = Outcome(
-            self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else ""
-        )
+            self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else "",
+            is_cut_short,
+        )  # fmt: skip
         if defect is not None:
             raise DefectiveCheckError(outcome) from defect
         return outcome

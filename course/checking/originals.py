@@ -2,31 +2,58 @@
 
 A check has things counted and measured beside the answer, by functions of these modules. A notebook that replaces
 `minidl.cluster.launch`, a method of the communicator or a probe would otherwise be measured by its own yardstick.
+So would one that replaces what these are found and sent by: modules under their names, Python's own functions.
 """
 
 from __future__ import annotations
 
+import builtins
+import copy
+import gc
+import json
+import pickle
 import sys
-from types import FunctionType
+import time
+import tracemalloc
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)
 """Here functions are replaced on purpose, when another set of kernels is chosen."""
 
+PYTHON = (builtins, copy, gc, json, pickle, time, tracemalloc)
+"""Python's own modules that probes measure with, and that a request is read with."""
+
+FUNCTIONS = FunctionType | BuiltinFunctionType
+
 
 class Originals:
-    """Functions and classes of the guarded modules that are loaded now, with their methods and code."""
+    """Functions and classes of the guarded modules that are loaded now, with their methods and code.
 
-    def __init__(self) -> None:
+    own: modules that are guarded as well, whatever they are called.
+    """
+
+    def __init__(self, *own: ModuleType) -> None:
         self._attributes: list[tuple[Any, str, Any]] = []
         self._code: list[tuple[FunctionType, Any, Any, Any]] = []
+        self._modules: dict[str, ModuleType] = {}
         for name, module in list(sys.modules.items()):
-            if f"{name}.".startswith(GUARDED) and not name.startswith(FREE):
-                self._keep(module, name)
+            if f"{name}.".startswith(GUARDED):
+                self._modules[name] = module
+                if not name.startswith(FREE):
+                    self._keep(module, name)
+        for module in own:
+            self._keep(module, module.__name__)
+        for module in PYTHON:
+            self._modules[module.__name__] = module
+            self._keep(module, module.__name__)
 
     def put_back(self) -> None:
         """Undo what was replaced since."""
+        sys.settrace(None)
+        sys.setprofile(None)
+        sys.modules.update(self._modules)
         for owner, name, value in self._attributes:
             if vars(owner).get(name) is not value:
                 setattr(owner, name, value)
@@ -40,14 +67,21 @@ class Originals:
 
     def _keep(self, owner: Any, module: str) -> None:
         for name, value in list(vars(owner).items()):
-            if name.startswith("__") and name not in ("__init__", "__call__", "__getattr__", "__setattr__", "__new__"):
+            if name.startswith("__") and name not in (
+                "__init__", "__call__", "__getattr__", "__setattr__", "__new__", "__import__", "__build_class__",
+            ):  # fmt: skip
                 continue
-            if isinstance(value, FunctionType):
+            if isinstance(value, FUNCTIONS | ModuleType):
                 self._attributes.append((owner, name, value))
-                self._code.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
+                if isinstance(value, FunctionType):
+                    self._code.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
             elif isinstance(value, type):
                 self._attributes.append((owner, name, value))
-                if value.__module__ == module and owner is not value:
+                if value.__module__ == module and owner is not value and value.__flags__ & IS_MUTABLE:
                     self._keep(value, module)
             elif isinstance(value, property | classmethod | staticmethod):
                 self._attributes.append((owner, name, value))
+
+
+IS_MUTABLE = 1 << 9
+"""Of a class: it was made in Python, and its methods can be replaced (Py_TPFLAGS_HEAPTYPE)."""

@@ -37,7 +37,8 @@ class Outcome:
     """What a check found: an exercise's name, its parts in order, and the beginning of what the answer printed.
 
     is_hidden: whether other cases than the public ones were tried. defect: what went wrong in the check itself, which
-    says nothing of the answer; the points that were not reached then are for a person to give.
+    says nothing of the answer; the points that were not reached then are for a person to give. is_cut_short: whether
+    the student's process ended, or did not answer in time, so that the check could not go on.
     """
 
     exercise: str
@@ -46,6 +47,7 @@ class Outcome:
     printed: str = ""
     is_hidden: bool = False
     defect: str = ""
+    is_cut_short: bool = False
 
     @property
     def points(self) -> float:

@@ -160,12 +160,17 @@ def _read(tree: Any, buffers: list[memoryview]) -> Any:
     if kind == "dict":
         return {_read(key, buffers): _read(value, buffers) for key, value in contents}
     if kind == "foreign":
-        return Foreign(*map(str, contents))
+        return Foreign(*(writable(str(text)) for text in contents))
     if kind == "int":
         return int(contents, 16)
     if kind == "complex":
         return complex(*contents)
     return {"tuple": tuple, "set": set}[kind](_read(item, buffers) for item in contents)
+
+
+def writable(text: str) -> str:
+    """A text without what no file can hold: halves of characters (lone surrogates) become question marks."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _array(dtype: np.dtype[Any], shape: list[int], data: memoryview) -> np.ndarray[Any, Any]:
@@ -176,7 +181,7 @@ def _array(dtype: np.dtype[Any], shape: list[int], data: memoryview) -> np.ndarr
 
 def type_name(value: Any) -> str:
     """`Tensor`, `function`, `generator`: as a reader knows it."""
-    return type.__dict__["__name__"].__get__(type(value))
+    return type.__dict__["__name__"].__get__(type(value))[:200]
 
 
 def text_of(value: Any) -> str:

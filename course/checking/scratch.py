@@ -12,6 +12,10 @@ from typing import Any
 
 MOST_BYTES = 10 * 2**20
 MOST_FILES = 100
+"""What is copied into it."""
+
+MOST_WRITTEN = 10_000
+"""Files and folders that it may come to hold."""
 
 
 class Scratch:
@@ -33,6 +37,20 @@ class Scratch:
     def stack(self) -> Path:
         """Where the process writes in which line it is, when it is asked."""
         return self.root / "stack"
+
+    def is_fuller_than(self, nbytes: int) -> bool:
+        """Whether it holds more bytes than that, or too many files to count."""
+        count = total = 0
+        for folder, folders, files in os.walk(self.root):
+            count += len(folders) + len(files)
+            if count > MOST_WRITTEN:
+                return True
+            for name in files:
+                try:
+                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512
+                except OSError:
+                    continue
+        return total > nbytes
 
     def remove(self) -> None:
         """Remove it, whatever rights the student's code has given to what is in there."""

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,11 +51,17 @@ class TooLong(Exception):  # noqa: N818  (the name says what happened)
     """The student's process did not answer in time; the text says within how much, and where it was."""
 
 
+class Stopped(BaseException):
+    """Whoever asked for the check does not want it any more."""
+
+
 class Session:
     """One student's process, made anew after it died or was ended; `load` gives it its code each time.
 
     folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
-    calls together have to be over. sources: the student's cells, by which lines are named; `load` fills it.
+    calls together have to be over. secret: folders whose files the student's code may not read. is_stopped: asked
+    twice a second; when it says so, the process is ended, and Stopped raised. sources: the student's cells, by which
+    lines are named; `load` fills it.
     """
 
     def __init__(
@@ -64,6 +70,8 @@ class Session:
         limits: Limits | None = None,
         folder: str | os.PathLike[str] | None = None,
         ends_at: float = float("inf"),
+        secret: Sequence[Path] = (),
+        is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self.limits = limits or Limits()
         self.sources = Sources()
@@ -72,6 +80,9 @@ class Session:
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
         self._ends_at = ends_at
+        self._secret = [str(path.resolve()) for path in secret]
+        self._is_stopped = is_stopped
+        self._watched_at = 0.0
         self._check_began, self._check_ends_at = time.monotonic(), ends_at
         self._process: subprocess.Popen[bytes] | None = None
         self._is_loaded = self._is_loading = False
@@ -162,11 +173,13 @@ class Session:
         begin, starved_before = time.monotonic(), starved(process.pid)
         until = begin + seconds
         self._number += 1
+        if begin > self._watched_at + WATCH_SECONDS:  # short calls are not watched while they last
+            self._watch(process)
         is_sent = self._requests.send(pickle.dumps((self._number, method, arguments), protocol=5), until)
         while True:
             data = self._replies.receive(min(until, self._check_ends_at, time.monotonic() + WATCH_SECONDS))
             if data is not None:
-                number, kind, value = plain_data.loads(data)
+                number, kind, value = reply_in(data)
                 if number == self._number:
                     return kind, value
                 continue
@@ -182,13 +195,18 @@ class Session:
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Raise if the process has ended while another still holds its connection, or if together they use too much."""
+        if self._is_stopped():
+            raise Stopped
         if process.poll() is not None:
             raise Broken
+        self._watched_at = time.monotonic()
         count, nbytes = strays.used(self._mark)
         if count > self.limits.processes:
             raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
         if nbytes > self.limits.memory:
             raise Died(f"it used more than {self.limits.memory / 2**30:.3g} GB of memory")
+        if self._scratch.is_fuller_than(self.limits.written):
+            raise Died(f"it wrote more than {self.limits.written / 2**30:.3g} GB of files, or too many of them")
 
     def _where(self) -> str:
         """In which of the student's lines the process is, as it says itself when it gets a signal."""
@@ -253,7 +271,7 @@ class Session:
         path = [folder, *own, *(entry for entry in sys.path if entry and entry not in own), str(ROOT)]
         return Terms(
             self.limits, self._mark, str(self._scratch.root), folder, str(self._scratch.stack),
-            list(dict.fromkeys(path)), own, os.getpid(),
+            list(dict.fromkeys(path)), own, os.getpid(), self._secret,
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
@@ -275,3 +293,20 @@ class Session:
         while data := output.read1(65536):
             self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
         output.close()
+
+
+def reply_in(data: bytes) -> tuple[int, str, Any]:
+    """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
+    match plain_data.loads(data):
+        case (int(number), "value", value):
+            return number, "value", value
+        case (int(number), "error", dict(error)) if is_error(error):
+            told = {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
+            return number, "error", told
+    raise plain_data.DamagedError("no reply")
+
+
+def is_error(error: dict[Any, Any]) -> bool:
+    """Whether an error is told as `student_error.described` does."""
+    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
+    return texts and isinstance(error.get("rank", ""), int | None)

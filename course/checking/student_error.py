@@ -7,6 +7,7 @@ import sys
 import traceback
 from typing import Any
 
+from course.checking.plain_data import type_name
 from course.checking.sources import Sources
 from course.checking.wait_table import wait_table
 
@@ -27,7 +28,7 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
         else "not attempted" if isinstance(root, NotImplementedError)
         else "stuck" if is_stuck
         else "raised",
-        "type": str(type(root).__name__),
+        "type": type_name(root)[:100],
         "text": wait_table(error, sources) if is_stuck else text_of(root),
         "rank": error.rank if isinstance(error, cluster[:1]) else None,
         "place": place_of(error, root, sources),

@@ -15,7 +15,7 @@ CONNECTION_CLOSED = 97
 class Terms:
     """limits and mark: see `limits.py`. scratch: where it may write. folder: in there, where it works. stack: the file
     in which it writes its lines when asked by SIGUSR1. path: for imports. own: folders whose files are the student's.
-    check: the process that makes the check, without which it ends.
+    check: the process that makes the check, without which it ends. secret: folders that it may not read.
     """
 
     limits: Limits
@@ -26,3 +26,4 @@ class Terms:
     path: Sequence[str]
     own: Sequence[str]
     check: int
+    secret: Sequence[str]

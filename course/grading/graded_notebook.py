@@ -6,12 +6,17 @@ The same cells serve nbgrader, which reads the points from them, and the feedbac
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import nbformat
 from nbformat.v4 import new_markdown_cell, new_output
 
-from course.checking import Outcome, display
-from course.grading.judged_notebook import Judgement, checks_of, role_of
+from course.checking import Outcome, PartResult, Status, display
+from course.grading.judged_notebook import Judgement, checks_of
+from course.grading.roles import role_of, with_roles
+
+MOST_OF_HIDDEN = 160
+"""Characters of an exception in hidden cases: enough for Python's own."""
 
 
 def graded_notebook(
@@ -22,7 +27,7 @@ def graded_notebook(
     What the student's cells have shown before is taken out: nobody can tell where it came from. Check cells that the
     student has deleted are put at the end; remarks on the notebook at the beginning.
     """
-    notebook = copy.deepcopy(student)
+    notebook = copy.deepcopy(with_roles(student, reference))
     checks = {role_of(cell)["grade_id"]: cell for cell in reference.cells if role_of(cell).get("grade")}
     cells = [new_markdown_cell(remarks_text(judgement.remarks), id="remarks")] if judgement.remarks else []
     for cell in notebook.cells:
@@ -44,11 +49,26 @@ def checked(
     cell = copy.deepcopy(check)
     outcomes = judgement.outcomes[role_of(check)["grade_id"]]
     hints = checks_of(reference).chapter.exercises
-    cell.outputs = [panel(outcome, hints[outcome.exercise].hint_call) for outcome in outcomes]
+    cell.outputs = [panel(told(outcome), hints[outcome.exercise].hint_call) for outcome in outcomes]
     points = {"text/plain": repr(outcomes[-1].points)}
     cell.outputs.append(new_output("execute_result", data=points, execution_count=None))
     cell.execution_count = None
     return cell
+
+
+def told(outcome: Outcome) -> Outcome:
+    """What a student is told of an outcome: of hidden cases nothing that his own code says, which knows them."""
+    if not outcome.is_hidden:
+        return outcome
+    return replace(outcome, printed="", parts=tuple(map(without_details, outcome.parts)))
+
+
+def without_details(part: PartResult) -> PartResult:
+    """A part whose exception has the beginning of its text, and where it was."""
+    text, at, place = part.message.rpartition("\nIt was at ")
+    if part.status is not Status.RAISED or len(text or place) <= MOST_OF_HIDDEN:
+        return part
+    return replace(part, message=f"{(text or place)[:MOST_OF_HIDDEN]} …{at}{place if text else ''}")
 
 
 def panel(outcome: Outcome, hint_call: str) -> nbformat.NotebookNode:

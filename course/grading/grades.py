@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,14 @@ import nbformat
 
 from course.building.release import settings
 from course.checking import Status
-from course.grading.judged_notebook import Judgement, role_of
+from course.grading.judged_notebook import Judgement
+from course.grading.roles import role_of, with_roles
 
 BY_HAND = "to be graded by hand"
+
+COLUMNS = ("student", "assignment", "points", "of", "by_hand_of", "remarks")
+EXERCISE_COLUMNS = ("student", "assignment", "exercise", "outcome", "points", "of", "message")
+"""Of grades.csv and exercises.csv."""
 
 
 @dataclass(frozen=True)
@@ -56,22 +63,39 @@ class Grade:
 
 def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> list[tuple[str, float, str]]:
     """Name, points and text of the answers that a person has to read; "" where nothing was written."""
-    stub = settings().ClearSolutions.text_stub
-    texts = {role_of(cell).get("grade_id"): cell.source for cell in student.cells}
+    stub = settings().ClearSolutions.text_stub.strip()
+    student = with_roles(student, reference)
+    texts: dict[str, list[str]] = {}
+    for cell in student.cells:
+        name = role_of(cell).get("grade_id")
+        if name and cell.source.strip() not in ("", stub):
+            texts.setdefault(name, []).append(cell.source)  # a cell may have been copied, or split
     return [
-        (role["grade_id"], float(role["points"]), "" if text.strip() == stub else text)
+        (role["grade_id"], float(role["points"]), "\n\n".join(texts.get(role["grade_id"], [])))
         for role in map(role_of, reference.cells)
         if role.get("grade") and role.get("solution")
-        for text in [texts.get(role["grade_id"], "")]
     ]
 
 
-def write(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """A CSV file that a spreadsheet opens as text: no cell of it is ever taken for a formula."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
+def write(rows: Iterable[Mapping[str, Any]], path: Path, columns: Sequence[str]) -> Path | None:
+    """A CSV file that spreadsheets open as text, in UTF-8: no cell of it is ever taken for a formula.
+
+    What was there before, if it was something else, is kept beside it, since a teacher may have written into it;
+    returns where.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=columns)
+    writer.writeheader()
+    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
+    content = text.getvalue().encode("utf-8-sig", "backslashreplace")  # without the mark, Excel takes it for Latin-1
+    kept = None
+    if path.exists() and path.read_bytes() != content:
+        written = datetime.fromtimestamp(path.stat().st_mtime)
+        kept = path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}")
+        path.replace(kept)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return kept
 
 
 def harmless(value: Any) -> Any:

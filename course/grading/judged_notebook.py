@@ -10,16 +10,20 @@ import ast
 import builtins
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import nbformat
 
+from course.bootstrap import ROOT
 from course.checking import Answer, DefectiveCheckError, Outcome, judging
 from course.checking.limits import Limits
 from course.checking.session import Died, Session, TooLong
+from course.grading.roles import as_released, role_of, with_roles
 
 CELL_SECONDS = 20.0
 
@@ -30,6 +34,11 @@ DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULT
 
 PREPARED = ("minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checks")
 """Imported before a student's code runs, so that what it replaces in them can be put back."""
+
+TEACHERS = tuple(ROOT / name for name in ("solutions", "course/assignments", "tests/mutants", ".nbgrader"))
+"""What an answer may not read."""
+
+MOST_REMARKS = 30
 
 Cell = tuple[str, str]
 """What it is called (its grade_id, or "cell 7"), and its source."""
@@ -59,12 +68,16 @@ def judge_notebook(
     limits: Limits | None = None,
     folder: str | None = None,
     begins: Callable[[str], None] = lambda grade_id: None,
+    secret: Sequence[Path] = (),
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Judgement:
     """Run the student's code cells, then every check of `reference` on the functions that they define.
 
     folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
-    begins: is told the `grade_id` of every check before it is made.
+    begins: is told the `grade_id` of every check before it is made. secret: what an answer may not read, beside the
+    teacher's side of the course. is_stopped: asked twice a second; when it says so, Stopped is raised.
     """
+    student = with_roles(student, reference)
     judgement = Judgement()
     cells = code_cells(student, reference, judgement.remarks)
     broken: set[str] = set()
@@ -73,7 +86,8 @@ def judge_notebook(
         session.prepare(checks_of(reference).__name__)
         run_cells(session, cells, broken, judgement.remarks)
 
-    with Session(load, limits, folder, ends_at=time.monotonic() + NOTEBOOK_SECONDS) as session:
+    ends_at = time.monotonic() + NOTEBOOK_SECONDS
+    with Session(load, limits, folder, ends_at, (*TEACHERS, *secret), is_stopped) as session:
         for grade_id, source in check_cells(reference).items():
             begins(grade_id)
             try:
@@ -81,6 +95,9 @@ def judge_notebook(
             except DefectiveCheckError as defective:
                 judgement.outcomes[grade_id] = [defective.outcome]
                 judgement.remarks.append(f"{defective}; its points have to be given by hand")
+    more = len(judgement.remarks) - MOST_REMARKS
+    if more > 0:
+        judgement.remarks[MOST_REMARKS:] = [f"and {more} more"]
     return judgement
 
 
@@ -127,34 +144,40 @@ def code_cells(student: nbformat.NotebookNode, reference: nbformat.NotebookNode,
         for cell in reference.cells
         if cell.cell_type == "code" and role_of(cell).get("locked") and not role_of(cell).get("grade")
     }
-    cells = list(students_cells(student, given, remarks))
+    cells = list(students_cells(student, given, check_cells(reference), remarks))
     there = {name for name, _ in cells}
     missing = [(name, source) for name, source in given.items() if name not in there]
     remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
     return missing + cells
 
 
-def students_cells(student: nbformat.NotebookNode, given: Mapping[str, str], remarks: list[str]) -> Iterator[Cell]:
+def students_cells(
+    student: nbformat.NotebookNode, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str]
+) -> Iterator[Cell]:
     """The student's code cells in order, without checks."""
-    seen: set[str] = set()
+    seen: Counter[str] = Counter()
     for number, cell in enumerate(student.cells):
-        role = role_of(cell)
-        if cell.cell_type != "code" or role.get("grade"):
+        if cell.cell_type != "code":
             continue
-        name = role.get("grade_id") or f"cell {number + 1}"
-        if name in seen:
-            remarks.append(f"two cells are called {name!r}: both were run, the later one counts")
-            yield f"{name} (again)", cell.source
+        name = role_of(cell).get("grade_id") or f"cell {number + 1}"
+        if name in checks:
+            if cell.source.strip() not in (as_released(checks[name]), checks[name].strip()):
+                remark(remarks, f"the check {short(name)!r} was changed: the original was made")
             continue
-        seen.add(name)
+        seen[name] += 1
+        if seen[name] > 1:
+            remark(remarks, f"two cells are called {short(name)!r}: both were run, the later one counts")
+            again = "again" if seen[name] == 2 else f"again, {seen[name] - 1} times"
+            yield f"{short(name)} ({again})", cell.source
+            continue
         if name in given and cell.source != given[name]:
-            remarks.append(f"the given cell {name!r} was changed: the original was run")
-        yield name, given.get(name, cell.source)
+            remarks.append(f"the given cell {short(name)!r} was changed: the original was run")
+        yield short(name), given.get(name, cell.source)
 
 
-def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
-    role = cell.metadata.get("nbgrader", {})
-    return role if isinstance(role, Mapping) else {}
+def short(name: str) -> str:
+    """A cell's name, which may be the student's invention, on one line."""
+    return " ".join(name.split())[:60]
 
 
 def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
@@ -162,6 +185,12 @@ def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: li
 
     Why a function is not defined, if its cell failed, is noted in `session.undefined`.
     """
+    while not have_run(session, cells, broken, remarks):
+        pass
+
+
+def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
+    """Run the cells but the broken ones, and say whether the process has survived that; if not, one more is broken."""
     session.prepare(*PREPARED)
     for name, source in cells:
         title = name if name.startswith("cell ") else f"cell {name}"
@@ -169,19 +198,19 @@ def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: li
         if name in broken:
             continue
         try:
-            kind, value = session.request("run_cell", (title, source), CELL_SECONDS)
+            kind, value = session.request("run_cell", (title, source), min(CELL_SECONDS, session.limits.seconds))
         except (Died, TooLong) as problem:
             broken.add(name)
             remark(remarks, f"{title} was left out: {problem}")
             undefined_because(session, source, f"{title} was left out, because {problem}")
-            run_cells(session, cells, broken, remarks)
-            return
+            return False
         undefined_because(session, source, "")
         if kind == "error" and value["kind"] != "not attempted":
             what = f"{title} raised {value['type']}" + (f": {value['text']}" if value["text"] else "")
             place = f" (at {value['place']})" if value["place"] else ""
             remark(remarks, what + place)
             undefined_because(session, source, what + place)
+    return True
 
 
 def undefined_because(session: Session, source: str, why: str) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import nbformat
 
+from course.checking.plain_data import writable
+
 MOST_BYTES = 100 * 2**20
 
 CONFLICT = ("<<<<<<< ", "=======\n", ">>>>>>> ")
@@ -30,6 +32,8 @@ def read_notebook(path: Path) -> nbformat.NotebookNode:
     except Exception as error:  # the converter trusts in what it reads, and stumbles in many ways
         raise NotANotebookError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     notebook.cells = cells
+    if not isinstance(notebook.get("metadata"), dict):
+        notebook.metadata = nbformat.NotebookNode()
     return notebook
 
 
@@ -40,7 +44,7 @@ def json_of(path: Path) -> Any:
             raise NotANotebookError(
                 f"{path} has more than {MOST_BYTES >> 20} MB: clear the outputs, and save it again."
             )
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise NotANotebookError(f"{path} is not a notebook: it is not text in UTF-8.") from None
     except OSError as error:
@@ -68,7 +72,11 @@ def sound(cell: Any, number: int) -> nbformat.NotebookNode:
         source = "".join(source)
     if not isinstance(source, str):
         raise NotANotebookError(f"the source of cell {number} is not text.")
-    cell["source"] = source
+    cell["source"] = writable(source)
+    if not isinstance(cell.get("id", ""), str):
+        del cell["id"]
+    if not isinstance(cell.get("attachments", {}), dict):
+        del cell["attachments"]
     if not isinstance(cell.get("metadata"), dict):
         cell["metadata"] = nbformat.NotebookNode()
     if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):

@@ -12,8 +12,9 @@ from nbformat.v4 import new_code_cell
 from course.checking import Outcome, Status
 from course.checks import messages_and_collectives
 from course.grading import judged_notebook
-from course.grading.judged_notebook import Judgement, judge_notebook, role_of
+from course.grading.judged_notebook import Judgement, judge_notebook
 from course.grading.notebook_file import read_notebook
+from course.grading.roles import role_of
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -109,9 +110,9 @@ def test_a_deleted_or_renamed_answer_is_not_attempted_and_of_two_the_later_count
     assert "two cells are called 'broadcast_tree'" in judgement.remarks[0]
 
 
-@pytest.mark.parametrize("answer", ["broadcast_tree = lambda comm, x: comm.broadcast(x)", FLAT])
+@pytest.mark.parametrize("answer", ["broadcast_tree = (lambda flat: lambda comm, x: flat(comm, x))(flat)", ""])
 def test_what_counts_is_the_function_however_it_was_made(answer: str) -> None:
-    outcome, _ = judged(student(answer=answer))
+    outcome, _ = judged(student(answer=f"{FLAT}\nflat = broadcast_tree\n{answer}"))
     assert outcome.status is Status.WRONG
     assert outcome.parts[0].status is Status.CORRECT  # every rank has the array, but not by a tree
 

@@ -7,8 +7,10 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -24,7 +26,7 @@ FIRST = next(iter(SOLUTIONS))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8-sig", newline="") as file:
         return list(csv.DictReader(file))
 
 
@@ -61,7 +63,7 @@ def test_points_are_what_the_kind_deserves(graded):
 def test_odd_things_are_remarked_on(graded):
     kinds, folder, _ = graded
     remarks = {kinds[row["student"]]: row["remarks"] for row in rows(folder / "grades.csv")}
-    assert "not a notebook that can be read" in remarks["damaged"]
+    assert remarks["damaged"].endswith("is not a notebook: it is not JSON (Expecting value: line 1 column 1 (char 0)).")
     assert "left out" in remarks["hostile cell"]
     assert remarks["right"] == ""
 
@@ -144,8 +146,108 @@ def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):
 
 
 def test_a_cell_of_the_csv_is_never_a_formula(tmp_path):
-    grades.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv")
+    grades.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv", ("student", "points"))
     assert rows(tmp_path / "a.csv") == [{"student": "'=HYPERLINK(1)", "points": "-1.0"}]
+
+
+def in_class(folder: Path, name: str, kind: str = "empty", assignment: str = FIRST) -> None:
+    """A student's notebook in a folder."""
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook(assignment, kind, 0, random.Random(0)), folder / name)
+
+
+def graded_in(folder: Path, *options: str) -> int:
+    return grade.run([str(folder / "class"), "--to", str(folder / "graded"), *options])
+
+
+def test_what_a_teacher_wrote_into_the_grades_outlives_another_run(tmp_path, capsys):
+    in_class(tmp_path / "class", "ada.ipynb")
+    assert graded_in(tmp_path) == 0
+    table = tmp_path / "graded" / "exercises.csv"
+    table.write_text(table.read_text(encoding="utf-8-sig") + "by hand", encoding="utf-8")
+    assert graded_in(tmp_path) == 0
+    (kept,) = (tmp_path / "graded").glob("exercises.*-*.csv")
+    assert kept.read_text(encoding="utf-8").endswith("by hand")
+    assert f"is kept: {kept.name}\n" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "graded").iterdir()) == [
+        kept.name, "exercises.csv", "feedback", "grades.csv",
+    ]  # fmt: skip
+
+
+def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path, capsys):
+    names = ("Zoë Ødegård/x.ipynb", "王 小明.ipynb", "[/b] [red]\u200b/x.ipynb", "ada/first.ipynb", "ada/x (1).ipynb")
+    for name in names:
+        in_class(tmp_path / "class", name.replace("x", FIRST))
+    assert graded_in(tmp_path, "--workers", "2") == 0
+    table = {row["student"]: row for row in rows(tmp_path / "graded" / "grades.csv")}
+    assert set(table) == {"Zoë Ødegård", "王 小明", "[/b] [red]\u200b", "ada/first", "ada/(1)"}
+    for student in table:
+        assert (tmp_path / "graded" / "feedback" / student / f"{FIRST}.html").exists()
+    assert (tmp_path / "graded" / "grades.csv").read_bytes().startswith(b"\xef\xbb\xbf")  # for Excel
+
+
+def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(tmp_path):
+    in_class(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
+    in_class(tmp_path, f"ada/{FIRST}.ipynb")
+    first, second = submissions.find(tmp_path, list(SOLUTIONS))
+    assert {first.student, second.student} == {f"ada/{FIRST}/{FIRST}", f"ada/{FIRST}"}
+    assert first.remark == "one of 2 files of ada for this assignment"
+
+
+def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its_table(tmp_path, capsys):
+    (tmp_path / "class" / "__MACOSX").mkdir(parents=True)
+    for name in ("ada.zip", "bob.ipynb.txt", "._cyd.ipynb", "__MACOSX/x.ipynb", "dan.ipynb"):
+        (tmp_path / "class" / name).write_text("nothing")
+    assert graded_in(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "1 archives were not opened (ada.zip): unpack each" in told
+    assert "do not end in .ipynb: bob.ipynb.txt" in told
+    assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["dan"]
+    assert rows(tmp_path / "graded" / "exercises.csv") == []
+
+
+def test_from_other_editors_answers_are_known_without_metadata_and_ids(tmp_path):
+    colab = notebook(FIRST, "right", 0, random.Random(0))
+    for cell in colab.cells:
+        cell.metadata = nbformat.NotebookNode({"id": cell.pop("id")})  # as Colab does
+    bare = notebook(FIRST, "right", 0, random.Random(0))
+    for cell in bare.cells:
+        cell.metadata = nbformat.NotebookNode()
+        del cell["id"]
+    for name, one in (("colab", colab), ("bare", bare)):
+        one.metadata, one.nbformat_minor = nbformat.NotebookNode({"colab": {"provenance": []}}), 0
+        (tmp_path / "class").mkdir(exist_ok=True)
+        (tmp_path / "class" / f"{name}.ipynb").write_text(nbformat.writes(one), encoding="utf-8-sig")
+    assert graded_in(tmp_path, "--assignment", FIRST[:2]) == 0
+    table = {row["student"]: row for row in rows(tmp_path / "graded" / "grades.csv")}
+    assert [(row["points"] == row["of"], row["remarks"]) for row in table.values()] == [(True, "")] * 2
+    assert float(table["colab"]["by_hand_of"]) > 0
+
+
+def test_ctrl_c_ends_within_seconds_and_keeps_what_is_graded(tmp_path):
+    in_class(tmp_path / "class", "ada.ipynb")
+    for number in range(4):
+        in_class(tmp_path / "class", f"bob{number}.ipynb")
+        slow = nbformat.read(tmp_path / "class" / f"bob{number}.ipynb", as_version=4)
+        slow.cells.insert(0, nbformat.v4.new_code_cell(f"import time\ntime.sleep(600)  # {tmp_path}"))
+        nbformat.write(slow, tmp_path / "class" / f"bob{number}.ipynb")
+    command = [sys.executable, "-m", "course", "grade", "class", "--to", "graded", "--workers", "2"]
+    environment = {**os.environ, "MINIDL_NO_VENV": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
+    page = tmp_path / "graded" / "feedback" / "ada" / f"{FIRST}.html"
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        until = time.monotonic() + 60
+        while not page.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(1.0)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, told
+    assert time.monotonic() - began < 10
+    assert "Interrupted: 1 of 5 are graded, the others are not." in told
+    assert "Traceback" not in told
+    assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada"]
+    assert not list(tmp_path.glob("minidl-answer-*"))
 
 
 def test_the_students_edition_has_nothing_of_the_teachers_side(tmp_path, capsys):

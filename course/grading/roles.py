@@ -1,0 +1,56 @@
+"""What nbgrader's metadata say of a cell, and giving them back to cells that have lost them.
+
+A student may have edited them, and editors other than Jupyter do not keep all of them.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import nbformat
+
+HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL)
+
+
+def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
+    """nbgrader's metadata of a cell; empty if there are none that name it."""
+    role = cell.metadata.get("nbgrader")
+    return role if isinstance(role, Mapping) and isinstance(role.get("grade_id"), str) else {}
+
+
+def with_roles(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The student's notebook, in which cells without metadata have those of the cell of `reference` that they are.
+
+    They are known by their id (Colab keeps it among the metadata), given cells and checks also by their source.
+    """
+    there = {role_of(cell).get("grade_id") for cell in student.cells}
+    named = {role_of(cell)["grade_id"]: cell for cell in reference.cells if role_of(cell)}
+    lost = {name: cell for name, cell in named.items() if name not in there}
+    if not lost:
+        return student
+    notebook = copy.deepcopy(student)
+    for cell in notebook.cells:
+        if not role_of(cell) and (name := name_among(cell, lost)):
+            cell.metadata["nbgrader"] = dict(role_of(lost.pop(name)))
+    return notebook
+
+
+def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.NotebookNode]) -> str:
+    """Which of the lost cells a cell is; "" if none."""
+    for name, original in lost.items():
+        if cell.cell_type != original.cell_type:
+            continue
+        if name in (cell.get("id"), cell.metadata.get("id")):
+            return name
+        is_given = role_of(original).get("locked") and cell.cell_type == "code"
+        if is_given and cell.source.strip() == as_released(original.source):
+            return name
+    return ""
+
+
+def as_released(source: str) -> str:
+    """A check cell of the solutions as students have it, without hidden tests."""
+    return HIDDEN.sub("", source).strip()

@@ -1,0 +1,403 @@
+"""A class of hostile notebooks is graded: none gains a point, stops the others, leaves anything, or gets a secret."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course import grade
+from course.checking.session import TOKEN
+from course.grading import judged_notebook
+from course.grading.roles import role_of
+from tests.course.submitted_class import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+NAME = "04_messages_and_collectives"
+TREE = "broadcast_tree"
+SECRET_SEED, SECRET_WORDS = "seed=918273", "the words of the solution alone"
+
+FLAT = """\
+def broadcast_tree(comm, x):
+    if comm.rank == 0:
+        for rank in range(1, comm.size):
+            comm.send(x, rank)
+        return x
+    return comm.recv(0)
+"""
+"""Right results with too many rounds: one point of two."""
+
+LOOPS = "def broadcast_tree(comm, x):\n    while True: pass"
+
+EACH_CALL_SLOW = (
+    "import time\ndef broadcast_tree(comm, x):\n    if comm.rank == 0: time.sleep(1.6)\n" + FLAT.partition("\n")[2]
+)
+
+Change = Callable[[nbformat.NotebookNode], None]
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A notebook: cells in front, the answer ("" for the solution's own), what else is changed, and its points.
+
+    says: what a remark or a message says.
+    """
+
+    name: str
+    cells: tuple[str, ...] = ()
+    answer: str = FLAT
+    change: Change | None = None
+    points: float = 1.0
+    says: str = ""
+
+
+def role(notebook: nbformat.NotebookNode, name: str) -> dict[str, object]:
+    """nbgrader's metadata of a cell."""
+    return next(cell.metadata["nbgrader"] for cell in notebook.cells if role_of(cell).get("grade_id") == name)
+
+
+def new_code_cell(source: str, metadata: object = None) -> nbformat.NotebookNode:
+    """A cell with whatever metadata, which nbformat's own function refuses."""
+    cell = {"cell_type": "code", "source": source, "metadata": metadata or {}, "outputs": [], "execution_count": None}
+    return nbformat.from_dict(cell)
+
+
+def new_markdown_cell(source: str) -> nbformat.NotebookNode:
+    return nbformat.from_dict({"cell_type": "markdown", "source": source, "metadata": {}})
+
+
+def worth_a_thousand(notebook: nbformat.NotebookNode) -> None:
+    for cell in notebook.cells:
+        if role_of(cell):
+            cell.metadata["nbgrader"]["points"] = 1000
+            cell.metadata["nbgrader"]["grade"] = True
+
+
+def swapped(notebook: nbformat.NotebookNode) -> None:
+    answer, check = role(notebook, TREE), role(notebook, f"check_{TREE}")
+    answer["grade_id"], check["grade_id"] = check["grade_id"], answer["grade_id"]
+
+
+def check_made_an_answer(notebook: nbformat.NotebookNode) -> None:
+    for cell in notebook.cells:
+        if role_of(cell).get("grade_id") == f"check_{TREE}":
+            cell.metadata["nbgrader"] |= {"solution": True, "grade": False, "locked": False, "grade_id": "mine"}
+            cell.source = "2.0"
+
+
+def odd_names(notebook: nbformat.NotebookNode) -> None:
+    for number, name in enumerate((["a", "list"], {"a": "dict"}, 7, None, True, "x" * 10**6, "../../up", "<script>")):
+        notebook.cells.append(new_code_cell("1", metadata={"nbgrader": {"grade_id": name, "grade": True}}))
+        notebook.cells.append(new_code_cell("2", metadata={"nbgrader": [number], "tags": {"a": 3}, "id": [1]}))
+
+
+def everything_again(notebook: nbformat.NotebookNode) -> None:
+    notebook.cells += notebook.cells * 3
+
+
+def without_metadata(notebook: nbformat.NotebookNode) -> None:
+    notebook.metadata.clear()
+    for cell in notebook.cells:
+        cell.metadata.clear()
+
+
+def no_ids_at_all(notebook: nbformat.NotebookNode) -> None:
+    without_metadata(notebook)
+    for cell in notebook.cells:
+        cell.pop("id", None)
+
+
+def scripts(notebook: nbformat.NotebookNode) -> None:
+    evil = "<script>steal()</script><img src=x onerror=steal()><a href='javascript:steal()'>x</a><iframe src=//e.org>"
+    evil += "<img src='https://spy.example/who.png'><svg onload=steal()><style>*{display:none}</style>"
+    evil += "<a href='data:text/html,<script>steal()</script>'>y</a><form action=//e.org><input name=x>"
+    notebook.cells.insert(0, new_markdown_cell(evil))
+    notebook.cells.insert(0, new_code_cell(evil, metadata={"tags": ['"><script>steal()</script>']}))
+    notebook.cells[0]["id"] = '"><script>steal()</script>'
+    notebook.metadata["title"] = "</title><script>steal()</script>"
+    notebook.metadata["widgets"] = {
+        "application/vnd.jupyter.widget-state+json": {"state": {"a": "</script><script>steal()"}}
+    }
+    notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": '"><script>steal()</script>'}
+
+
+def halves_of_characters(notebook: nbformat.NotebookNode) -> None:
+    notebook.cells.append(new_code_cell("s = 'HALF'\nraise ValueError(chr(0xd800) + chr(0) + chr(27) + '[2J')"))
+    notebook.cells.append(new_markdown_cell("HALF"))
+
+
+def huge_outputs(notebook: nbformat.NotebookNode) -> None:
+    notebook.cells[1]["outputs"] = [nbformat.v4.new_output("stream", text="x" * 50 * 2**20)]
+
+
+def endless_cells(notebook: nbformat.NotebookNode) -> None:
+    notebook.cells.append(new_markdown_cell("a" + " " * 10**6 + "b" + "*_[" * 10**5))
+    notebook.cells.append(new_code_cell("#" + "(" * 10**6))
+    notebook.cells += [new_markdown_cell("> " * 3000) for _ in range(20)]
+
+
+def looks_finished(notebook: nbformat.NotebookNode) -> None:
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            data = {"text/plain": "2.0"}
+            cell["outputs"] = [nbformat.v4.new_output("execute_result", data=data, execution_count=1)]
+
+
+FIND_SECRETS = """
+import os, re, subprocess
+found = []
+for folder in [{root!r}]:
+    for name in ("solutions", "submitted"):
+        for top, _, files in os.walk(os.path.join(folder, name)):
+            for file in files:
+                try:
+                    found.append(open(os.path.join(top, file)).read())
+                except OSError as error:
+                    pass
+found.append(subprocess.run("cat {root}/solutions/*/* {root}/submitted/*/*", shell=True, capture_output=True,
+                            text=True).stdout)
+text = "".join(found)
+print(text[:300], re.findall("seed=.*", text))
+assert not text, text[-300:]
+"""
+
+FROM_THE_SOLUTION = """
+import json
+file = {root!r} + "/solutions/04_messages_and_collectives/04_messages_and_collectives.ipynb"
+for cell in json.load(open(file))["cells"]:
+    if "def broadcast_tree" in "".join(cell["source"]):
+        exec("".join(cell["source"]))
+"""
+
+SEARCH_MEMORY = """
+import gc, sys
+def broadcast_tree(comm, x):
+    found = [o for o in gc.get_objects() if type(o) is tuple and "918273" in str(o)]
+    print(comm.size, x, sys._getframe(1).f_locals, found)
+    raise ValueError(str(comm.size) * 3000 + "end")
+"""
+
+FAKE_DATA = """
+import sys
+frame = sys._getframe()
+while frame.f_back is not None:
+    frame = frame.f_back
+    for value in list(frame.f_globals.values()):
+        if getattr(value, "__name__", "") == "StudentSide":
+            value.call = lambda self, probe, name, arguments: {"results": [1.0] * 99, "seconds": 0.0}
+        if getattr(value, "__name__", "").endswith("plain_data"):
+            frame.f_globals["plain_data"] = type("fake", (), {"dumps": staticmethod(lambda value: b"")})
+"""
+
+FORGE = """
+import os, stat
+from course.checking import plain_data, channel
+def broadcast_tree(comm, x):
+    for d in range(3, 40):
+        try:
+            if stat.S_ISFIFO(os.fstat(d).st_mode):
+                for n in range(60):
+                    for reply in FORGED:
+                        channel.write_message(d, plain_data.dumps(reply(n)))
+        except OSError:
+            pass
+"""
+
+OUTSIDE = """
+import os, tempfile
+made = []
+def attempt(what):
+    try:
+        what(); made.append(what)
+    except PermissionError:
+        pass
+other = {other!r}
+attempt(lambda: (os.symlink(other + "/kept", "link"), open("link", "w").close()))
+attempt(lambda: (os.symlink(other, "far"), open("far/left", "w").close()))
+attempt(lambda: os.mkdir(other + "/left"))
+attempt(lambda: os.symlink("/", other + "/left"))
+attempt(lambda: os.link(other + "/kept", "hard"))
+attempt(lambda: os.chmod(other + "/kept", 0))
+attempt(lambda: os.remove("kept", dir_fd=os.open(other, os.O_RDONLY)))
+attempt(lambda: open("/dev/shm/left_by_an_answer", "w").close())
+attempt(lambda: open(os.path.expanduser("~/.local/left_by_an_answer.pth"), "w").close())
+attempt(lambda: os.makedirs(os.path.expanduser("~/.ipython/left_by_an_answer")))
+attempt(lambda: open("/proc/%d/mem" % os.getppid(), "r+b").close())
+attempt(lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_MSGQUEUE, (1, 1)))
+attempt(lambda: __import__("sqlite3").connect(other + "/left"))
+assert not made, made
+"""
+
+CLASS = [
+    # the machinery
+    Hostile("settrace", ("import sys, threading\nsys.settrace(lambda *a: None)\nthreading.settrace(lambda *a: 1/0)",)),
+    Hostile("import", ("import builtins\nbuiltins.__import__ = lambda *a, **k: 1/0",)),
+    Hostile("no builtins", ("import builtins\nfor n in ('len', 'isinstance', 'sorted', 'sum', 'getattr', 'print'):\n"
+            "    setattr(builtins, n, lambda *a, **k: 1)",)),
+    Hostile("IPython", ("ip = get_ipython()\nip.run_cell = lambda *a, **k: 1/0\ntype(ip).run_cell = 1",), points=0.0),
+    Hostile("IPython's compiler", ("get_ipython().compile = get_ipython().display_pub = None",), points=0.0),
+    Hostile("false modules", ("import sys, types, minidl\nfake = types.SimpleNamespace(run=lambda *a: {}, launch=1)\n"
+            "minidl.cluster = sys.modules['minidl.cluster'] = sys.modules['course.checking.ranks'] = fake",)),
+    Hostile("no modules", ("import sys\nfor name in list(sys.modules):\n"
+            "    if name.startswith(('minidl', 'course')): sys.modules[name] = None",)),
+    Hostile("pickle", ("import pickle, copy\npickle.loads = lambda *a: (1, 'call', (None, 'print', ()))\n"
+            "copy.deepcopy = lambda x: x",)),
+    Hostile("fake data", (FAKE_DATA,)),
+    Hostile("forged values", answer="FORGED = [lambda n: (n, 'value', {'results': 1})]\n" + FORGE, points=0.0),
+    Hostile("forged errors", answer="FORGED = [lambda n: (n, 'error', 7), lambda n: 'x', lambda n: (n,)]\n" + FORGE,
+            points=0.0),
+    Hostile("another folder", ("import os\nos.chdir('/')\nimport shutil\nshutil.rmtree('/tmp/none', True)",)),
+    Hostile("no folder", ("import os, shutil\nshutil.rmtree(os.getcwd())",)),
+    Hostile("signals", ("import signal\nfor s in range(1, 32):\n  try: signal.signal(s, signal.SIG_IGN)\n"
+            "  except (OSError, ValueError): pass",)),
+    # without end
+    Hostile("loops", answer=LOOPS, points=0.0, says="did not finish"),
+    Hostile("two cells that loop", ("while True: pass",) * 2, says="left out"),
+    Hostile("cells that exit", ("import os; os._exit(1)",) * 8, says="left out"),
+    Hostile("slow in each call", answer=EACH_CALL_SLOW, points=0.0),
+    Hostile("fills its folder", ("for n in range(10**6):\n    open(f'{n}.bin', 'wb').write(bytes(2**27))",),
+            says="GB of files"),
+    Hostile("many files", ("for n in range(10**7): open(f'{n}.txt', 'w').close()",), says="too many"),
+    Hostile("threads that print", ("import threading\ndef run():\n  while True: print('x' * 1000)\n"
+            "for _ in range(3): threading.Thread(target=run, daemon=True).start()",)),
+    # secrets
+    Hostile("reads secrets", (FIND_SECRETS,)),
+    Hostile("takes the solution", answer=FROM_THE_SOLUTION, points=0.0, says="may not read the teacher's files"),
+    Hostile("searches memory", answer=SEARCH_MEMORY, points=0.0),
+    # the notebook
+    Hostile("worth a thousand", change=worth_a_thousand),
+    Hostile("swapped", change=swapped, points=0.0, says="was changed"),
+    Hostile("a check made an answer", change=check_made_an_answer),
+    Hostile("odd names", change=odd_names),
+    Hostile("everything again", change=everything_again),
+    Hostile("without metadata", change=without_metadata),
+    Hostile("no ids at all", change=no_ids_at_all, answer="", points=2.0),
+    Hostile("scripts", change=scripts),
+    Hostile("halves of characters", change=halves_of_characters),
+    Hostile("huge outputs", change=huge_outputs),
+    Hostile("endless cells", change=endless_cells),
+    Hostile("looks finished", change=looks_finished),
+    Hostile("[/red] =1+1 ünï", answer="", points=2.0),
+    # files and processes
+    Hostile("outside", (OUTSIDE,)),
+    Hostile("leaves a daemon", ("import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n"
+            "  os.closerange(0, 100)\n  os.environ.clear()\n  time.sleep(1000)",)),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A teacher's folder: one solution with one exercise, whose hidden test and words are known to nobody else."""
+    root = tmp_path_factory.mktemp("teacher")
+    reference = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4)
+    reference.cells = [c for c in reference.cells if not role_of(c).get("grade") or c.id == f"check_{TREE}"]
+    for cell in reference.cells:
+        cell.source = cell.source.replace("seed=11", SECRET_SEED)
+        if cell.id == TREE:
+            cell.source += f"\n# {SECRET_WORDS}"
+    path = root / "solutions" / NAME / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    nbformat.write(reference, path)
+    (root / "other").mkdir()
+    (root / "other" / "kept").write_text("kept")
+    return root
+
+
+def hand_in(one: Hostile, course: Path) -> None:
+    """Write a hostile notebook where the class hands in."""
+    notebook = nbformat.read(ROOT / "exercises" / NAME / f"{NAME}.ipynb", as_version=4)
+    solution = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4)
+    right = next(cell.source for cell in solution.cells if cell.id == TREE)
+    notebook.cells = [c for c in notebook.cells if c.id in ("setup", TREE, f"check_{TREE}", "fold", "why_slower")]
+    places = {"root": str(course), "other": str(course / "other")}
+    for cell in notebook.cells:
+        if cell.id == TREE:
+            cell.source = one.answer.replace("{root!r}", repr(places["root"])) or right
+    in_front = [text.replace("{root!r}", repr(places["root"])).replace("{root}", places["root"]) for text in one.cells]
+    in_front = [text.replace("{other!r}", repr(places["other"])) for text in in_front]
+    notebook.cells[:0] = [new_code_cell(text) for text in in_front]
+    if one.change:
+        one.change(notebook)
+    path = course / "submitted" / one.name / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(notebook).replace("HALF", "\\ud800"), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def graded(course: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """What grades.csv says of each, and its page."""
+    for one in CLASS:
+        hand_in(one, course)
+    nothing_yet = left_on_the_machine()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grade, "ROOT", course)
+        patch.setattr(judged_notebook, "NOTEBOOK_SECONDS", 30.0)
+        patch.setattr(judged_notebook, "TEACHERS", [course / "solutions"])
+        to = course / "graded"
+        grade.run([str(course / "submitted"), "--to", str(to), "--seconds", "3", "--workers", "2"])
+    assert left_on_the_machine() <= nothing_yet
+    with (to / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    with (to / "exercises.csv").open(encoding="utf-8-sig", newline="") as file:
+        for row in csv.DictReader(file):
+            rows[row["student"]]["remarks"] += row["message"]
+    pages = {one.name: (to / "feedback" / one.name / f"{NAME}.html").read_text(encoding="utf-8") for one in CLASS}
+    return rows, pages
+
+
+def left_on_the_machine() -> set[str]:
+    """Processes of answers without a parent, and files where they could be left."""
+    import psutil
+
+    left = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "answer" in name}
+    left |= {str(path) for folder in (".local", ".ipython") for path in (Path.home() / folder).glob("left_by*")}
+    for process in psutil.process_iter():
+        try:
+            if process.ppid() == 1 and (TOKEN in process.environ() or "left_by" in " ".join(process.cmdline())):
+                left.add(str(process))
+        except psutil.Error:
+            continue
+    return left
+
+
+@pytest.mark.parametrize("one", CLASS, ids=lambda one: one.name)
+def test_a_hostile_notebook_gets_what_its_answer_deserves(one: Hostile, graded) -> None:
+    rows, _ = graded
+    row = rows[one.name]
+    assert (float(row["points"]), float(row["of"])) == (one.points, 2.0), row
+    assert one.says in row["remarks"]
+
+
+@pytest.mark.parametrize("one", CLASS, ids=lambda one: one.name)
+def test_its_page_holds_no_secret_and_no_script(one: Hostile, graded) -> None:
+    _, pages = graded
+    page = pages[one.name]
+    tags = "".join(re.findall(r"<[^>]*>", page[page.find("<body") :]))
+    assert SECRET_SEED not in page
+    assert SECRET_WORDS not in page
+    assert "HIDDEN TESTS" not in page
+    assert not re.search(r"\son\w+=|(href|src)=\W*(javascript|data:text|https?://spy)|<iframe|<form|<svg|<style", tags)
+    assert "<script>steal" not in page
+    assert len(page) < 3_000_000
+
+
+def test_of_hidden_cases_a_page_tells_nothing_that_the_answer_says(graded) -> None:
+    _, pages = graded
+    hidden = re.sub(r"<[^>]*>", "", pages["searches memory"].partition("(hidden cases)")[2])
+    assert hidden
+    assert "It printed" not in hidden
+    assert "7777" * 50 not in hidden
+
+
+def test_other_files_are_as_they_were(graded, course: Path) -> None:
+    assert [path.name for path in (course / "other").iterdir()] == ["kept"]
+    assert (course / "other" / "kept").read_text() == "kept"
+    assert (course / "other" / "kept").stat().st_mode & 0o400
