@@ -29,6 +29,9 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+# What students wrote is shown in a teacher's browser. nbgrader's pages pass it through this filter, which here takes out
+# what could act there, as on the pages of `python3 -m course grade`.
+c.HTMLExporter.filters = {"strip_files_prefix": "course.grading.feedback.cleaned"}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "nbgrader.preprocessors.ClearHiddenTests",  # a student sees what the hidden tests found, not the tests

@@ -26,7 +26,8 @@ class CheckAnswers(NbGraderPreprocessor):
         course = self.config.CourseDirectory
         source = Path(course.root, course.source_directory, names["assignment"], f"{names['notebook']}.ipynb")
         reference = nbformat.read(source, as_version=4)
-        judgement = judge_notebook(notebook, reference)
+        secret = [Path(course.root, name) for name in (course.source_directory, ".nbgrader")]
+        judgement = judge_notebook(notebook, reference, secret=secret)
         for remark in judgement.remarks:
             self.log.warning("%s: %s", names["student"], remark)
         return graded_notebook(notebook, reference, judgement), resources

@@ -261,7 +261,7 @@ def test_the_students_edition_has_nothing_of_the_teachers_side(tmp_path, capsys)
         for path in (tmp_path / "edition").rglob("*")
         if path.suffix in (".py", ".ipynb")
     )
-    assert "BEGIN HIDDEN" not in texts.replace("`### BEGIN HIDDEN TESTS`", "")
+    assert not re.search(r'^[ "]*### BEGIN HIDDEN', texts, re.MULTILINE)  # a line of a cell, or of its text
     assert release.run([str(tmp_path / "edition")]) == 2
     assert "already there" in capsys.readouterr().err
 
@@ -271,11 +271,13 @@ def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(
     for name in ("nbgrader_config.py", f"solutions/{FIRST}/{FIRST}.ipynb"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    kinds = {"ada": "right", "bob": "empty", "cyd": "wrong", "dan": "deleted"}
+    kinds = {"bob": "empty", "cyd": "wrong", "dan": "deleted"}
     for student, kind in kinds.items():
         path = tmp_path / ".nbgrader" / "submitted" / student / FIRST / f"{FIRST}.ipynb"
         path.parent.mkdir(parents=True)
-        nbformat.write(notebook(FIRST, kind, 0, random.Random(0)), path)
+        one = notebook(FIRST, kind, 0, random.Random(0))
+        one.cells.append(nbformat.v4.new_markdown_cell("<script>steal()</script><img src='https://spy.example/x.png'>"))
+        nbformat.write(one, path)
     bin_folder = str(Path(sys.executable).parent)
     environment = {**os.environ, "PATH": bin_folder + os.pathsep + os.environ["PATH"], "PYTHONPATH": str(ROOT)}
     for step in (["generate_assignment", FIRST], ["autograde", FIRST], ["generate_feedback", FIRST], ["export"]):
@@ -287,6 +289,9 @@ def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(
     grade.run([str(tmp_path / ".nbgrader" / "submitted"), "--to", str(tmp_path / "graded")])
     ours = {row["student"]: float(row["points"]) for row in rows(tmp_path / "graded" / "grades.csv")}
     assert exported == ours
-    assert exported["bob"] == 0 < exported["cyd"] < exported["ada"] == exported["dan"]
+    assert exported["bob"] == 0 < exported["cyd"] < exported["dan"]
     for page in (tmp_path / ".nbgrader" / "feedback").rglob("*.html"):
-        assert "BEGIN HIDDEN" not in page.read_text(encoding="utf-8")
+        text = page.read_text(encoding="utf-8")
+        assert "BEGIN HIDDEN" not in text
+        assert "&lt;script&gt;steal" in text
+        assert not re.search(r"<script>steal|<img[^>]*spy", text)
