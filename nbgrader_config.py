@@ -29,8 +29,8 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.AssignLatePenalties",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
-# What students wrote is shown in a teacher's browser. nbgrader's pages pass it through this filter, which here takes out
-# what could act there, as on the pages of `python3 -m course grade`.
+# What students wrote is shown in a teacher's browser. nbgrader's pages pass it through this filter, which here takes
+# out what could act there, as on the pages of `python3 -m course grade`.
 c.HTMLExporter.filters = {"strip_files_prefix": "course.grading.feedback.cleaned"}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
