@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from IPython.core.compilerop import CachingCompiler
@@ -31,6 +32,7 @@ def new_shell(sources: Sources) -> Any:
     shell: Any = InteractiveShell.instance(config=config)
     shell.compile = NamedCells(sources)
     shell.showtraceback = lambda *args, **kwargs: None
+    shell._tee = lambda channel: contextlib.nullcontext()  # what is printed would be kept in memory, without end
     shell.showsyntaxerror = lambda *args, **kwargs: None
     shell.ask_exit = lambda: None  # in a notebook `exit()` would end the kernel
     return shell

@@ -199,6 +199,9 @@ def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: lis
             continue
         try:
             kind, value = session.request("run_cell", (title, source), min(CELL_SECONDS, session.limits.seconds))
+            if kind == "error" and value["type"] == "MemoryError":
+                session.close()
+                raise Died("it used up the memory, which the other cells need")
         except (Died, TooLong) as problem:
             broken.add(name)
             remark(remarks, f"{title} was left out: {problem}")

@@ -261,6 +261,8 @@ CLASS = [
     # without end
     Hostile("loops", answer=LOOPS, points=0.0, says="did not finish"),
     Hostile("two cells that loop", ("while True: pass",) * 2, says="left out"),
+    Hostile("prints without end", ("while True: print('x' * 10000)",), says="did not finish"),
+    Hostile("keeps all memory", ("waste = []\nwhile True: waste.append(bytes(10**7))",), says="used up the memory"),
     Hostile("cells that exit", ("import os; os._exit(1)",) * 8, says="left out"),
     Hostile("slow in each call", answer=EACH_CALL_SLOW, points=0.0),
     Hostile("fills its folder", ("for n in range(10**6):\n    open(f'{n}.bin', 'wb').write(bytes(2**27))",),
