@@ -25,36 +25,30 @@ HOSTILE = {
 }
 DAMAGED = {"not_json": "this is not a notebook", "empty": "", "list": "[]", "half": '{"cells": [{"cell_type": "code"'}
 
+KINDS = (
+    "right", "wrong", "empty", "mixed", "hostile cell", "hostile function", "damaged", "deleted", "right", "wrong",
+)  # fmt: skip
+"""Right; a mutant; the release; an alternative and a mutant; a hostile cell in front of a right notebook; a hostile
+function; no notebook; a notebook without check cells. The first eight are one of each.
+"""
+
 
 def hand_in(folder: Path, count: int, seed: int = 0) -> dict[str, str]:
     """Write `count` submissions into `folder`, a folder a student; return what kind each student's is.
 
-    Kinds come in turns: right, wrong (a mutant), empty (the release), mixed (an alternative and a mutant), a hostile
-    cell in front of a right notebook, a hostile function, a damaged file, a notebook whose check cells are deleted.
+    They come in turns, as KINDS has them, and the assignments in turns as well.
     """
-    kinds = (
-        "right",
-        "wrong",
-        "empty",
-        "mixed",
-        "wrong",
-        "hostile cell",
-        "right",
-        "hostile function",
-        "damaged",
-        "deleted",
-    )
     generator = random.Random(seed)
     handed_in = {}
     for number in range(count):
-        student, kind = f"student{number:03d}", kinds[number % len(kinds)]
+        student, kind = f"student{number:03d}", KINDS[number % len(KINDS)]
         assignment = list(SOLUTIONS)[number % len(SOLUTIONS)]
         path = folder / student / assignment / f"{assignment}.ipynb"
         path.parent.mkdir(parents=True)
         if kind == "damaged":
-            path.write_text(list(DAMAGED.values())[number // len(kinds) % len(DAMAGED)], encoding="utf-8")
+            path.write_text(list(DAMAGED.values())[number // len(KINDS) % len(DAMAGED)], encoding="utf-8")
         else:
-            nbformat.write(notebook(assignment, kind, number // len(kinds), generator), path)
+            nbformat.write(notebook(assignment, kind, number // len(KINDS), generator), path)
         handed_in[student] = kind
     return handed_in
 

@@ -32,9 +32,9 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Path, int]:
-    """Ten submissions, one of each kind, and what `grade` made of them."""
+    """Eight submissions, one of each kind, and what `grade` made of them."""
     folder = tmp_path_factory.mktemp("class")
-    kinds = hand_in(folder / "submitted", 10)
+    kinds = hand_in(folder / "submitted", 8)
     code = grade.run([str(folder / "submitted"), "--to", str(folder / "graded"), "--seconds", "3"])
     return kinds, folder / "graded", code
 
