@@ -163,6 +163,10 @@ def main(arguments: list[str]) -> None:
     Fence([Path(terms.scratch)], terms.mark, [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
     serve(requests, replies, StudentSide(terms), terms.limits.reply)
+    for _ in range(40):  # no more requests: mostly since the process that makes the check was killed
+        if os.getppid() != terms.check:
+            end_with(terms)
+        time.sleep(0.05)
 
 
 if __name__ == "__main__":

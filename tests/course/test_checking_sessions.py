@@ -111,7 +111,8 @@ def test_a_process_that_gets_no_core_is_not_stuck() -> None:
             process.wait()
 
 
-def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Path) -> None:
+@pytest.mark.parametrize("goes_on", ['session.request("call", (None, "f", ()))', "import time; time.sleep(1000)"])
+def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Path, goes_on: str) -> None:
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
@@ -122,7 +123,7 @@ def load(session):
 session = Session(load)
 session.request("prepare", ((),))
 print(session._mark, session._scratch.root, flush=True)
-session.request("call", (None, "f", ()))
+{goes_on}
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     mark, scratch = process.stdout.readline().split()
