@@ -266,16 +266,26 @@ def test_the_students_edition_has_nothing_of_the_teachers_side(tmp_path, capsys)
     assert "already there" in capsys.readouterr().err
 
 
-def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(tmp_path):
-    """generate_assignment, autograde, generate_feedback and export as a teacher types them, in a copy of the course."""
-    for name in ("nbgrader_config.py", f"solutions/{FIRST}/{FIRST}.ipynb"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    kinds = {"bob": "empty", "cyd": "wrong", "dan": "deleted"}
-    for student, kind in kinds.items():
+def test_plain_nbgrader_gives_the_same_points_and_feedback_without_hidden_tests(tmp_path, monkeypatch):
+    """generate_assignment, autograde, generate_feedback and export as a teacher types them, in a copy of the course.
+
+    The assignment has its first three exercises alone, and with cyd two of these are right.
+    """
+    solution = nbformat.read(SOLUTIONS[FIRST], as_version=4)
+    known = [cell.id for cell in solution.cells if cell.id.startswith("check_")][:3]
+    first = [cell.id for cell in solution.cells[: [cell.id for cell in solution.cells].index(known[-1]) + 1]]
+    solution.cells = [cell for cell in solution.cells if cell.id in first]
+    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    in_class(tmp_path, f"solutions/{FIRST}/{FIRST}.ipynb")
+    nbformat.write(solution, tmp_path / "solutions" / FIRST / f"{FIRST}.ipynb")
+    monkeypatch.setattr(grade, "ROOT", tmp_path)
+    for student, kind in {"bob": "empty", "cyd": "right", "dan": "deleted"}.items():
         path = tmp_path / ".nbgrader" / "submitted" / student / FIRST / f"{FIRST}.ipynb"
         path.parent.mkdir(parents=True)
         one = notebook(FIRST, kind, 0, random.Random(0))
+        one.cells = [cell for cell in one.cells if cell.id in first]
+        if student == "cyd":
+            next(cell for cell in one.cells if f"check_{cell.id}" == known[0]).source = ""
         one.cells.append(nbformat.v4.new_markdown_cell("<script>steal()</script><img src='https://spy.example/x.png'>"))
         nbformat.write(one, path)
     bin_folder = str(Path(sys.executable).parent)
