@@ -31,12 +31,12 @@ OWN_METADATA = {"language_info": {"name": "python"}}
 
 def is_allowed_of_picture(tag: str, name: str, value: str) -> bool:
     """Whether a picture may have this attribute."""
-    return name == "alt" or (name == "src" and PICTURE.fullmatch(value) is not None)
+    return name in ("alt", "class", "id") or (name == "src" and PICTURE.fullmatch(value) is not None)
 
 
 def is_allowed_of_link(tag: str, name: str, value: str) -> bool:
     """Whether a link may have this attribute: it leads to a place, and holds no page of its own."""
-    return name == "title" or (name == "href" and not value.strip().lower().startswith("data:"))
+    return name in ("title", "class", "id") or (name == "href" and not value.strip().lower().startswith("data:"))
 
 
 ATTRIBUTES = {"*": ["class", "id", "style"], "a": is_allowed_of_link, "img": is_allowed_of_picture}

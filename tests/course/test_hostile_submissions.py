@@ -38,7 +38,7 @@ def broadcast_tree(comm, x):
 LOOPS = "def broadcast_tree(comm, x):\n    while True: pass"
 
 EACH_CALL_SLOW = (
-    "import time\ndef broadcast_tree(comm, x):\n    if comm.rank == 0: time.sleep(1.6)\n" + FLAT.partition("\n")[2]
+    "import time\ndef broadcast_tree(comm, x):\n    if comm.rank == 0: time.sleep(2.7)\n" + FLAT.partition("\n")[2]
 )
 
 Change = Callable[[nbformat.NotebookNode], None]
@@ -318,7 +318,9 @@ def hand_in(one: Hostile, course: Path) -> None:
     notebook = nbformat.read(ROOT / "exercises" / NAME / f"{NAME}.ipynb", as_version=4)
     solution = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4)
     right = next(cell.source for cell in solution.cells if cell.id == TREE)
-    notebook.cells = [c for c in notebook.cells if c.id in ("setup", TREE, f"check_{TREE}", "fold", "why_slower")]
+    notebook.cells = [
+        c for c in notebook.cells if c.id in ("setup", TREE, f"check_{TREE}", "c00", "fold", "why_slower")
+    ]
     places = {"root": str(course), "other": str(course / "other")}
     for cell in notebook.cells:
         if cell.id == TREE:
@@ -388,6 +390,9 @@ def test_its_page_holds_no_secret_and_no_script(one: Hostile, graded) -> None:
     assert "HIDDEN TESTS" not in page
     assert not re.search(r"\son\w+=|(href|src)=\W*(javascript|data:text|https?://spy)|<iframe|<form|<svg|<style", tags)
     assert "<script>steal" not in page
+    assert (
+        '<a class="anchor-link"' in page or "<body" not in page
+    )  # hidden by that; else each heading has a paragraph sign
     assert len(page) < 3_000_000
 
 
