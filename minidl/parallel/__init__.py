@@ -1,7 +1,7 @@
 """Training on many nodes: a job says what, a strategy says how, an engine says where.
 
-`job.py` says what; `synchronous.py` and `serial.py` say how, in the few lines of their pseudo-code; `session.py` does
-what every strategy needs besides, `train.py` brings them together, and `report.py` is what comes back.
+`job.py` says what; the strategies (`synchronous.py` and its siblings) say how, in the few lines of their pseudo-code;
+`session.py` does what every strategy needs besides, `train.py` brings them together, `report.py` is what comes back.
 """
 
 from minidl.parallel.checkpoint import Checkpoint, CheckpointError
@@ -10,6 +10,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.report import Report
 from minidl.parallel.serial import Serial
 from minidl.parallel.session import Progress
+from minidl.parallel.strategy import Strategy
 from minidl.parallel.synchronous import Synchronous
 from minidl.parallel.train import train
 
@@ -21,6 +22,7 @@ __all__ = [
     "Progress",
     "Report",
     "Serial",
+    "Strategy",
     "Synchronous",
     "train",
 ]

@@ -12,8 +12,8 @@ from itertools import chain
 
 import numpy as np
 
-from minidl import kernels
 from minidl.cluster.comm import Communicator
+from minidl.parallel.vector import gradient, set_gradient
 from minidl.tensor import Tensor
 
 
@@ -56,12 +56,12 @@ class GradientBuckets:
     def _reduce(self, bucket: list[Tensor]) -> None:
         self._next += 1
         self._used += [parameter.grad is not None for parameter in bucket]
-        flat = flatten(bucket)
+        flat = gradient(bucket)
         gradients = flat.size
         if is_last := self._next == len(self.buckets):  # with it travels, for all parameters: who has a gradient
             flat = np.concatenate([flat, np.array(self._used, flat.dtype)])
         self.comm.all_reduce(flat, algorithm=self.algorithm)
-        unflatten(flat, bucket)
+        set_gradient(bucket, flat[:gradients])
         if is_last:
             for parameter, users in zip(chain.from_iterable(self.buckets), flat[gradients:], strict=True):
                 if users == 0:
@@ -80,19 +80,3 @@ def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
         buckets[-1].append(parameter)
         size += nbytes
     return buckets
-
-
-def flatten(bucket: Sequence[Tensor]) -> np.ndarray:
-    """The bucket's gradients one after the other in one array, in the host's memory; zeros where there is none."""
-    return np.concatenate(
-        [np.zeros(p.size, p.dtype) if p.grad is None else kernels.to_numpy(p.grad).reshape(-1) for p in bucket]
-    )
-
-
-def unflatten(flat: np.ndarray, bucket: Sequence[Tensor]) -> None:
-    """Give every parameter of the bucket its part of the array as its gradient."""
-    start = 0
-    for parameter in bucket:
-        part = flat[start : start + parameter.size].reshape(parameter.shape)
-        parameter.grad = kernels.array_module(parameter.data).asarray(part)
-        start += parameter.size

@@ -34,7 +34,9 @@ class Job:
     schedule: a function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after every
     update; or None.
     loss: a function `(outputs, labels)` that gives the mean loss over the samples; the cross entropy by default.
-    batch_size: samples a minibatch, all nodes together. epochs: passes over the training set.
+    batch_size: samples a minibatch, all nodes together; of asynchronous strategies, samples a gradient.
+    batch_schedule: a function from the epoch (from 0) to its batch size, for minibatches that grow; then `batch_size`
+    only says from how many steps an epoch `schedule` counts. epochs: passes over the training set.
     seed: of the weights, the shuffles and dropout.
 
     The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
@@ -55,6 +57,7 @@ class Job:
     schedule: Callable[[optim.Optimizer, int], Any] | None = None
     loss: Loss = classification_loss
     batch_size: int = 64
+    batch_schedule: Callable[[int], int] | None = None
     epochs: int = 5
     seed: int = 0
 
@@ -65,6 +68,21 @@ class Job:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
+        for epoch in range(self.epochs):
+            size = self.batch_size_of(epoch)
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(
+                    f"batch_schedule({epoch}) must be a whole number of at least 1, as a batch size is, got {size!r}"
+                )
+
+    def batch_size_of(self, epoch: int) -> int:
+        """Samples a minibatch in that epoch, from 0."""
+        return self.batch_size if self.batch_schedule is None else self.batch_schedule(epoch)
+
+    @property
+    def smallest_batch(self) -> int:
+        """The batch size of the epoch that has the smallest minibatches."""
+        return min(self.batch_size_of(epoch) for epoch in range(self.epochs))
 
     def build_model(self) -> Module:
         """The model with its first weights: the same on every rank."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minidl.cluster.errors import ClusterError
 from minidl.cluster.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.job import Job
+from minidl.parallel.snapshots import RankResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,10 +26,13 @@ class Report:
     """The outcome of `parallel.train`.
 
     history: a row (dict) an epoch: epoch; loss (the mean over the training samples, each before the step that it helps
-    to make); test_loss and accuracy (on the test set; accuracy is nan where the targets are no classes); seconds (since
-    the start, the runs before `resume` included); samples_per_second; bytes (sent by rank 0); lr.
-    seconds: of this run. trace: who computed, sent, received and waited. checkpoint: the last state.
-    digests: a hash of every rank's weights; all equal after a synchronous strategy.
+    to make); test_loss and accuracy (on the test set; accuracy is nan where the targets are no classes); seconds (of
+    training up to then, those before `resume` included, evaluation not); samples_per_second; bytes (sent by rank 0);
+    lr; steps (updates of the weights); samples (processed by all nodes). Where nodes do not stop to be judged (with a
+    parameter server, or local weights), the rows are made after the run, of the weights at each epoch's end.
+    nodes: those that train; the ranks of servers come after theirs. seconds: of this run, all included. trace: who
+    computed, sent, received and waited. checkpoint: the last state. failures: with `on_failure="continue"`, what
+    happened to each rank that failed.
     """
 
     job: Job = field(repr=False)
@@ -35,12 +42,29 @@ class Report:
     seconds: float
     trace: Trace = field(repr=False)
     checkpoint: Checkpoint = field(repr=False)
-    digests: list[str] = field(repr=False)
+    results: list[RankResult | None] = field(repr=False)
+    failures: dict[int, ClusterError] = field(default_factory=dict)
 
     @property
     def accuracy(self) -> float:
         """On the test set, after the last epoch."""
         return float(self.history[-1]["accuracy"])
+
+    @property
+    def digests(self) -> list[str]:
+        """A hash of every node's weights; all equal after a synchronous strategy."""
+        return [result.digest for result in self.results[: self.nodes] if result is not None]
+
+    @property
+    def recorded(self) -> dict[str, list[list[Any]]]:
+        """What the ranks of the strategy have recorded: under its name, a list for each rank."""
+        names = sorted({name for result in self.results if result is not None for name in result.recorded})
+        return {name: [[] if r is None else r.recorded.get(name, []) for r in self.results] for name in names}
+
+    @property
+    def staleness(self) -> Counter[int]:
+        """How many gradients were applied that were so many updates old; empty where none can be."""
+        return Counter(chain.from_iterable(self.recorded.get("staleness", ())))
 
     def model(self) -> Module:
         """The trained model."""

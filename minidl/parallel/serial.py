@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from minidl import random
 from minidl.data.loader import Batch
+from minidl.parallel.job import Job
 from minidl.parallel.session import Session
+from minidl.parallel.strategy import Strategy
 
 
 @dataclass(frozen=True)
-class Serial:
+class Serial(Strategy):
     """Minibatch SGD on one node.
 
         for each minibatch:
@@ -25,18 +28,17 @@ class Serial:
     """
 
     shards: int = 1
+    is_resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.shards < 1:
             raise ValueError(f"Serial: shards must be at least 1, got {self.shards}")
 
-    def check(self, nodes: int) -> None:
-        """Raise ValueError if this strategy cannot run on so many nodes."""
+    def check(self, job: Job, nodes: int) -> None:
         if nodes != 1:
             raise ValueError(f"Serial runs on one node, not on {nodes}: choose another strategy, such as Synchronous()")
 
     def run(self, session: Session) -> None:
-        """What the node does."""
         backward = self._backward if self.shards == 1 else ShardedBackward(session, self.shards)
         for batch in session.batches():
             session.model.zero_grad()

@@ -1,14 +1,17 @@
-"""Session: one rank's side of a training run: its model, its optimizer, its part of every minibatch, its records.
+"""Session: one rank's side of a training run: its model, its optimizer, its minibatches, its records.
 
-A strategy is a loop over `session.batches()`; what every strategy needs besides (the shuffle, the rate schedule,
-losses, evaluation at the end of an epoch, checkpoints, progress) happens here, between one minibatch and the next.
+A strategy is a loop over `session.batches()` or its siblings; what every strategy needs besides (the shuffle, the rate
+schedule, losses, evaluation or a snapshot at the end of an epoch, checkpoints, progress) happens here, between one
+minibatch and the next.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,17 @@ import numpy as np
 from minidl import random
 from minidl.cluster.comm import Communicator
 from minidl.cluster.recorder import Shares
-from minidl.data import DataLoader, Dataset
+from minidl.data import DataLoader, DistributedSampler
 from minidl.data.loader import Batch
+from minidl.kernels import Array
+from minidl.parallel import vector
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
+from minidl.parallel.evaluation import evaluate
 from minidl.parallel.job import Job
-from minidl.tape import no_grad
+from minidl.parallel.snapshots import RankResult, Snapshot
 from minidl.tensor import Tensor
 
-EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set need not fit into memory
 PROGRESS_SECONDS = 0.1  # at most ten messages a second
 
 
@@ -47,60 +52,109 @@ class Progress:
     shares: Shares
     row: dict[str, Any] | None = None
 
+    @classmethod
+    def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:
+        """The message for a row that was made after the run."""
+        return cls(row["epoch"], epochs, 1, 1, row["loss"], row["samples_per_second"], shares, row)
+
 
 class Session:
-    """One rank's model, optimizer, schedule and minibatches; see `batches()`, `loss()` and `update()`.
+    """One rank's model, optimizer, schedule and minibatches.
 
-    comm: this rank's communicator. folder: where rank 0 writes `checkpoint.npz` after every epoch, or None.
-    checkpoint: where to go on, or None to begin.
+    comm: this rank's communicator. nodes: ranks 0 to nodes - 1 train; the others are servers. folder: where rank 0
+    writes `checkpoint.npz` after every epoch of `batches()`, or None. checkpoint: where to go on, or None to begin.
     """
 
     def __init__(
-        self, job: Job, comm: Communicator, folder: Path | None, checkpoint: Checkpoint | None, config: dict[str, Any]
+        self,
+        job: Job,
+        comm: Communicator,
+        nodes: int,
+        folder: Path | None = None,
+        checkpoint: Checkpoint | None = None,
+        config: dict[str, Any] | None = None,
     ) -> None:
-        self.job, self.comm, self.folder, self.config = job, comm, folder, config
+        self.job, self.comm, self.nodes, self.folder, self.config = job, comm, nodes, folder, config or {}
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
         self.optimizer = job.optimizer(self.parameters)
         self.schedule = job.build_schedule(self.optimizer, len(self.train))
         self.history: list[dict[str, Any]] = []
-        self.epoch = 0
-        self.step = 0
+        self.epoch = 0  # epochs (of `passes` and `stream`: passes over this node's shard) that are done
+        self.step = 0  # minibatches of this epoch before the present one
+        self.steps = 0  # updates of this rank's weights
+        self.finished = False  # of a stream: all samples have been processed
         if checkpoint is not None:
             checkpoint.restore(self.model, self.optimizer, self.schedule)
             self.epoch, self.history = checkpoint.epoch, list(checkpoint.history)
-        self._seconds_before = self.history[-1]["seconds"] if self.history else 0.0
-        self._bytes_before = self.history[-1]["bytes"] if self.history else 0
+        before: dict[str, Any] = self.history[-1] if self.history else {"seconds": 0.0, "bytes": 0, "steps": 0}
+        self._seconds_before, self._bytes_before, self.steps = before["seconds"], before["bytes"], before["steps"]
+        self._started = comm.now()
+        self._is_judged_here = False  # rather than by snapshots, after the run
+        self._evaluating = 0.0  # seconds
+        self._evaluation_bytes = 0
+        self._loss_sum, self._samples_seen = 0.0, 0  # of this rank in this epoch
+        self._losses: list[tuple[float, int]] = []
+        self._buffers: list[list[Array]] = []
+        self._snapshots: list[Snapshot] = []
+        self._recorded: dict[str, list[Any]] = defaultdict(list)
+
+    # Minibatches
 
     def batches(self) -> Iterator[Batch]:
-        """This rank's part of every minibatch of the run; evaluates, reports and saves at the end of each epoch."""
-        job, comm = self.job, self.comm
-        loader = DataLoader(
-            self.train, job.batch_size, shuffle=True, seed=job.seed, rank=comm.rank, num_replicas=comm.size
-        )
+        """This rank's part of every minibatch of the run, for nodes that all have the same weights.
+
+        At the end of each epoch the nodes evaluate their model together, report and save.
+        """
+        self._is_judged_here = True
         if self.epoch == 0:
             self._save()  # so that a run that is stopped in its first epoch can be resumed
-        self._started = comm.now()
-        while self.epoch < job.epochs:
-            loader.set_epoch(self.epoch)
-            random.manual_seed((job.seed, self.epoch, comm.rank))  # dropout: resuming at an epoch needs no more state
-            self.model.train()
-            self._loss_sum, self._samples_seen = 0.0, 0  # of this rank
+        while self.epoch < self.job.epochs:
+            loader = self._common_loader()
             samples = 0  # of all ranks
-            epoch_started = last_told = comm.now()
-            for self.step, batch in enumerate(loader):
+            epoch_started = self.clock()
+            for batch in self._one_pass(loader):
                 yield batch
                 samples += batch.total
-                now = comm.now()
-                if comm.rank == 0 and now - last_told > PROGRESS_SECONDS:
-                    last_told = now
-                    self._tell(len(loader), per_second(samples, now - epoch_started))
-            self.epoch += 1
-            self._end_epoch(len(loader), per_second(samples, comm.now() - epoch_started))
+            self._end_epoch(len(loader), per_second(samples, self.clock() - epoch_started))
+
+    def parts(self, weights: Callable[[], Array] | None = None) -> Iterator[Batch]:
+        """This rank's part of every minibatch of the run, for nodes that have weights of their own.
+
+        At the end of each epoch a snapshot is kept of what `weights` returns; by default of this rank's own.
+        """
+        while self.epoch < self.job.epochs:
+            yield from self._one_pass(self._common_loader())
+            self.keep(self.epoch, (weights or self.weights)())
+
+    def passes(self) -> Iterator[Batch]:
+        """This rank's own minibatches of `batch_size` samples of its own shard, `epochs` passes over it.
+
+        At the end of each pass a snapshot is kept of this rank's weights.
+        """
+        while self.epoch < self.job.epochs:
+            yield from self._one_pass(self._own_loader())
+            self.keep(self.epoch, self.weights())
+
+    def stream(self) -> Iterator[Batch]:
+        """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
+
+        Faster nodes make more of them. Who holds the weights that count calls `processed`, and tells the others.
+        """
+        for _ in itertools.count():
+            for batch in self._one_pass(self._own_loader()):
+                yield batch
+                if self.finished:
+                    self._end_pass()
+                    return
 
     def loss(self, batch: Batch) -> Tensor:
         """This rank's share of the minibatch's mean loss: the shares, and so their gradients, add up over the ranks."""
+        return self.local_loss(batch) * batch.weight
+
+    def local_loss(self, batch: Batch) -> Tensor:
+        """The mean loss of this rank's samples alone."""
         self.comm.mark("forward")
         mean = self.job.loss(self.model(batch.x), batch.y)
         value = mean.item()
@@ -108,7 +162,9 @@ class Session:
         self._loss_sum += value * len(batch.x)
         self._samples_seen += len(batch.x)
         self.comm.mark("backward")
-        return mean * batch.weight
+        return mean
+
+    # Weights and gradients
 
     def update(self) -> None:
         """One step of the optimizer, and of the schedule."""
@@ -116,7 +172,72 @@ class Session:
         self.optimizer.step()
         if self.schedule is not None:
             self.schedule.step()
+        self.steps += 1
         self.comm.mark("data")
+
+    def weights(self) -> Array:
+        """A copy of all weights as one vector."""
+        return vector.weights(self.parameters)
+
+    def set_weights(self, weights: Array) -> None:
+        """Take over all weights from one vector."""
+        vector.set_weights(self.parameters, weights)
+
+    def gradient(self) -> Array:
+        """A copy of all gradients as one vector; zeros where there is none."""
+        return vector.gradient(self.parameters)
+
+    def set_gradient(self, gradient: Array) -> None:
+        """Take over all gradients from one vector, for `update`."""
+        vector.set_gradient(self.parameters, gradient)
+
+    # Servers, and nodes without one
+
+    @property
+    def server(self) -> int:
+        """The number of this server, from 0; below 0 on nodes."""
+        return self.comm.rank - self.nodes
+
+    @property
+    def total_samples(self) -> int:
+        """The samples that all nodes together process in the run: `epochs` times the training set."""
+        return self.job.epochs * len(self.train)
+
+    def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
+        """All nodes together have processed so many samples by now: at an epoch's end a snapshot is kept of `weights`.
+
+        `finished` is set when it was the last. offset: where in the vector of all weights these begin.
+        """
+        for epoch in range(len(self._snapshots) + 1, min(samples // len(self.train), self.job.epochs) + 1):
+            self.keep(epoch, weights(), offset)
+        self.finished = self.finished or samples >= self.total_samples
+
+    def keep(self, epoch: int, weights: Array, offset: int = 0) -> None:
+        """Keep a snapshot of the weights (not copied) with which `epoch` epochs ended."""
+        lr = self.optimizer.param_groups[0]["lr"]
+        self._snapshots.append(Snapshot(epoch, self.clock(), self.steps, lr, weights, offset))
+
+    def record(self, name: str, value: Any) -> None:
+        """Add a value to this rank's list of that name, which the report has: `report.recorded[name][rank]`."""
+        self._recorded[name].append(value)
+
+    def clock(self) -> float:
+        """Seconds of training so far, those before a checkpoint included, the evaluation of the model not."""
+        return float(self._seconds_before + self.comm.now() - self._started - self._evaluating)
+
+    # What remains of it
+
+    def result(self) -> RankResult:
+        """What the rank brings back."""
+        return RankResult(
+            digest=self.digest(),
+            state=self.state() if self._is_judged_here and self.comm.rank == 0 else None,
+            snapshots=self._snapshots,
+            losses=self._losses,
+            buffers=self._buffers,
+            recorded=dict(self._recorded),
+            bytes_sent=self.comm.bytes_sent,
+        )
 
     def state(self) -> Checkpoint:
         """All that a resumed run needs."""
@@ -136,8 +257,44 @@ class Session:
             digest.update(np.ascontiguousarray(parameter.numpy()).tobytes())
         return digest.hexdigest()
 
+    # Below the surface
+
+    def _common_loader(self) -> DataLoader:
+        job, comm = self.job, self.comm
+        batch_size = job.batch_size_of(self.epoch)
+        return DataLoader(self.train, batch_size, shuffle=True, seed=job.seed, rank=comm.rank, num_replicas=self.nodes)
+
+    def _own_loader(self) -> DataLoader:
+        job = self.job
+        sampler = DistributedSampler(len(self.train), self.nodes, self.comm.rank, shuffle=True, seed=job.seed)
+        return DataLoader(self.train, job.batch_size_of(self.epoch), sampler=sampler)
+
+    def _one_pass(self, loader: DataLoader) -> Iterator[Batch]:
+        """The minibatches of one epoch of the loader."""
+        loader.set_epoch(self.epoch)
+        random.manual_seed((self.job.seed, self.epoch, self.comm.rank))  # dropout: resuming needs no more state
+        self.model.train()
+        self._loss_sum, self._samples_seen = 0.0, 0
+        samples, started = 0, self.clock()
+        last_told = started
+        for self.step, batch in enumerate(loader):
+            yield batch
+            samples += batch.total
+            now = self.clock()
+            if self.comm.rank == 0 and now - last_told > PROGRESS_SECONDS:
+                last_told = now
+                self._tell(len(loader), per_second(samples, now - started))
+        self._end_pass()
+
+    def _end_pass(self) -> None:
+        self.epoch += 1
+        self._losses.append((self._loss_sum, self._samples_seen))
+        if self.comm.rank == 0:
+            self._buffers.append([buffer.numpy().copy() for buffer in self.model.buffers()])
+
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:
         comm = self.comm
+        seconds, nbytes = self.clock(), comm.bytes_sent - self._evaluation_bytes
         comm.mark("evaluation")
         loss_sum, seen = comm.all_reduce(np.array([self._loss_sum, self._samples_seen], dtype=np.float64))
         for buffer in self.model.buffers():
@@ -150,22 +307,27 @@ class Session:
                 "loss": float(loss_sum / max(seen, 1)),
                 "test_loss": test_loss,
                 "accuracy": accuracy,
-                "seconds": self._seconds_before + comm.now() - self._started,
+                "seconds": seconds,
                 "samples_per_second": samples_per_second,
-                "bytes": self._bytes_before + comm.bytes_sent,
+                "bytes": self._bytes_before + nbytes,
                 "lr": self.optimizer.param_groups[0]["lr"],
+                "steps": self.steps,
+                "samples": self.epoch * len(self.train),
             }
         )
         self._save()
         if comm.rank == 0:
             self._tell(steps, samples_per_second, self.history[-1])
+        self._evaluating += self.clock() - seconds
+        self._evaluation_bytes = comm.bytes_sent - nbytes
+        comm.mark("data")
 
     def _save(self) -> None:
         if self.folder is not None and self.comm.rank == 0:
             self.state().save(self.folder / CHECKPOINT_FILE)
 
     def _tell(self, steps: int, samples_per_second: float, row: dict[str, Any] | None = None) -> None:
-        epoch = self.epoch if row else self.epoch + 1
+        epoch = self.epoch if row else min(self.epoch + 1, self.job.epochs)
         self.comm.tell(
             Progress(
                 epoch=epoch,
@@ -183,22 +345,3 @@ class Session:
 def per_second(samples: int, seconds: float) -> float:
     """The throughput; infinite where a simulation has been told neither what work takes nor what messages take."""
     return samples / seconds if seconds > 0 else math.inf
-
-
-@no_grad()
-def evaluate(job: Job, model: Any, dataset: Dataset, comm: Communicator) -> tuple[float, float]:
-    """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work.
-
-    Where the targets are no classes, as in regression, there is no accuracy: it is not a number (nan).
-    """
-    model.eval()
-    total = np.zeros(4, dtype=np.float64)  # losses, samples, right answers, answers
-    mine = np.arange(len(dataset))[comm.rank :: comm.size]
-    for start in range(0, len(mine), EVALUATION_BATCH):
-        x, y = dataset[mine[start : start + EVALUATION_BATCH]]
-        outputs = model(x)
-        total[:2] += job.loss(outputs, y).item() * len(x), len(x)
-        if y.dtype.kind in "iu" and y.shape == outputs.shape[:-1]:
-            total[2:] += (outputs.numpy().argmax(axis=-1) == y).sum(), y.size
-    losses, samples, right, answers = comm.all_reduce(total)
-    return float(losses / max(samples, 1)), float(right / answers) if answers else math.nan

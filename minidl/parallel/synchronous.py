@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel.buckets import GradientBuckets
 from minidl.parallel.session import Session
+from minidl.parallel.strategy import Strategy
 
 
 @dataclass(frozen=True)
-class Synchronous:
+class Synchronous(Strategy):
     """Minibatch SGD on p nodes that agree after every minibatch.
 
         give every node the same weights
@@ -30,6 +32,7 @@ class Synchronous:
 
     bucket_mb: float = 1.0
     algorithm: str = "auto"
+    is_resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not self.bucket_mb > 0:
@@ -38,11 +41,7 @@ class Synchronous:
             choices = ", ".join(("auto", *ALL_REDUCE))
             raise ValueError(f"Synchronous: unknown algorithm {self.algorithm!r}: choose one of {choices}")
 
-    def check(self, nodes: int) -> None:
-        """Raise ValueError if this strategy cannot run on so many nodes."""
-
     def run(self, session: Session) -> None:
-        """What every node does."""
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
         buckets = GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm)

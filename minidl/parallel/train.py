@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from minidl import cluster
 from minidl.cluster.comm import Communicator
 from minidl.cluster.engines.protocol import Engine
+from minidl.cluster.faults import FaultPlan
 from minidl.cluster.network import Network
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import NonFiniteLoss
@@ -18,18 +19,8 @@ from minidl.parallel.job import Job
 from minidl.parallel.report import Report
 from minidl.parallel.serial import Serial
 from minidl.parallel.session import Progress, Session
-
-
-class Strategy(Protocol):
-    """How to train: what every node does with its part of the minibatches."""
-
-    def check(self, nodes: int) -> None:
-        """Raise ValueError if this strategy cannot run on so many nodes."""
-        ...
-
-    def run(self, session: Session) -> None:
-        """What every node does: a loop over `session.batches()`."""
-        ...
+from minidl.parallel.snapshots import RankResult, judged
+from minidl.parallel.strategy import Strategy
 
 
 def train(
@@ -43,14 +34,16 @@ def train(
     progress: Callable[[Progress], None] | None = None,
     config: dict[str, Any] | None = None,
     timeout: float = 60.0,
+    on_failure: str = "raise",
+    faults: FaultPlan | None = None,
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
-    strategy: `Serial()` by default. on, network: the engine and what its messages cost, as in `cluster.launch`.
-    timeout: seconds a node may wait in one operation.
-    folder: where a checkpoint is written at the start and after every epoch; none by default.
-    resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
-    progress: called here, in the caller's process, about ten times a second and after every epoch.
+    strategy: `Serial()` by default; its servers run beside the nodes. on, network: the engine and what its messages
+    cost; timeout: seconds a node may wait in one operation; on_failure, faults: all as in `cluster.launch`.
+    folder: where a checkpoint is written: by Serial and Synchronous at the start and after every epoch, by the others
+    at the end; none by default. resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
+    progress: called here, in the caller's process, about ten times a second and for every epoch.
     config: kept in the checkpoint for the caller.
 
     Errors: ValueError if job, strategy and nodes do not fit; CheckpointError for a checkpoint that is missing,
@@ -71,11 +64,11 @@ def train(
     strategy = Serial() if strategy is None else strategy
     if nodes < 1:
         raise ValueError(f"nodes must be at least 1, got {nodes}")
-    strategy.check(nodes)
-    if job.batch_size < nodes:
+    strategy.check(job, nodes)
+    if resume is not None and not strategy.is_resumable:
         raise ValueError(
-            f"a minibatch of {job.batch_size} samples cannot be shared by {nodes} nodes: "
-            f"batch_size must be at least {nodes}"
+            f"{type(strategy).__name__} cannot go on from a checkpoint, which does not hold all that its ranks know: "
+            "to begin with the weights of a former run, give Job(model=report.model())"
         )
     checkpoint = None if resume is None else _matching_checkpoint(resume, job)
     if folder is not None:
@@ -84,11 +77,13 @@ def train(
     try:
         run = cluster.launch(
             _node,
-            args=(job, strategy, folder, checkpoint, config or {}),
-            nodes=nodes,
+            args=(job, strategy, nodes, folder, checkpoint, config or {}),
+            nodes=nodes + strategy.servers,
             on=on,
             network=network,
             timeout=timeout,
+            on_failure=on_failure,
+            faults=faults,
             seed=job.seed,
             listener=None if progress is None else lambda rank, message: progress(message),
         )
@@ -99,24 +94,35 @@ def train(
     finally:
         if folder is not None:  # no rank is left by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
-    final = run.results[0][0]
-    digests = [digest for _, digest in run.results]
-    return Report(job, strategy, nodes, final.history, run.seconds, run.trace, final, digests)
+    results: list[RankResult] = [result for result in run.results if result is not None]
+    final = next((result.state for result in results if result.state is not None), None)
+    if final is None:
+        final = judged(job, strategy, results, config or {})
+        if progress is not None:
+            for row in final.history:
+                progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
+        if folder is not None:
+            final.save(folder / CHECKPOINT_FILE)
+    return Report(job, strategy, nodes, final.history, run.seconds, run.trace, final, run.results, run.failures)
 
 
 def _node(
     comm: Communicator,
     job: Job,
     strategy: Strategy,
+    nodes: int,
     folder: Path | None,
     checkpoint: Checkpoint | None,
     config: dict[str, Any],
-) -> tuple[Checkpoint | None, str]:
-    """The program that runs on every node."""
-    session = Session(job, comm, folder, checkpoint, config)
+) -> RankResult:
+    """The program that runs on every rank."""
+    session = Session(job, comm, nodes, folder, checkpoint, config)
     with np.errstate(all="ignore"):  # what overflows ends as a loss that is not finite, and that is said once
-        strategy.run(session)
-    return session.state() if comm.rank == 0 else None, session.digest()
+        if comm.rank < nodes:
+            strategy.run(session)
+        else:
+            strategy.serve(session)
+    return session.result()
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:

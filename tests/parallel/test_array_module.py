@@ -70,7 +70,7 @@ def train(
 ) -> Session:
     """Train here, on the kernels `name`."""
     with kernels.use(name):
-        session = Session(job, comm, folder, resume, {})
+        session = Session(job, comm, comm.size, folder, resume)
         strategy.run(session)
         return session
 

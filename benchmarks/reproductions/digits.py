@@ -1,0 +1,44 @@
+"""The common set-up of the experiments: an MLP on the 1,797 digits, trained in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from minidl import cluster, data, nn, optim, parallel
+
+FAILED = 0.9  # the test error of guessing: what a run counts whose loss was not finite
+
+
+def job(
+    layers: Sequence[int] = (64, 64, 10),
+    lr: float = 0.1,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    **settings: Any,
+) -> parallel.Job:
+    """SGD on digits; settings: of the Job, which may also replace `optimizer`."""
+    optimizer: Callable[..., Any] = partial(optim.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay)
+    defaults = {"model": partial(nn.models.MLP, *layers), "data": data.digits, "optimizer": optimizer}
+    return parallel.Job(**{**defaults, **settings})
+
+
+def train(
+    of: parallel.Job, strategy: parallel.Strategy | None = None, nodes: int = 1, **terms: Any
+) -> parallel.Report | None:
+    """Train on a simulated cluster in this process; None if the loss became infinite or not a number."""
+    try:
+        return parallel.train(of, strategy, nodes, cluster.Simulation(trace="ledger"), **terms)
+    except parallel.NonFiniteLoss:
+        return None
+
+
+def error(report: parallel.Report | None) -> float:
+    """The fraction of the test set that is misclassified."""
+    return FAILED if report is None else 1 - report.accuracy
+
+
+def training_loss(report: parallel.Report | None) -> float:
+    """Of the last epoch."""
+    return float("inf") if report is None else report.history[-1]["loss"]

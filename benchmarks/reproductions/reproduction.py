@@ -1,0 +1,65 @@
+"""Reproduction: the table, the picture and the verdict of one experiment."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+class Reproduction:
+    """What an experiment shows. `name` is its file's, `title` says what it is about; results go to `folder`."""
+
+    def __init__(self, name: str, title: str, folder: Path = RESULTS, console: Console | None = None) -> None:
+        self.name, self.title, self.folder = name, title, folder
+        self.console = Console() if console is None else console
+        self.verdicts: list[tuple[bool, str]] = []
+        self._tables = 0
+        folder.mkdir(parents=True, exist_ok=True)
+        self.console.print(f"[bold]{title}[/bold]")
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> None:
+        """Print the rows, and keep them as NAME.csv (of further tables: NAME-2.csv and so on)."""
+        self._tables += 1
+        path = self.folder / f"{self.name}{f'-{self._tables}' if self._tables > 1 else ''}.csv"
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows([columns, *rows])
+        table = Table(*columns, caption=note or None, caption_justify="left")
+        for row in rows:
+            table.add_row(*(f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row))
+        self.console.print(table)
+
+    def picture(self, figure: Figure) -> None:
+        """Keep the picture as NAME.png."""
+        figure.savefig(self.folder / f"{self.name}.png")
+
+    def accept(self, holds: bool, sentence: str) -> None:
+        """Say whether what the experiment must show does show; the sentence has the numbers that decide."""
+        self.verdicts.append((bool(holds), sentence))
+        self.console.print(f"{'[green]holds[/green]' if holds else '[red]FAILS[/red]'}  {sentence}", highlight=False)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether all holds that must."""
+        return bool(self.verdicts) and all(holds for holds, _ in self.verdicts)
+
+
+def main(file: str, title: str, experiment: Callable[[Reproduction], None]) -> None:
+    """Run the experiment of that file as a command; exit code 1 if its acceptance fails."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="where the table and the picture go")
+    reproduction = Reproduction(Path(file).stem, title, parser.parse_args().folder)
+    began = time.perf_counter()
+    experiment(reproduction)
+    reproduction.console.print(f"{time.perf_counter() - began:.0f} s; table and picture in {reproduction.folder}")
+    sys.exit(0 if reproduction.is_accepted else 1)

@@ -1,0 +1,131 @@
+"""Snapshots: the weights at the end of each epoch, kept where nodes do not stop to be judged, and judged after the run.
+
+An asynchronous run has no moment at which all nodes could evaluate a model together, and local models are not one
+model. So whoever holds weights when an epoch ends (a server, or each node) keeps a copy of them and of the time, and
+`parallel.train` makes the history of the copies when the run is over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.nn import Module
+from minidl.parallel import vector
+from minidl.parallel.checkpoint import Checkpoint
+from minidl.parallel.divergence import check_finite
+from minidl.parallel.evaluation import evaluate_ensemble
+from minidl.parallel.job import Job
+from minidl.parallel.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One rank's piece of the weights, from element `offset` of the vector of all, when `epoch` epochs were done.
+
+    seconds: since the run began. steps: updates of these weights so far. lr: the learning rate of the last one.
+    """
+
+    epoch: int
+    seconds: float
+    steps: int
+    lr: float
+    weights: Array
+    offset: int = 0
+
+
+@dataclass
+class RankResult:
+    """What a rank of a training run brings back.
+
+    state: the run's last state, from rank 0, where all nodes have the same weights; else None, and there are snapshots.
+    losses: for each pass, the sum of this node's losses and the number of samples. buffers: of the model (the running
+    statistics of batch norm) after each pass, of rank 0. recorded: what the strategy has recorded.
+    """
+
+    digest: str
+    state: Checkpoint | None = None
+    snapshots: list[Snapshot] = field(default_factory=list)
+    losses: list[tuple[float, int]] = field(default_factory=list)
+    buffers: list[list[Array]] = field(default_factory=list)
+    recorded: dict[str, list[Any]] = field(default_factory=dict)
+    bytes_sent: int = 0
+
+
+def judged(job: Job, strategy: Strategy, results: Sequence[RankResult], config: dict[str, Any]) -> Checkpoint:
+    """The last state of a run whose ranks have kept snapshots, with the history that these give.
+
+    Pieces of equal offset are the weights of several nodes: `strategy.combine` says what model they make.
+    """
+    splits = job.build_data()
+    history: list[dict[str, Any]] = []
+    models = [job.build_model()]
+    for epoch in range(1, job.epochs + 1):
+        snapshots = [snapshot for result in results for snapshot in result.snapshots if snapshot.epoch == epoch]
+        if not snapshots:  # the nodes that would have reached it have failed
+            continue
+        models = [_model(job, weights, _buffers(results, epoch)) for weights in _whole(strategy, snapshots)]
+        test_loss, accuracy = evaluate_ensemble(job, models, splits.test)
+        steps = max(snapshot.steps for snapshot in snapshots)
+        check_finite(test_loss, models[0], epoch, steps, rank=0)
+        seconds = max(snapshot.seconds for snapshot in snapshots)
+        samples = epoch * len(splits.train)
+        history.append(
+            {
+                "epoch": epoch,
+                "loss": _mean_loss(results, epoch),
+                "test_loss": test_loss,
+                "accuracy": accuracy,
+                "seconds": seconds,
+                "samples_per_second": samples / seconds if seconds > 0 else float("inf"),
+                "bytes": round(results[0].bytes_sent * epoch / job.epochs),
+                "lr": snapshots[-1].lr,
+                "steps": steps,
+                "samples": samples,
+            }
+        )
+    optimizer = job.optimizer(list(models[0].parameters()))
+    schedule = job.build_schedule(optimizer, len(splits.train))
+    return Checkpoint(
+        epoch=len(history),
+        model=models[0].state_dict(),
+        optimizer=optimizer.state_dict(),
+        schedule=None if schedule is None else schedule.state_dict(),
+        history=history,
+        config=config,
+    )
+
+
+def _whole(strategy: Strategy, snapshots: Sequence[Snapshot]) -> list[Array]:
+    """The weights of each model that the run is judged by."""
+    by_offset: dict[int, list[Array]] = defaultdict(list)
+    for snapshot in snapshots:
+        by_offset[snapshot.offset].append(snapshot.weights)
+    pieces = [strategy.combine(by_offset[offset]) for offset in sorted(by_offset)]
+    return [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
+
+
+def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
+    model = job.build_model()
+    vector.set_weights(list(model.parameters()), weights)
+    for buffer, value in zip(model.buffers(), buffers, strict=False):
+        buffer.copy_(value)
+    return model
+
+
+def _buffers(results: Sequence[RankResult], epoch: int) -> list[Array]:
+    passes = results[0].buffers
+    return passes[min(epoch, len(passes)) - 1] if passes else []
+
+
+def _mean_loss(results: Sequence[RankResult], epoch: int) -> float:
+    """Of the samples in each node's pass of that number; of the passes before where none has come so far."""
+    sums = [result.losses[epoch - 1] for result in results if len(result.losses) >= epoch]
+    if not sums:
+        return _mean_loss(results, epoch - 1) if epoch > 1 else float("nan")
+    return sum(loss for loss, _ in sums) / max(sum(samples for _, samples in sums), 1)
