@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from course import requirements
-from course.exclusive import exclusive
-from course.installation import SetupError, install, interpreter, remove
+from course.setup import requirements
+from course.setup.exclusive import exclusive
+from course.setup.installation import SetupError, install, interpreter, remove
 
 __all__ = ["SetupError", "ensure_environment", "interpreter"]
 

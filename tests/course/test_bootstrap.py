@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from course import bootstrap, command_line, installation, requirements
+from course import bootstrap, command_line
 from course.bootstrap import SetupError, bring_up_to_date, plan
-from course.exclusive import exclusive
-from course.setup_step import SetupStep
+from course.setup import installation, requirements
+from course.setup.exclusive import exclusive
+from course.setup.step import SetupStep
 
 ROOT = bootstrap.ROOT
 VERSION = (3, 11)

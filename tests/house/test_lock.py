@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from course.requirements import lines, lock_is_current, missing, named
+from course.setup.requirements import lines, lock_is_current, missing, named
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -1,6 +1,6 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
-One module a chapter, named as its module in `course/checks/`, with two lists, MUTANTS and ALTERNATIVES.
+A folder a chapter, named as its folder in `course/checks/`, a file an exercise, with lists MUTANTS and ALTERNATIVES.
 `tests/course/test_mutants.py` runs them.
 """
 

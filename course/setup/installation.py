@@ -8,8 +8,8 @@ import shutil
 import sys
 from pathlib import Path
 
-from course import requirements
-from course.setup_step import SetupStep
+from course.setup import requirements
+from course.setup.step import SetupStep
 
 LOG = "minidl-setup.log"
 TARGET = f".[{','.join(requirements.EXTRAS)}]"

@@ -40,7 +40,7 @@ def loop(*changes: tuple[str, str]) -> str:
     return text
 
 
-TRAINING_MUTANTS = [
+MUTANTS = [
     Mutant(
         "train",
         "gradients are not forgotten",
@@ -265,7 +265,7 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
     ),
 ]  # fmt: skip
 
-TRAINING_ALTERNATIVES = [
+ALTERNATIVES = [
     Alternative(
         "train",
         "minidl's loader and optimizer, gradients forgotten after the step",

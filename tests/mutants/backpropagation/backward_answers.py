@@ -1,0 +1,269 @@
+"""Answers to `backward`."""
+
+from __future__ import annotations
+
+from course.checking import Status
+from tests.mutants import Alternative, Mutant
+
+PATH, SUM, ONCE, DEEP = (
+    "the chain rule along one path",
+    "what was used several times gets the sum",
+    "each node is visited once",
+    "10,000 nodes deep",
+)
+
+
+def walk(mistake: str, code: str, loses: tuple[str, ...], says: str, status: Status = Status.WRONG) -> Mutant:
+    return Mutant("backward", mistake, code, loses, says, status)
+
+
+ORDER = """
+    order, seen, stack = [], set(), [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif node not in seen:
+            seen.add(node)
+            stack.append((node, True))
+            stack += [(p, False) for p in node.parents]
+"""
+
+MUTANTS = [
+    walk(
+        "every vjp is called with 1",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(1.0)):\n                p.grad += g\n",
+        (PATH, SUM),
+        "Every vjp was called with 1",
+    ),
+    walk(
+        "only the leaves keep their gradients",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
+        "            node.grad = 0.0\n",
+        (PATH, SUM, DEEP),
+        "when it handed on; it has to stay",
+    ),
+    walk(
+        "a call of vjp for each parent",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n"
+        "        for i, p in enumerate(node.parents):\n            p.grad += node.vjp(node.grad)[i]\n",
+        (ONCE,),
+        "call it once a node, and go through the list",
+    ),
+    walk(
+        "waits for as many uses as there are paths",
+        """
+def backward(root):
+    uses, stack = {}, [root]
+    while stack:
+        for p in stack.pop().parents:
+            uses[p] = uses.get(p, 0) + 1
+            stack.append(p)
+    root.grad, ready = 1.0, [root]
+    while ready:
+        node = ready.pop()
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                uses[p] -= 1
+                if uses[p] == 0:
+                    ready.append(p)
+""",
+        (SUM, ONCE),
+        "random graph",
+    ),
+    walk(
+        "overwritten instead of accumulated",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad = g\n",
+        (SUM, DEEP),
+        "`+=`, not `=`",
+    ),
+    walk(
+        "the root's gradient is not set",
+        f"def backward(root):{ORDER}    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
+        (PATH, SUM, DEEP),
+        "does the walk begin with root.grad = 1.0",
+    ),
+    walk(
+        "handed on before it is whole (the naive recursion)",
+        """
+def backward(root):
+    def visit(node):
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                visit(p)
+    root.grad = 1.0
+    visit(root)
+""",
+        (SUM, ONCE, DEEP),
+        "it handed on before",
+    ),
+    walk(
+        "along every path",
+        """
+def backward(root):
+    stack = [(root, 1.0)]
+    while stack:
+        node, share = stack.pop()
+        node.grad += share
+        if node.parents:
+            stack += zip(node.parents, node.vjp(share))
+""",
+        (ONCE,),
+        "along every path",
+    ),
+    walk(
+        "in the order in which nodes are met",
+        """
+def backward(root):
+    root.grad, stack, seen = 1.0, [root], {root}
+    while stack:
+        node = stack.pop()
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                if p not in seen:
+                    seen.add(p)
+                    stack.append(p)
+""",
+        (SUM,),
+        "it handed on before",
+    ),
+    walk(
+        "breadth first",
+        """
+def backward(root):
+    root.grad, queue, seen = 1.0, [root], {root}
+    for node in queue:
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                if p not in seen:
+                    seen.add(p)
+                    queue.append(p)
+""",
+        (SUM,),
+        "it handed on before",
+    ),
+    walk(
+        "an order found by recursion",
+        """
+def backward(root):
+    order, seen = [], set()
+    def visit(node):
+        if node not in seen:
+            seen.add(node)
+            for p in node.parents:
+                visit(p)
+            order.append(node)
+    visit(root)
+    root.grad = 1.0
+    for node in order[::-1]:
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+        (DEEP,),
+        "RecursionError",
+        Status.RAISED,
+    ),
+    walk(
+        "recursion under a raised limit",
+        """
+import sys
+
+def backward(root):
+    sys.setrecursionlimit(100_000)
+    order, seen = [], set()
+    def visit(node):
+        if node not in seen:
+            seen.add(node)
+            for p in node.parents:
+                visit(p)
+            order.append(node)
+    visit(root)
+    root.grad = 1.0
+    for node in order[::-1]:
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+        (DEEP,),
+        "raised limit",
+    ),
+    walk(
+        "the order is not reversed",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
+        (PATH, SUM, DEEP),
+        "backward(f)",
+    ),
+    walk(
+        "a parent that stands there twice is taken once",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in dict(zip(node.parents, node.vjp(node.grad))).items():\n                p.grad += g\n",
+        (SUM,),
+        "b = a * a",
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "backward",
+        "by counting uses",
+        """
+from collections import deque
+
+def backward(root):
+    uses, stack, seen = {}, [root], {id(root)}
+    while stack:
+        node = stack.pop()
+        for p in node.parents:
+            uses[id(p)] = uses.get(id(p), 0) + 1
+            if id(p) not in seen:
+                seen.add(id(p))
+                stack.append(p)
+    root.grad = 1
+    ready = deque([root])
+    while ready:
+        node = ready.popleft()
+        if node.vjp is None:
+            continue
+        for p, g in zip(node.parents, node.vjp(node.grad)):
+            p.grad = p.grad + g
+            uses[id(p)] -= 1
+            if uses[id(p)] == 0:
+                ready.append(p)
+""",
+    ),
+    Alternative(
+        "backward",
+        "by height, an iterator a node",
+        """
+def backward(root):
+    order, seen, stack = [], {root}, [(root, iter(root.parents))]
+    while stack:
+        node, rest = stack[-1]
+        for p in rest:
+            if p not in seen:
+                seen.add(p)
+                stack.append((p, iter(p.parents)))
+                break
+        else:
+            order.insert(0, node)
+            stack.pop()
+    grads = {node: 0.0 for node in order}
+    grads[root] = 1.0
+    for node in order:
+        node.grad = grads[node]
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(grads[node])):
+                grads[p] += g
+""",
+    ),
+]

@@ -1,0 +1,119 @@
+"""Answers to `vjp_max`."""
+
+from __future__ import annotations
+
+from course.checking import Status
+from tests.mutants import Alternative, Mutant
+
+LARGEST = "the largest of each row gets the gradient"
+TIES = "ties share it"
+
+
+def vjp_max(mistake: str, body: str, loses: tuple[str, ...], says: str, status: Status = Status.WRONG) -> Mutant:
+    return Mutant("vjp_max", mistake, f"def vjp_max(g, x):\n    {body}\n", loses, says, status)
+
+
+MUTANTS = [
+    vjp_max(
+        "the last of the tied elements gets all",
+        "out = np.zeros_like(x)\n    last = x.shape[1] - 1 - x[:, ::-1].argmax(axis=1)\n"
+        "    out[np.arange(len(x)), last] = g\n    return out",
+        (TIES,),
+        "All of g went to the last",
+    ),
+    vjp_max(
+        "divided by the ties of all rows",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m * g[:, None] / max(m.sum(), 1)",
+        (LARGEST, TIES),
+        "each row counts its own",
+    ),
+    vjp_max(
+        "fails without rows",
+        "return np.stack([d * (row == row.max()) / (row == row.max()).sum() for d, row in zip(g, x)])",
+        (LARGEST,),
+        "need at least one array to stack",
+        Status.RAISED,
+    ),
+    vjp_max(
+        "each tied element gets all",
+        "return (x == x.max(axis=1, keepdims=True)) * g[:, None]",
+        (TIES,),
+        "may get g only once",
+    ),
+    vjp_max(
+        "the first of the tied elements gets all",
+        "out = np.zeros_like(x)\n    out[np.arange(len(x)), x.argmax(axis=1)] = g\n    return out",
+        (TIES,),
+        "All of g went to the first",
+    ),
+    vjp_max(
+        "the maximum of the whole array",
+        "m = (x == x.max()) if x.size else x\n    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
+        (LARGEST, TIES),
+        "vjp_max(g, x)",
+    ),
+    vjp_max(
+        "close is taken for equal",
+        "m = np.isclose(x, x.max(axis=1, keepdims=True))\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
+        (LARGEST,),
+        "vjp_max(g, x), x of shape (",
+    ),
+    vjp_max(
+        "multiplied by the value",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True) * g[:, None] * x",
+        (LARGEST, TIES),
+        "whatever the value of x",
+    ),
+    vjp_max(
+        "g is missing",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True)",
+        (LARGEST, TIES),
+        "g is missing",
+    ),
+    vjp_max(
+        "shared among all elements",
+        "return np.ones_like(x) * g[:, None] / x.shape[1]",
+        (LARGEST, TIES),
+        "vjp_max(g, x)",
+    ),
+    vjp_max(
+        "the maximum of the columns",
+        "m = x == (x.max(axis=0) if len(x) else 0)\n"
+        "    return m / np.maximum(m.sum(axis=1, keepdims=True), 1) * g[:, None]",
+        (LARGEST, TIES),
+        "vjp_max(g, x)",
+    ),
+    vjp_max(
+        "g is not given an axis",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m / m.sum(axis=1, keepdims=True) * g",
+        (LARGEST, TIES),
+        "could not be broadcast",
+        Status.RAISED,
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "vjp_max",
+        "row by row",
+        """
+def vjp_max(g, x):
+    out = np.zeros(x.shape)
+    for i, row in enumerate(x):
+        winners = [j for j in range(len(row)) if row[j] == max(row)]
+        for j in winners:
+            out[i, j] = g[i] / len(winners)
+    return out
+""",
+    ),
+    Alternative(
+        "vjp_max",
+        "by where",
+        """
+def vjp_max(g, x):
+    z = x.max(axis=1, keepdims=True)
+    count = np.count_nonzero(x == z, axis=1)
+    return np.where(x == z, g.reshape(-1, 1) / count.reshape(-1, 1), 0)
+""",
+    ),
+]

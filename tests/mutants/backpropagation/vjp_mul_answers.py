@@ -1,0 +1,40 @@
+"""Answers to `vjp_mul`."""
+
+from __future__ import annotations
+
+from course.checking import Status
+from tests.mutants import Alternative, Mutant
+
+VALUES = "the gradients of x and y"
+UNCHANGED = "g, x and y are left as they were"
+
+
+def vjp_mul(mistake: str, body: str, loses: tuple[str, ...], says: str, status: Status = Status.WRONG) -> Mutant:
+    return Mutant("vjp_mul", mistake, f"def vjp_mul(g, x, y):\n    {body}\n", loses, says, status)
+
+
+MUTANTS = [
+    vjp_mul("swapped", "return g * x, g * y", (VALUES,), "swapped"),
+    vjp_mul("g is missing", "return y, x", (VALUES,), "g is missing"),
+    vjp_mul("works in place", "g *= y\n    return g, g * x", (VALUES, UNCHANGED), "g was overwritten"),
+    vjp_mul(
+        "right, but in place",
+        "gy = g * x\n    g *= y\n    return g, gy",
+        (UNCHANGED,),
+        "changed its argument g",
+    ),
+    vjp_mul("divides by the operand", "z = x * y\n    return g * z / x, g * z / y", (VALUES,), "gradient of x"),
+    vjp_mul("only one gradient", "return g * y", (VALUES,), "expected two gradients"),
+    vjp_mul("no return", "gx, gy = g * y, g * x", (VALUES,), "return"),
+    vjp_mul("summed to a number", "return np.sum(g * y), np.sum(g * x)", (VALUES,), "got shape ()"),
+    vjp_mul("the gradient of a sum", "return g, g", (VALUES,), "gradient of x"),
+    vjp_mul("truncated to whole numbers", "return (g * y).astype(int), g * x", (VALUES,), "got 0 (the first of"),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "vjp_mul",
+        "a list, by numpy's functions",
+        "def vjp_mul(g, x, y):\n    return [np.multiply(y, g), np.multiply(x, g)]\n",
+    ),
+]

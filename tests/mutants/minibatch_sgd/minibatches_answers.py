@@ -1,0 +1,248 @@
+"""Answers to `minibatches`."""
+
+from __future__ import annotations
+
+from tests.mutants import Alternative, Mutant
+
+ONCE = "every sample once an epoch, in batches of batch_size, the last one with the rest"
+REPEATABLE = "the same seed and epoch give the same batches"
+OWN_SHUFFLE = "every epoch and every seed has a shuffle of its own"
+
+
+def sampler(order: str, batches: str = "[order[i : i + batch_size] for i in range(0, n, batch_size)]") -> str:
+    """minibatches with this way to the order, and this way to cut it."""
+    return f"""
+def minibatches(n, batch_size, seed, epoch):
+    order = {order}
+    return {batches}
+"""
+
+
+RIGHT_ORDER = "np.random.default_rng((seed, epoch)).permutation(n)"
+
+MUTANTS = [
+    Mutant(
+        "minibatches",
+        "drops the ragged last batch",
+        sampler(RIGHT_ORDER, "[order[i : i + batch_size] for i in range(0, n - batch_size + 1, batch_size)]"),
+        loses=(ONCE,),
+        says="The last batch, which is smaller than the others, was left out",
+    ),
+    Mutant(
+        "minibatches",
+        "fills up the last batch from the beginning",
+        sampler(
+            RIGHT_ORDER,
+            "[np.resize(order, -(-n // batch_size) * batch_size)[i : i + batch_size] for i in range(0, n, batch_size)]",
+        ),
+        loses=(ONCE,),
+        says="The last batch was filled up",
+    ),
+    Mutant(
+        "minibatches",
+        "evens the batches out",
+        sampler(RIGHT_ORDER, "np.array_split(order, -(-n // batch_size)) if n else []"),
+        loses=(ONCE,),
+        says="The batches were made equally large",
+    ),
+    Mutant(
+        "minibatches",
+        "loses the last full batch",
+        sampler(
+            RIGHT_ORDER,
+            "[order[i : i + batch_size] for i in range(0, n - batch_size, batch_size)]"
+            " + ([order[n - n % batch_size :]] if n % batch_size else [])",
+        ),
+        loses=(ONCE,),
+        says="The last full batch was left out",
+    ),
+    Mutant(
+        "minibatches",
+        "draws with replacement",
+        sampler("np.random.default_rng((seed, epoch)).integers(0, max(n, 1), n)"),
+        loses=(ONCE,),
+        says="drawn with replacement",
+    ),
+    Mutant(
+        "minibatches",
+        "an empty batch at the end",
+        sampler(RIGHT_ORDER, "[order[i : i + batch_size] for i in range(0, n + 1, batch_size)]"),
+        loses=(ONCE,),
+        says="There is an empty batch",
+    ),
+    Mutant(
+        "minibatches",
+        "counts from 1",
+        sampler(RIGHT_ORDER + " + 1"),
+        loses=(ONCE,),
+        says="Indices count from 0",
+    ),
+    Mutant(
+        "minibatches",
+        "without a shuffle",
+        sampler("np.arange(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="They were not shuffled",
+    ),
+    Mutant(
+        "minibatches",
+        "the same order in every epoch",
+        sampler("np.random.default_rng(seed).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Does the generator depend on the epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "the seed is not used",
+        sampler("np.random.default_rng(epoch).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Does the generator depend on the seed?",
+    ),
+    Mutant(
+        "minibatches",
+        "seed times epoch",
+        sampler("np.random.default_rng(seed * epoch).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="have the same batches",
+    ),
+    Mutant(
+        "minibatches",
+        "unseeded",
+        sampler("np.random.default_rng().permutation(n)"),
+        loses=(REPEATABLE,),
+        says="The generator is not made from seed and epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "a generator that lives on between calls",
+        """
+generators = {}
+
+def minibatches(n, batch_size, seed, epoch):
+    rng = generators.setdefault(seed, np.random.default_rng(seed))
+    order = rng.permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(REPEATABLE,),
+        says="it lives on from one call to the next",
+    ),
+    Mutant(
+        "minibatches",
+        "shuffles the batches, not the samples",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    batches = [np.arange(i, min(i + batch_size, n)) for i in range(0, n, batch_size)]
+    ragged = batches[len(batches) - (n % batch_size > 0) :]
+    full = batches[: len(batches) - len(ragged)]
+    return [full[i] for i in np.random.default_rng((seed, epoch)).permutation(len(full))] + ragged
+""",
+        loses=(OWN_SHUFFLE,),
+        says="The order of the batches was shuffled; shuffle the samples",
+    ),
+    Mutant(
+        "minibatches",
+        "turns the order round",
+        sampler("np.roll(np.arange(n), np.random.default_rng((seed, epoch)).integers(1, max(n, 2)))"),
+        loses=(OWN_SHUFFLE,),
+        says="a sample is followed by its neighbour",
+    ),
+    Mutant(
+        "minibatches",
+        "the order, not cut",
+        sampler(RIGHT_ORDER, "order"),
+        loses=(ONCE, REPEATABLE, OWN_SHUFFLE),
+        says="The order was not cut into batches",
+    ),
+    Mutant(
+        "minibatches",
+        "shuffles within the batches",
+        sampler(
+            "np.random.default_rng((seed, epoch))",
+            "[order.permutation(np.arange(n)[i : i + batch_size]) for i in range(0, n, batch_size)]",
+        ),
+        loses=(OWN_SHUFFLE,),
+        says="Each batch was shuffled by itself",
+    ),
+    Mutant(
+        "minibatches",
+        "batch_size batches",
+        sampler(RIGHT_ORDER, "[order[i::batch_size] for i in range(batch_size)]"),
+        loses=(ONCE,),
+        says="it is the size of each, not their number",
+    ),
+    Mutant(
+        "minibatches",
+        "never ends",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    order = np.random.default_rng((seed, epoch)).permutation(n)
+    while n:
+        yield from (order[i : i + batch_size] for i in range(0, n, batch_size))
+""",
+        loses=(ONCE,),
+        says="the epoch ends when each was used once",
+    ),
+    Mutant(
+        "minibatches",
+        "the smaller batch first",
+        sampler(
+            RIGHT_ORDER,
+            "[b for b in [order[: n % batch_size], *(order[i : i + batch_size] "
+            "for i in range(n % batch_size, n, batch_size))] if len(b)]",
+        ),
+        loses=(ONCE,),
+        says="The smaller batch came first",
+    ),
+]
+
+ALTERNATIVES = [
+    Alternative(
+        "minibatches",
+        "a generator of tuples, Python's own random numbers",
+        """
+import random
+
+def minibatches(n, batch_size, seed, epoch):
+    order = list(range(n))
+    random.Random(f"{seed}, {epoch}").shuffle(order)
+    while order:
+        yield tuple(order[:batch_size])
+        order = order[batch_size:]
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "numpy's old generator, seed + epoch, array_split",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    np.random.seed(seed + epoch)
+    order = np.arange(n)
+    np.random.shuffle(order)
+    return np.split(order, range(batch_size, n, batch_size)) if n else []
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "choice without replacement, each batch sorted, as a set or an int32 array",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    rng = np.random.Generator(np.random.PCG64([epoch, seed]))
+    left = set(range(n))
+    while left:
+        size = min(batch_size, len(left))
+        batch = np.sort(rng.choice(sorted(left), size, replace=False)).astype(np.int32)
+        left -= set(batch.tolist())
+        yield batch if size > 2 else set(batch.tolist())
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "minidl's loader",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    loader = data.DataLoader(data.Dataset(np.arange(n), np.arange(n)), batch_size, shuffle=True, seed=seed)
+    loader.set_epoch(epoch)
+    return (batch.x for batch in loader)
+""",
+    ),
+]
