@@ -8,6 +8,7 @@ from typing import Any
 from minidl.cluster.comm import Communicator
 from minidl.compress.message import Message
 from minidl.kernels import Array
+from minidl.optim import Optimizer
 
 
 class Compressor:
@@ -15,8 +16,26 @@ class Compressor:
 
     One instance serves one parameter: a strategy makes copies (`copy.deepcopy`), so what a compressor remembers between
     calls (a residual, a velocity) belongs to that parameter on that node. Random choices are drawn from
-    `minidl.random.generator()`.
+    `minidl.random.generator()`. What a strategy calls: before the run `check` and `check_optimizer`; at the beginning
+    of an epoch `begin_epoch`; in every step, if `needs_norm`, `begin_step` once backward is done; then
+    `begin_all_reduce`, for the parameters in the same order on every node.
+
+    encodes_jointly: the nodes make the messages together, in `begin_all_reduce`; no node's message stands for its own
+    array by itself. is_stateful: it remembers something that a checkpoint of the weights does not hold, so that a run
+    cannot go on from there with the same bits. needs_norm: `encode` has to know the norm of the whole gradient.
     """
+
+    @property
+    def encodes_jointly(self) -> bool:
+        return False
+
+    @property
+    def is_stateful(self) -> bool:
+        return False
+
+    @property
+    def needs_norm(self) -> bool:
+        return False
 
     def encode(self, array: Array) -> Message:
         """The array as a message; of floating-point numbers, of any shape."""
@@ -27,12 +46,18 @@ class Compressor:
         raise NotImplementedError(f"{type(self).__name__} does not say how a message is decoded: define decode()")
 
     def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
+        """Begin to add up the nodes' arrays, as compressed; the function that is returned waits for the sum.
+
+        The same bits on every node. Methods that encode jointly override this.
+        """
+        return self.begin_sum(self.encode(array), comm)
+
+    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
         """Begin to add up what all nodes' messages stand for; the function that is returned waits for the sum.
 
         The same bits on every node. Every node sends its message to all others (an all-gather): two messages of sparse
         or quantized numbers do not add up to one of the same size. Methods for which they do override this.
         """
-        message = self.encode(array)
         gathered = comm.all_gather(message.data, async_op=True, label=type(self).__name__)
 
         def total() -> Array:
@@ -47,5 +72,11 @@ class Compressor:
     def begin_epoch(self, epoch: int) -> None:
         """Epoch number `epoch`, from 0, begins: for methods that change in the course of training."""
 
+    def begin_step(self, norm: float, nodes: int) -> None:
+        """This node's gradient of all parameters, one of `nodes` that add up, has this 2-norm: if `needs_norm`."""
+
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         """Raise ValueError if arrays of this shape or dtype cannot be compressed in this way."""
+
+    def check_optimizer(self, optimizer: Optimizer) -> None:
+        """Raise ValueError if the sums must not be given to this optimizer."""
