@@ -3,6 +3,7 @@
 from minidl.optim.adagrad import Adagrad
 from minidl.optim.adam import Adam, AdamW
 from minidl.optim.lamb import LAMB
+from minidl.optim.large_batch import LargeBatchLR
 from minidl.optim.lars import LARS
 from minidl.optim.optimizer import Optimizer
 from minidl.optim.rmsprop import RMSprop
@@ -19,6 +20,7 @@ __all__ = [
     "CosineAnnealingLR",
     "LRScheduler",
     "LambdaLR",
+    "LargeBatchLR",
     "LinearLR",
     "MultiStepLR",
     "Optimizer",
