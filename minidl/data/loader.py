@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.checks import at_least, replica
@@ -38,13 +39,14 @@ class Batch:
 class DataLoader:
     """Iterates over a dataset in minibatches of `batch_size` samples, the last one smaller where it does not divide.
 
-    With `shuffle`, every epoch has its own order, fixed by `seed` and `set_epoch(e)`. For synchronous data
-    parallelism give each rank its `rank` and `num_replicas`: `batch_size` is then that of the whole minibatch, of which
-    rank r gets samples r, r + num_replicas, ... Parts differ by at most one sample, nothing is repeated, and all ranks
-    make the same number of steps; in the ragged last minibatch a part may be empty (`drop_last` leaves it out).
+    With `shuffle`, every epoch has its own order, fixed by `seed` and `set_epoch(e)`; or `order(epoch)` says in what
+    order that epoch visits the samples. For synchronous data parallelism give each rank its `rank` and `num_replicas`:
+    `batch_size` is then that of the whole minibatch, of which rank r gets samples r, r + num_replicas, ... Parts differ
+    by at most one sample, nothing is repeated, and all ranks make the same number of steps; in the ragged last
+    minibatch a part may be empty (`drop_last` leaves it out).
 
     Alternatively `sampler` says which samples this rank reads, and `batch_size` counts its own samples only: this is
-    how asynchronous workers read. It takes the place of `shuffle`, `rank` and `num_replicas`.
+    how asynchronous workers read. It takes the place of `shuffle`, `order`, `rank` and `num_replicas`.
 
     Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample).
 
@@ -66,6 +68,7 @@ class DataLoader:
         rank: int = 0,
         num_replicas: int = 1,
         sampler: DistributedSampler | None = None,
+        order: Callable[[int], NDArray[np.int64]] | None = None,
     ) -> None:
         self.dataset = dataset
         self.batch_size = at_least("batch_size", batch_size, 1)
@@ -74,9 +77,12 @@ class DataLoader:
         self.drop_last = drop_last
         self.num_replicas, self.rank = replica(num_replicas, rank)
         self.sampler = sampler
+        self.order = order
         self.epoch = 0
-        if sampler is not None and (shuffle or self.num_replicas > 1):
-            raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, rank and num_replicas")
+        if sampler is not None and (shuffle or order is not None or self.num_replicas > 1):
+            raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, order, rank and num_replicas")
+        if shuffle and order is not None:
+            raise ValueError("an order is given: leave out shuffle")
         if sampler is not None and sampler.n != len(dataset):
             raise ValueError(f"the sampler is for {sampler.n} samples, but the dataset has {len(dataset)}")
         if self.batch_size < self.num_replicas:
@@ -98,10 +104,12 @@ class DataLoader:
         return full + (ragged > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Batch]:
-        if self.sampler is None:
-            order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
-        else:
+        if self.sampler is not None:
             order = self.sampler.indices()
+        elif self.order is not None:
+            order = self.order(self.epoch)
+        else:
+            order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
         for i in range(len(self)):
             minibatch = order[i * self.batch_size : (i + 1) * self.batch_size]
             x, y = self.dataset[minibatch[self.rank :: self.num_replicas]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,27 @@ class DistributedSampler:
 
     Over all ranks each sample appears exactly once; shares differ by at most one. (PyTorch's sampler of this name
     repeats samples until the shares are equal, which makes the result depend on the number of ranks.) Call
-    `set_epoch(e)` before each epoch for a fresh shuffle. Raises ValueError for a rank outside 0..num_replicas-1.
+    `set_epoch(e)` before each epoch for a fresh shuffle. `order(epoch)`, if given, says in what order that epoch visits
+    the samples, in place of `shuffle`. Raises ValueError for a rank outside 0..num_replicas-1.
 
     >>> [list(DistributedSampler(5, 2, rank, shuffle=False)) for rank in (0, 1)]
     [[0, 2, 4], [1, 3]]
     """
 
-    def __init__(self, n: int, num_replicas: int, rank: int, shuffle: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self,
+        n: int,
+        num_replicas: int,
+        rank: int,
+        shuffle: bool = True,
+        seed: int = 0,
+        order: Callable[[int], NDArray[np.int64]] | None = None,
+    ) -> None:
         self.n = at_least("n", n, 0)
         self.num_replicas, self.rank = replica(num_replicas, rank)
         self.shuffle = shuffle
         self.seed = at_least("seed", seed, 0)
+        self.order = order
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
@@ -45,7 +55,11 @@ class DistributedSampler:
 
     def indices(self) -> NDArray[np.int64]:
         """This rank's samples of the epoch as one array."""
-        return epoch_order(self.n, self.shuffle, self.seed, self.epoch)[self.rank :: self.num_replicas]
+        if self.order is None:
+            order = epoch_order(self.n, self.shuffle, self.seed, self.epoch)
+        else:
+            order = self.order(self.epoch)
+        return order[self.rank :: self.num_replicas]
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.indices().tolist())

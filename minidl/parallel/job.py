@@ -5,17 +5,25 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from minidl import functional as F
 from minidl import optim, random
-from minidl.data import Splits
+from minidl.data import Dataset, Splits
+from minidl.data.sampler import epoch_order
+from minidl.data.shards import order_of_shards
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.tensor import Tensor
 
 Loss = Callable[[Tensor, Array], Tensor]
+
+SHARDS = ("shuffled", "fixed", "by_label")
 
 
 def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
@@ -37,6 +45,10 @@ class Job:
     batch_size: samples a minibatch, all nodes together; of asynchronous strategies, samples a gradient.
     batch_schedule: a function from the epoch (from 0) to its batch size, for minibatches that grow; then `batch_size`
     only says from how many steps an epoch `schedule` counts. epochs: passes over the training set.
+    shards: which samples a node reads. "shuffled": every epoch deals one new shuffle to all nodes. "fixed": the
+    training set is shuffled once and cut into a shard a node, which the node keeps and shuffles anew in every epoch.
+    "by_label": likewise, but sorted by label instead, so that a node sees few of the classes. With the latter two the
+    samples of a minibatch depend on the number of nodes.
     seed: of the weights, the shuffles and dropout.
 
     The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
@@ -59,6 +71,7 @@ class Job:
     batch_size: int = 64
     batch_schedule: Callable[[int], int] | None = None
     epochs: int = 5
+    shards: str = "shuffled"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,6 +79,8 @@ class Job:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        if self.shards not in SHARDS:
+            raise ValueError(f"unknown shards {self.shards!r}: choose one of {', '.join(SHARDS)}")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
         for epoch in range(self.epochs):
@@ -83,6 +98,20 @@ class Job:
     def smallest_batch(self) -> int:
         """The batch size of the epoch that has the smallest minibatches."""
         return min(self.batch_size_of(epoch) for epoch in range(self.epochs))
+
+    def check_shards(self) -> None:
+        """Raise ValueError if the training set has no labels to be sorted by, but shall be."""
+        if self.shards == "by_label" and (y := self.build_data().train.y).ndim != 1:
+            raise ValueError(f'shards="by_label" needs one label a sample, but the targets have shape {y.shape}')
+
+    def order(self, train: Dataset, nodes: int, batch_size: int) -> Callable[[int], NDArray[np.int64]]:
+        """The function from an epoch to the order of its samples, which so many nodes are dealt in such minibatches."""
+        n = len(train)
+        if self.shards == "shuffled":
+            return partial(epoch_order, n, True, self.seed)
+        by_label = self.shards == "by_label"
+        samples = np.argsort(train.y, kind="stable") if by_label else epoch_order(n, True, self.seed, 0)
+        return partial(order_of_shards, samples, nodes, batch_size, self.seed)
 
     def build_model(self) -> Module:
         """The model with its first weights: the same on every rank."""

@@ -262,11 +262,13 @@ class Session:
     def _common_loader(self) -> DataLoader:
         job, comm = self.job, self.comm
         batch_size = job.batch_size_of(self.epoch)
-        return DataLoader(self.train, batch_size, shuffle=True, seed=job.seed, rank=comm.rank, num_replicas=self.nodes)
+        order = job.order(self.train, self.nodes, batch_size)
+        return DataLoader(self.train, batch_size, order=order, rank=comm.rank, num_replicas=self.nodes)
 
     def _own_loader(self) -> DataLoader:
-        job = self.job
-        sampler = DistributedSampler(len(self.train), self.nodes, self.comm.rank, shuffle=True, seed=job.seed)
+        job, samples = self.job, len(self.train)
+        order = job.order(self.train, self.nodes, max(samples, 1))
+        sampler = DistributedSampler(samples, self.nodes, self.comm.rank, order=order)
         return DataLoader(self.train, job.batch_size_of(self.epoch), sampler=sampler)
 
     def _one_pass(self, loader: DataLoader) -> Iterator[Batch]:

@@ -64,6 +64,7 @@ def train(
     strategy = Serial() if strategy is None else strategy
     if nodes < 1:
         raise ValueError(f"nodes must be at least 1, got {nodes}")
+    job.check_shards()
     strategy.check(job, nodes)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
