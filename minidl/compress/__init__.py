@@ -4,7 +4,33 @@
 """
 
 from minidl.compress.compressor import Compressor
+from minidl.compress.dgc import DGC
+from minidl.compress.error_feedback import ErrorFeedback
+from minidl.compress.half import Half
 from minidl.compress.message import Message
+from minidl.compress.one_bit import OneBit
+from minidl.compress.power_sgd import PowerSGD
+from minidl.compress.qsgd import QSGD
+from minidl.compress.quantizer import Quantizer
+from minidl.compress.random_k import RandomK
+from minidl.compress.sign import Sign
+from minidl.compress.terngrad import TernGrad
+from minidl.compress.threshold import Threshold
 from minidl.compress.top_k import TopK
 
-__all__ = ["Compressor", "Message", "TopK"]
+__all__ = [
+    "Compressor",
+    "DGC",
+    "ErrorFeedback",
+    "Half",
+    "Message",
+    "OneBit",
+    "PowerSGD",
+    "QSGD",
+    "Quantizer",
+    "RandomK",
+    "Sign",
+    "TernGrad",
+    "Threshold",
+    "TopK",
+]

@@ -1,0 +1,72 @@
+"""QSGD: random rounding to a few levels of the norm, right on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minidl import random
+from minidl.compress.quantizer import Quantizer
+from minidl.kernels import Array
+
+
+@dataclass
+class QSGD(Quantizer):
+    """|x| / norm is rounded to one of the fractions 0, 1/s, ..., 1, up or down at random so that the mean is right.
+
+        for each bucket v of the array:
+            r = s |v_i| / |v|_2
+            level_i = floor(r) + 1 with probability r - floor(r), else floor(r)
+            send |v|_2 and the levels with their signs: they stand for |v|_2 sign(v_i) level_i / s
+
+    levels: s, above zero. bucket: how many numbers share a norm, the last ones being fewer if need be; None for the
+    whole array. Small buckets, small error: the expected squared error of a bucket of d numbers is at most
+    min(d / s^2, sqrt(d) / s) of its squared norm, and at most s (s + sqrt(d)) numbers are not zero on average.
+    Unbiased. A bucket with a number that is infinite or NaN decodes to NaN.
+    Message: a norm a bucket (float32), then ceil(log2(2s + 1)) bits a number.
+    Source: Alistarh et al., QSGD (arXiv:1610.02132), section 3.1, Lemma 3.1; buckets: section 4.
+
+    >>> c = QSGD(levels=5, bucket=None)
+    >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # of norm 5: nothing to round
+    >>> message.nbytes, c.decode(message)
+    (6, array([ 3.,  0., -4.,  0.]))
+
+    Errors: ValueError for levels or a bucket below 1.
+    """
+
+    levels: int
+    bucket: int | None = 512
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.levels < 2**31:
+            raise ValueError(f"QSGD: levels must be at least 1 and below 2**31, got {self.levels}")
+        if self.bucket is not None and self.bucket < 1:
+            raise ValueError(f"QSGD: bucket must be at least 1, or None for the whole array, got {self.bucket}")
+
+    @property
+    def symbols(self) -> int:
+        return 2 * self.levels + 1
+
+    def count_scales(self, shape: tuple[int, ...]) -> int:
+        n = int(np.prod(shape))
+        return -(-n // self._width(n))
+
+    def quantize(self, array: Array) -> tuple[Array, Array]:
+        flat = array.reshape(-1).astype(np.float64)
+        if not flat.size:
+            return np.empty(0, np.float32), np.empty(0, np.uint64)
+        width = self._width(flat.size)
+        norms = np.sqrt(np.add.reduceat(flat * flat, np.arange(0, flat.size, width))).astype(np.float32)
+        safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # all levels of such a bucket are 0
+        ratio = np.abs(flat) * (self.levels / np.repeat(safe, width)[: flat.size])
+        level = np.floor(np.nan_to_num(ratio) + random.generator().random(flat.size))
+        level = np.minimum(level, self.levels)  # where a norm in float32 is below the only number of its bucket
+        return norms, (self.levels + np.copysign(level, flat)).astype(np.uint64)
+
+    def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
+        signed = symbols.astype(np.float64) - self.levels
+        return np.repeat(scales, self._width(signed.size))[: signed.size] * (signed / self.levels)
+
+    def _width(self, size: int) -> int:
+        return max(size if self.bucket is None else min(self.bucket, size), 1)

@@ -1,0 +1,78 @@
+"""Quantizer: the base of the compressors that send each number as one of a few symbols, and a scale or two for many."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minidl.compress.compressor import Compressor
+from minidl.compress.message import Message
+from minidl.kernels import Array
+
+
+class Quantizer(Compressor):
+    """`quantize` makes scales and symbols of an array, `dequantize` numbers of them; here they become bytes.
+
+    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs.
+    A wrapper may take the same scales and symbols and write the symbols more briefly (`lossless.py`).
+
+    A scale that is infinite or not a number goes over the wire like any other, so what it belongs to decodes to NaN or
+    infinity: a run that diverges is seen to.
+    """
+
+    @property
+    def symbols(self) -> int:
+        """How many different symbols there are: 0 to `symbols` - 1."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how many symbols it has: define symbols")
+
+    def quantize(self, array: Array) -> tuple[Array, Array]:
+        """The scales (float32) and the symbols (unsigned integers), one for each number, both flat."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it quantizes: define quantize()")
+
+    def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
+        """The flat array of numbers that scales and symbols stand for."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what symbols mean: define dequantize()")
+
+    def count_scales(self, shape: tuple[int, ...]) -> int:
+        """The number of scales of an array of that shape."""
+        return 1
+
+    @np.errstate(all="ignore")  # of what is not finite, as is said above
+    def encode(self, array: Array) -> Message:
+        scales, symbols = self.quantize(array)
+        return Message(np.concatenate([scales.view(np.uint8), self.pack(symbols)]), array.shape, array.dtype)
+
+    @np.errstate(all="ignore")
+    def decode(self, message: Message) -> Array:
+        scales, packed = split_scales(message, self.count_scales(message.shape))
+        symbols = self.unpack(packed, int(np.prod(message.shape)))
+        return self.dequantize(scales, symbols, message.shape).astype(message.dtype).reshape(message.shape)
+
+    def pack(self, symbols: Array) -> Array:
+        """The symbols as bytes."""
+        return pack_bits(symbols, (self.symbols - 1).bit_length())
+
+    def unpack(self, packed: Array, count: int) -> Array:
+        """The first `count` symbols of the bytes."""
+        return unpack_bits(packed, (self.symbols - 1).bit_length(), count)
+
+
+def split_scales(message: Message, count: int) -> tuple[Array, Array]:
+    """A message's `count` scales, and the bytes after them."""
+    return message.data[: 4 * count].copy().view(np.float32), message.data[4 * count :]
+
+
+def pack_bits(numbers: Array, bits: int) -> Array:
+    """Numbers below 2**bits, `bits` bits each, the highest first, without gaps: ceil(len * bits / 8) bytes."""
+    if bits == 1:
+        return np.packbits(numbers.astype(bool))
+    places = np.arange(bits - 1, -1, -1, dtype=np.uint64)
+    return np.packbits(numbers.astype(np.uint64)[:, None] >> places & np.uint64(1) != 0)
+
+
+def unpack_bits(data: Array, bits: int, count: int) -> Array:
+    """The first `count` numbers that `pack_bits` has packed."""
+    digits = np.unpackbits(data, count=count * bits)
+    if bits == 1:
+        return digits
+    places = np.arange(bits - 1, -1, -1, dtype=np.uint64)
+    return (digits.reshape(count, bits).astype(np.uint64) << places).sum(axis=1, dtype=np.uint64)

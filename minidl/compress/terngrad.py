@@ -1,0 +1,65 @@
+"""TernGrad: minus one, zero or one, times the largest magnitude; right on average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from minidl import random
+from minidl.compress.quantizer import Quantizer
+from minidl.kernels import Array
+
+TRITS = 5  # of which 3**5 = 243 combinations fit into a byte
+WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
+
+
+@dataclass
+class TernGrad(Quantizer):
+    """Every number becomes s sign(x) with probability |x| / s, else 0; s is the largest magnitude of the array.
+
+    clip: numbers of a magnitude above `clip` standard deviations are cut to that first; this makes s, and so the error,
+    smaller, at the price of a bias. None: no cut, unbiased; the expected squared error is |x|_1 |x|_inf - |x|_2^2, and
+    |x|_1 / |x|_inf numbers are not zero on average. An array with a number that is infinite or NaN decodes to NaN.
+    Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
+    are needed.
+    Source: Wen et al., TernGrad (arXiv:1705.07878), equations 1 to 3; clipping: section 4.
+
+    >>> c = TernGrad()
+    >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))
+    >>> message.nbytes, c.decode(message)
+    (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
+
+    Errors: ValueError for a clip that is not positive.
+    """
+
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.clip is not None and not self.clip > 0:
+            raise ValueError(f"TernGrad: clip must be positive, or None not to clip, got {self.clip}")
+
+    @property
+    def symbols(self) -> int:
+        return 3
+
+    def quantize(self, array: Array) -> tuple[Array, Array]:
+        flat = array.reshape(-1).astype(np.float64)
+        if self.clip is not None and flat.size:
+            bound = self.clip * flat.std()
+            flat = np.clip(flat, -bound, bound)
+        scale = np.abs(flat).max(initial=0.0).astype(np.float32)
+        safe = scale if 0 < scale < np.inf else np.inf
+        chosen = random.generator().random(flat.size) < np.abs(flat) / safe
+        return np.array([scale], np.float32), (1 + np.sign(np.where(chosen, flat, 0))).astype(np.uint8)
+
+    def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
+        return scales * (symbols.astype(np.float32) - 1)
+
+    def pack(self, symbols: Array) -> Array:
+        whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
+        whole.reshape(-1)[: symbols.size] = symbols
+        return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+
+    def unpack(self, packed: Array, count: int) -> Array:
+        return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]
