@@ -1,0 +1,81 @@
+"""Two bytes a number: rounding, ranges, and what fp16 loses."""
+
+import numpy as np
+import pytest
+
+from minidl.compress import Half
+
+
+def through(format: str, array: np.ndarray) -> np.ndarray:
+    message = Half(format).encode(array)
+    assert message.nbytes == 2 * array.size
+    return Half(format).decode(message)
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+@pytest.mark.parametrize("shape", [(0,), (), (3, 4)])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_what_comes_back_has_the_shape_and_the_dtype(format, shape, dtype):
+    array = np.ones(shape, dtype)
+    back = through(format, array)
+    assert (back.shape, back.dtype) == (shape, array.dtype)
+    assert (back == array).all()
+
+
+def test_bf16_rounds_as_pytorch_does():
+    torch = pytest.importorskip("torch", reason="compares with PyTorch")
+    bits = np.random.default_rng(0).integers(0, 2**32, size=200_000, dtype=np.uint32)
+    ties = np.arange(0, 2**32, 2**15, dtype=np.uint64).astype(np.uint32)  # every bf16 number, and every tie
+    x = np.concatenate([bits, ties]).view(np.float32)
+    truth = torch.from_numpy(x).to(torch.bfloat16).to(torch.float32).numpy()
+    np.testing.assert_array_equal(through("bf16", x), truth)
+
+
+def test_ties_go_to_the_even_neighbour():
+    step = 2.0**-7  # of bf16 between 1 and 2
+    x = np.array([1 + step / 2, 1 + 3 * step / 2, -1 - step / 2], "float32")
+    assert through("bf16", x).tolist() == [1, 1 + 2 * step, -1]
+
+
+def test_numbers_of_eight_bits_are_exact_in_bf16():
+    x = (np.random.default_rng(0).integers(-255, 256, 1000) * 2.0 ** np.random.default_rng(1).integers(-80, 80, 1000))
+    assert (through("bf16", x) == x).all()
+
+
+def test_the_relative_error_is_half_a_step_at_most():
+    x = np.random.default_rng(0).normal(size=10_000)
+    assert np.abs(through("bf16", x) / x - 1).max() < 2.0**-8 * 1.001
+    usual = x[np.abs(x) > 6.2e-5]
+    assert np.abs(through("fp16", usual) / usual - 1).max() < 2.0**-11 * 1.001
+
+
+def test_fp16_loses_small_gradients_and_bf16_does_not():
+    tiny = np.array([2.9e-8, -1e-8, 1e-30], "float32")
+    assert not through("fp16", tiny).any()
+    assert np.abs(through("bf16", tiny) / tiny - 1).max() < 2.0**-8
+    assert through("fp16", np.array([6e-8], "float32")).any()
+
+
+def test_a_factor_on_the_loss_brings_small_gradients_through_fp16():
+    tiny = np.array([3e-8, -1e-8], "float32")
+    assert np.abs(through("fp16", tiny * 2**14) / 2**14 / tiny - 1).max() < 2.0**-11
+
+
+def test_fp16_ends_at_65504():
+    x = np.array([65504, 65519, 65520, -1e6], "float32")
+    assert through("fp16", x).tolist() == [65504, 65504, np.inf, -np.inf]
+    assert np.isfinite(through("bf16", x)).all()
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+def test_infinities_and_nan_are_kept(format):
+    odd = np.array([0x7F800001, 0x7FFFFFFF, 0xFFFFFFFF], np.uint32).view(np.float32)  # NaN that rounding would ruin
+    x = np.concatenate([np.array([np.inf, -np.inf, 0.0, -0.0], "float32"), odd])
+    back = through(format, x)
+    np.testing.assert_array_equal(back, x)
+    assert np.signbit(back[3])
+
+
+def test_an_unknown_format_is_refused():
+    with pytest.raises(ValueError, match="Half: unknown format 'int8': choose one of fp16, bf16"):
+        Half("int8")

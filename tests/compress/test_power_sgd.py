@@ -1,0 +1,119 @@
+"""PowerSGD: exact on matrices of its rank, linear over nodes, warm from step to step."""
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.compress import PowerSGD
+from minidl.compress.power_sgd import orthonormal
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def of_rank(rank: int, rows: int = 20, columns: int = 12, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, rank)) @ rng.normal(size=(rank, columns))
+
+
+def relative_error(compressor: PowerSGD, x: np.ndarray) -> float:
+    return float(np.linalg.norm(compressor.decode(compressor.encode(x)) - x) / np.linalg.norm(x))
+
+
+@pytest.mark.parametrize("true_rank", [1, 2, 3])
+@pytest.mark.parametrize("rank", [1, 2, 3, 4])
+def test_a_matrix_of_no_higher_rank_comes_back_whole(rank, true_rank):
+    compressor, x = PowerSGD(rank), of_rank(true_rank)
+    relative_error(compressor, x)
+    error = relative_error(compressor, x)
+    assert error < 1e-12 if true_rank <= rank else error > 0.1
+
+
+def test_warm_starts_come_to_the_best_approximation_of_the_rank():
+    x = np.random.default_rng(1).normal(size=(30, 20))
+    singular = np.linalg.svd(x, compute_uv=False)
+    best = float(np.sqrt((singular[2:] ** 2).sum() / (singular**2).sum()))
+    warm, cold = PowerSGD(2), PowerSGD(2, warm_start=False)
+    warm_errors = [relative_error(warm, x) for _ in range(100)]
+    assert warm_errors[0] > best * 1.02
+    assert warm_errors[-1] == pytest.approx(best, rel=1e-3)
+    assert len({relative_error(cold, x) for _ in range(3)}) == 1
+    assert warm.is_stateful
+    assert not cold.is_stateful
+
+
+def test_what_it_sends_is_thin():
+    x = of_rank(5, 64, 32).astype("float32")
+    assert PowerSGD(2).encode(x).nbytes == 4 * 2 * (64 + 32)
+    assert PowerSGD(2).encode(x.reshape(64, 2, 4, 4)).nbytes == 4 * 2 * (64 + 32)
+    assert PowerSGD(2).decode(PowerSGD(2).encode(x.reshape(64, 2, 4, 4))).shape == (64, 2, 4, 4)
+
+
+@pytest.mark.parametrize("shape", [(0,), (), (7,), (1, 9), (3, 4), (0, 4), (5, 0)])
+def test_what_would_not_become_smaller_is_sent_as_it_is(shape):
+    x = np.random.default_rng(0).normal(size=shape).astype("float32")
+    compressor = PowerSGD(2)
+    message = compressor.encode(x)
+    assert message.nbytes == x.nbytes
+    assert (compressor.decode(message) == x).all()
+
+
+def test_after_a_gradient_of_zeros_it_finds_the_next_one():
+    compressor = PowerSGD(2)
+    assert relative_error(compressor, of_rank(2)) < 1e-12
+    assert not compressor.decode(compressor.encode(np.zeros((20, 12)))).any()
+    compressor.encode(of_rank(2, seed=5))
+    assert relative_error(compressor, of_rank(2, seed=5)) < 1e-12
+
+
+def nodes_reduce(comm, rank, arrays, steps=2):
+    compressor = PowerSGD(rank)
+    for _ in range(steps):
+        waits = [compressor.begin_all_reduce(arrays[comm.rank], comm)]
+        sums = [wait() for wait in waits]
+    return sums[0], comm.bytes_sent
+
+
+@pytest.mark.parametrize("p", range(1, 10))
+def test_nodes_get_the_same_bits_and_what_one_node_makes_of_the_sum(p):
+    arrays = [of_rank(3, seed=s) for s in range(p)]
+    run = cluster.launch(nodes_reduce, (2, arrays), nodes=p, on="simulation")
+    first = run.results[0][0]
+    assert all((result == first).all() for result, _ in run.results)
+    alone, total = PowerSGD(2), sum(arrays)
+    alone.encode(total)
+    assert np.abs(first - alone.decode(alone.encode(total))).max() < 1e-9  # linear: adding loses nothing
+
+
+def test_on_processes_the_sum_of_matrices_of_one_space_is_exact():
+    basis = of_rank(1)
+    arrays = [basis * (node + 1) for node in range(2)]
+    run = cluster.launch(nodes_reduce, (1, arrays), nodes=2)
+    for result, _ in run.results:
+        assert np.abs(result - 3 * basis).max() < 1e-12
+
+
+def test_the_bytes_are_those_of_two_small_all_reduces():
+    p, rank, rows, columns = 4, 2, 40, 20
+    arrays = [np.ones((rows, columns)) for _ in range(p)]
+    run = cluster.launch(nodes_reduce, (rank, arrays, 1), nodes=p, on="simulation", network=cluster.Network(0.0, 1e-9))
+    assert run.results[0][1] == 2 * (p - 1) * 8 * rank * (rows + columns) // p
+
+
+def test_gram_schmidt_gives_orthonormal_columns_even_of_nearly_equal_ones():
+    rng = np.random.default_rng(0)
+    nearly = rng.normal(size=(50, 1)) + 1e-5 * rng.normal(size=(50, 4))
+    q = orthonormal(nearly)
+    assert np.abs(q.T @ q - np.eye(4)).max() < 1e-12
+    assert np.abs(q @ (q.T @ nearly) - nearly).max() < 1e-12  # the same space
+
+
+def test_a_column_that_adds_nothing_becomes_zero():
+    columns = np.array([[1.0, 2.0, 1.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+    q = orthonormal(columns)
+    assert not q[:, 1].any()
+    assert np.abs(q.T @ q - np.diag([1, 0, 1])).max() < 1e-15
+
+
+def test_a_rank_below_one_is_refused():
+    with pytest.raises(ValueError, match="PowerSGD: rank must be at least 1, got 0"):
+        PowerSGD(0)
