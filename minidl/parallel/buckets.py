@@ -2,7 +2,7 @@
 
 A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for
 all of them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes
-gradients, the last layer's first, and reduced when full.
+gradients, the last layer's first, and reduced beside backward when full.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from itertools import chain
 import numpy as np
 
 from minidl.cluster.comm import Communicator
+from minidl.cluster.messages import Work
+from minidl.kernels import Array
+from minidl.parallel.backward_order import InBackwardOrder
 from minidl.parallel.vector import gradient, set_gradient
 from minidl.tensor import Tensor
 
@@ -20,52 +23,55 @@ from minidl.tensor import Tensor
 class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
-    Hooks on the parameters count the completed gradients. Buckets are reduced strictly in order, the same on every
-    rank, however the ranks' backward passes run; after backward, `finish()` reduces what is left. A parameter without
-    a gradient counts as zero where others have one; where no rank has one, it stays without, as on one node: the
-    optimizer passes it over. Frozen parameters take no part.
+    `begin()` before the backward that completes the gradients: buckets are then reduced beside it, where `overlap`
+    says so. After backward, `finish()` reduces what is left and waits for all. A parameter without a gradient counts as
+    zero where others have one; where no rank has one, it stays without, as on one node: the optimizer passes it over.
+    Frozen parameters take no part.
 
     Source: Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
     """
 
-    def __init__(self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str) -> None:
-        self.comm, self.algorithm = comm, algorithm
-        parameters = [parameter for parameter in parameters if parameter.requires_grad]
-        self.buckets = fill(parameters, bucket_mb * 1e6)
-        self._bucket_of = {parameter: i for i, bucket in enumerate(self.buckets) for parameter in bucket}
-        self._start()
-        for parameter in parameters:
-            parameter.register_post_accumulate_grad_hook(self._gradient_ready)
+    def __init__(
+        self, parameters: Sequence[Tensor], comm: Communicator, bucket_mb: float, algorithm: str, overlap: bool = True
+    ) -> None:
+        self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
+        self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
+        self._order = InBackwardOrder(self.buckets, self._reduce)
+        self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
+        self._sums: list[tuple[Array, Work | None]] = []  # a bucket's gradients, being added up
+
+    def begin_epoch(self, epoch: int) -> None:
+        """An epoch begins: to buckets all are alike."""
+
+    def begin(self) -> None:
+        """The next backward completes the gradients."""
+        if self.overlap:
+            self._order.watch()
 
     def finish(self) -> None:
-        """Reduce the buckets that are not reduced yet, and get ready for the next backward."""
-        while self._next < len(self.buckets):
-            self._reduce(self.buckets[self._next])
-        self._start()
-
-    def _start(self) -> None:
-        self._missing = [len(bucket) for bucket in self.buckets]
-        self._next = 0
-        self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
-
-    def _gradient_ready(self, parameter: Tensor) -> None:
-        self._missing[self._bucket_of[parameter]] -= 1
-        while self._next < len(self.buckets) and self._missing[self._next] == 0:
-            self._reduce(self.buckets[self._next])
-
-    def _reduce(self, bucket: list[Tensor]) -> None:
-        self._next += 1
-        self._used += [parameter.grad is not None for parameter in bucket]
-        flat = gradient(bucket)
-        gradients = flat.size
-        if is_last := self._next == len(self.buckets):  # with it travels, for all parameters: who has a gradient
-            flat = np.concatenate([flat, np.array(self._used, flat.dtype)])
-        self.comm.all_reduce(flat, algorithm=self.algorithm)
-        set_gradient(bucket, flat[:gradients])
-        if is_last:
-            for parameter, users in zip(chain.from_iterable(self.buckets), flat[gradients:], strict=True):
-                if users == 0:
+        """Every parameter gets the sum of its gradients over the ranks."""
+        self._order.rest()
+        for bucket, (total, work) in zip(self.buckets, self._sums, strict=True):
+            if work is not None:
+                work.wait()
+            set_gradient(bucket, total)  # of the last bucket, what travels behind the gradients is left over
+        if self.buckets:
+            users = total[-len(self._used) :]
+            for parameter, count in zip(chain.from_iterable(self.buckets), users, strict=True):
+                if count == 0:
                     parameter.grad = None
+        self._used, self._sums = [], []
+
+    def _reduce(self, i: int) -> None:
+        bucket = self.buckets[i]
+        self._used += [parameter.grad is not None for parameter in bucket]
+        total = gradient(bucket)
+        if i == len(self.buckets) - 1:  # with it travels, for all parameters: who has a gradient
+            total = np.concatenate([total, np.array(self._used, total.dtype)])
+        if self.overlap:
+            self._sums.append((total, self.comm.all_reduce(total, algorithm=self.algorithm, async_op=True)))
+        else:
+            self._sums.append((self.comm.all_reduce(total, algorithm=self.algorithm), None))
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +27,14 @@ class Serial(Strategy):
     """
 
     shards: int = 1
-    is_resumable: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.shards < 1:
             raise ValueError(f"Serial: shards must be at least 1, got {self.shards}")
+
+    @property
+    def is_resumable(self) -> bool:
+        return True
 
     def check(self, job: Job, nodes: int) -> None:
         if nodes != 1:

@@ -31,7 +31,10 @@ class Strategy:
 
     servers: int = 0
     is_asynchronous: ClassVar[bool] = False
-    is_resumable: ClassVar[bool] = False
+
+    @property
+    def is_resumable(self) -> bool:
+        return False
 
     def check(self, job: Job, nodes: int) -> None:
         """Raise ValueError if this strategy cannot train this job on so many nodes."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from minidl.cluster.collectives import ALL_REDUCE
+from minidl.compress import Compressor
+from minidl.parallel import compressed
 from minidl.parallel.buckets import GradientBuckets
+from minidl.parallel.compressed import CompressedGradients
+from minidl.parallel.job import Job
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
 
@@ -24,6 +27,9 @@ class Synchronous(Strategy):
     bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
     algorithm: of the all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same
     bits as `Serial(shards=p)`.
+    compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it.
+    The gradients are then sent one by one: `bucket_mb` and `algorithm` have no meaning.
+    overlap: messages travel while backward goes on; otherwise they begin when it is done.
 
     Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and
     dropout (each node has its own random numbers) aside.
@@ -32,7 +38,8 @@ class Synchronous(Strategy):
 
     bucket_mb: float = 1.0
     algorithm: str = "auto"
-    is_resumable: ClassVar[bool] = True
+    compressor: Compressor | None = None
+    overlap: bool = True
 
     def __post_init__(self) -> None:
         if not self.bucket_mb > 0:
@@ -40,14 +47,36 @@ class Synchronous(Strategy):
         if self.algorithm not in ("auto", *ALL_REDUCE):
             choices = ", ".join(("auto", *ALL_REDUCE))
             raise ValueError(f"Synchronous: unknown algorithm {self.algorithm!r}: choose one of {choices}")
+        if not (self.compressor is None or isinstance(self.compressor, Compressor)):
+            raise TypeError(
+                f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
+            )
+
+    @property
+    def is_resumable(self) -> bool:
+        return self.compressor is None or not self.compressor.is_stateful
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if self.compressor is not None:
+            compressed.check(self.compressor, job)
 
     def run(self, session: Session) -> None:
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
-        buckets = GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm)
+        gradients = self.gradients(session)
         for batch in session.batches():
+            if session.step == 0:
+                gradients.begin_epoch(session.epoch)
             session.model.zero_grad()
+            gradients.begin()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
                 session.loss(batch).backward()
-            buckets.finish()
+            gradients.finish()
             session.update()
+
+    def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
+        """How they are added up over the nodes."""
+        if self.compressor is None:
+            return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, self.overlap)
+        return CompressedGradients(session.parameters, session.comm, self.compressor, self.overlap)

@@ -1,0 +1,128 @@
+"""Compressed gradients: with messages that lose nothing, training is that of the gradients themselves."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import compress, nn, optim, parallel
+from minidl.parallel import Synchronous
+from tests.parallel.jobs import blobs, small_job
+from tests.parallel.test_strategies import Uneven, weights
+
+pytestmark = pytest.mark.timeout(60)
+
+
+class Whole(compress.Compressor):
+    """Loses nothing: the bytes of the array."""
+
+    def encode(self, array):
+        return compress.Message(np.ascontiguousarray(array).reshape(-1).view(np.uint8), array.shape, array.dtype)
+
+    def decode(self, message):
+        return message.data.copy().view(message.dtype).reshape(message.shape)
+
+
+class Remembering(Whole):
+    """Loses nothing, and checks what it is told; there is one for each parameter of each node."""
+
+    is_stateful, needs_norm = True, True
+    epochs, shape, norm = 0, None, None
+
+    def begin_epoch(self, epoch):
+        assert epoch == self.epochs
+        self.epochs += 1
+
+    def begin_step(self, norm, nodes):
+        assert nodes == 3
+        self.norm = norm
+
+    def encode(self, array):
+        assert self.epochs > 0
+        assert self.shape in (None, array.shape)
+        assert 0 < np.linalg.norm(array) < self.norm
+        self.shape, self.norm = array.shape, None  # the norm is another one in every step
+        return super().encode(array)
+
+
+class Picky(Whole):
+    def check(self, shape, dtype):
+        if len(shape) < 2:
+            raise ValueError(f"a matrix expected, got shape {shape}")
+
+
+class OnlyWithoutMomentum(Whole):
+    def check_optimizer(self, optimizer):
+        if optimizer.param_groups[0]["momentum"]:
+            raise ValueError("it must have no momentum of its own")
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
+def test_messages_that_lose_nothing_give_the_weights_of_the_gradients_themselves(nodes, overlap):
+    strategy = Synchronous(compressor=Whole(), overlap=overlap)
+    report = parallel.train(small_job(), strategy, nodes, on="simulation")
+    truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), nodes, on="simulation")
+    assert report.digests == truth.digests  # added in the order of the ranks: the same bits
+
+
+def test_on_processes_as_well():
+    report = parallel.train(small_job(), Synchronous(compressor=Whole()), nodes=2)
+    truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), nodes=2, on="simulation")
+    assert report.digests == truth.digests
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_tied_frozen_and_unused_parameters_train_as_without_compression(overlap):
+    job = small_job(model=Uneven, data=partial(blobs, 34))  # the last minibatch has 2 samples for 3 nodes
+    report = parallel.train(job, Synchronous(compressor=Whole(), overlap=overlap), 3, on="simulation")
+    truth = parallel.train(job, Synchronous(algorithm="ordered"), 3, on="simulation")
+    assert report.digests == truth.digests
+
+
+def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient():
+    report = parallel.train(small_job(), Synchronous(compressor=Remembering()), 3, on="simulation")
+    truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), 3, on="simulation")
+    assert report.digests == truth.digests
+
+
+def test_sparse_gradients_are_the_same_on_every_node_and_change_the_result():
+    report = parallel.train(small_job(), Synchronous(compressor=compress.TopK(0.2)), 3, on="simulation")
+    truth = parallel.train(small_job(), Synchronous(), 3, on="simulation")
+    assert len(set(report.digests)) == 1
+    assert np.abs(weights(report) - weights(truth)).max() > 1e-3
+
+
+def test_with_a_compressor_that_remembers_a_run_cannot_be_resumed(tmp_path):
+    job = small_job(epochs=1)
+    parallel.train(job, Synchronous(compressor=Remembering()), 3, on="simulation", folder=tmp_path)
+    with pytest.raises(ValueError, match="Synchronous cannot go on from a checkpoint"):
+        parallel.train(small_job(), Synchronous(compressor=Remembering()), 3, "simulation", resume=tmp_path)
+    assert Synchronous(compressor=Whole()).is_resumable
+
+
+@pytest.mark.parametrize(
+    ("compressor", "sentence"),
+    [
+        (Picky(), r"Picky does not fit the parameter 0\.bias: a matrix expected, got shape \(8,\)"),
+        (OnlyWithoutMomentum(), "OnlyWithoutMomentum does not fit the optimizer: it must have no momentum"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_the_run(compressor, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parallel.train(small_job(), Synchronous(compressor=compressor), 2)
+
+
+def test_frozen_parameters_need_not_be_compressed():
+    def model():
+        layer = nn.Linear(5, 3).double()
+        layer.bias.requires_grad = False
+        return layer
+
+    job = small_job(model=model, optimizer=partial(optim.SGD, lr=0.1))
+    parallel.train(job, Synchronous(compressor=Picky()), 2, on="simulation")
+
+
+def test_what_is_no_compressor_is_refused():
+    with pytest.raises(TypeError, match=r"must be a compressor such as compress\.TopK\(0\.01\), got 'topk'"):
+        Synchronous(compressor="topk")
