@@ -1,0 +1,117 @@
+"""The noise scale: exact on a data set, and estimated without bias from two minibatch sizes."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from minidl import cluster, data, nn, random
+from minidl.parallel import noise_scale
+from minidl.parallel.noise_scale import Noise
+from tests.parallel.jobs import blobs, two_layers
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    random.manual_seed(3)
+    return two_layers()
+
+
+def test_of_a_linear_model_it_is_the_variance_of_the_inputs():
+    """Loss w.x has the gradient x: G is the mean of x, Sigma its covariance."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(1.0, 2.0, size=(50, 4))
+    model = nn.Linear(4, 1, bias=False).double()
+    noise = noise_scale.exact(model, data.Dataset(x, np.zeros(50)), lambda outputs, targets: outputs.mean())
+    assert noise.squared_norm == pytest.approx(float(x.mean(axis=0) @ x.mean(axis=0)))
+    assert noise.trace == pytest.approx(float(x.var(axis=0).sum()))
+    assert noise.scale == pytest.approx(noise.trace / noise.squared_norm)
+
+
+def test_the_squared_norm_of_a_minibatch_is_the_gradients_and_its_share_of_the_noise(model):
+    """E |G_B|^2 = |G|^2 + tr(Sigma)/B, over all draws with replacement: an identity, not an estimate."""
+    dataset = blobs(6).train
+    singles = [noise_scale.gradient(model, dataset, [i]) for i in range(6)]
+    exact = noise_scale.exact(model, dataset)
+    for size in (1, 2, 3):
+        squares = [
+            np.square(np.mean([singles[i] for i in draw], axis=0)).sum() for draw in product(range(6), repeat=size)
+        ]
+        assert np.mean(squares) == pytest.approx(exact.squared_norm + exact.trace / size, rel=1e-10)
+
+
+def test_the_estimators_are_unbiased(model):
+    """Over all ways to draw two small minibatches of one sample, with replacement, that make a large one."""
+    dataset = blobs(7).train
+    singles = [noise_scale.gradient(model, dataset, [i]) for i in range(7)]
+    exact = noise_scale.exact(model, dataset)
+    estimates = []
+    for i, j in product(range(7), repeat=2):
+        small = (np.square(singles[i]).sum() + np.square(singles[j]).sum()) / 2
+        large = np.square((singles[i] + singles[j]) / 2).sum()
+        estimates.append(noise_scale.from_two_sizes(1, small, 2, large))
+    average = noise_scale.mean(estimates)
+    assert average.squared_norm == pytest.approx(exact.squared_norm, rel=1e-10)
+    assert average.trace == pytest.approx(exact.trace, rel=1e-10)
+
+
+def test_many_draws_come_within_three_percent_and_the_mean_of_ratios_does_not(model):
+    dataset = blobs(60).train
+    exact = noise_scale.exact(model, dataset)
+    singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(60)])
+    rng = np.random.default_rng(1)
+    estimates = []
+    for _ in range(20_000):
+        parts = singles[rng.integers(60, size=(4, 2))].mean(axis=1)  # four nodes of two samples each
+        small, large = np.square(parts).sum(axis=1).mean(), np.square(parts.mean(axis=0)).sum()
+        estimates.append(noise_scale.from_two_sizes(2, small, 8, large))
+    assert noise_scale.mean(estimates).scale == pytest.approx(exact.scale, rel=0.03)
+    ratios = float(np.mean([estimate.trace / estimate.squared_norm for estimate in estimates]))
+    assert abs(ratios / exact.scale - 1) > 0.2
+
+
+def part_of_a_node(comm: cluster.Communicator) -> Noise:
+    random.manual_seed(3)
+    model, dataset = two_layers(), blobs(12).train
+    mine = range(comm.rank, 12, comm.size)
+    return noise_scale.over_nodes(comm, noise_scale.gradient(model, dataset, list(mine)), 12 // comm.size)
+
+
+@pytest.mark.parametrize(("nodes", "on"), [(2, "processes"), (3, "simulation"), (4, "simulation")])
+def test_the_nodes_own_gradients_give_the_estimate(nodes, on, model):
+    dataset = blobs(12).train
+    parts = [noise_scale.gradient(model, dataset, range(node, 12, nodes)) for node in range(nodes)]
+    small = float(np.mean([np.square(part).sum() for part in parts]))
+    large = float(np.square(noise_scale.gradient(model, dataset, range(12))).sum())
+    expected = noise_scale.from_two_sizes(12 // nodes, small, 12, large)
+    for noise in cluster.launch(part_of_a_node, nodes=nodes, on=on).results:
+        assert noise.squared_norm == pytest.approx(expected.squared_norm, rel=1e-9)
+        assert noise.trace == pytest.approx(expected.trace, rel=1e-9)
+
+
+def test_equal_gradients_on_all_nodes_are_no_noise():
+    def program(comm: cluster.Communicator) -> Noise:
+        return noise_scale.over_nodes(comm, np.array([3.0, 4.0], np.float32), 5)
+
+    for noise in cluster.launch(program, nodes=3, on="simulation").results:
+        assert noise == Noise(pytest.approx(25.0), pytest.approx(0.0, abs=1e-12))
+
+
+@pytest.mark.parametrize(("small", "large"), [(8, 8), (8, 4), (0, 4)])
+def test_two_different_sizes_are_needed(small, large):
+    with pytest.raises(ValueError, match=f"got small={small} and large={large}"):
+        noise_scale.from_two_sizes(small, 1.0, large, 1.0)
+
+
+def test_one_node_and_no_estimate_are_refused():
+    with pytest.raises(cluster.ClusterError, match="the noise needs two nodes or more"):
+        cluster.launch(part_of_a_node, nodes=1, on="simulation")
+    with pytest.raises(ValueError, match="there is no estimate"):
+        noise_scale.mean([])
+
+
+def test_where_there_is_no_gradient_the_scale_is_infinite():
+    assert Noise(0.0, 1.0).scale == float("inf")
+    assert Noise(-0.1, 1.0).scale == float("inf")
