@@ -24,6 +24,17 @@ def job(
     return parallel.Job(**{**defaults, **settings})
 
 
+def he_mlp(*layers: int) -> nn.Module:
+    """An MLP with the first weights of He et al. (arXiv:1502.01852): deep ones start to learn at once with these."""
+    model = nn.models.MLP(*layers)
+    for parameter in model.parameters():
+        if parameter.ndim == 2:
+            nn.init.kaiming_normal_(parameter)
+        else:
+            nn.init.zeros_(parameter)
+    return model
+
+
 def train(
     of: parallel.Job, strategy: parallel.Strategy | None = None, nodes: int = 1, **terms: Any
 ) -> parallel.Report | None:
