@@ -22,7 +22,8 @@ class Compressor:
 
     encodes_jointly: the nodes make the messages together, in `begin_all_reduce`; no node's message stands for its own
     array by itself. is_stateful: it remembers something that a checkpoint of the weights does not hold, so that a run
-    cannot go on from there with the same bits. needs_norm: `encode` has to know the norm of the whole gradient.
+    cannot go on from there with the same bits. keeps_errors: what is left out is sent later. needs_norm: `encode` has
+    to know the norm of the whole gradient.
     """
 
     @property
@@ -31,6 +32,10 @@ class Compressor:
 
     @property
     def is_stateful(self) -> bool:
+        return False
+
+    @property
+    def keeps_errors(self) -> bool:
         return False
 
     @property

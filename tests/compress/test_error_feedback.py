@@ -1,0 +1,147 @@
+"""Error feedback: no gradient is lost, whatever the compressor and however the nodes add up."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.compress import DGC, Compressor, ErrorFeedback, Message, RandomK, Threshold, TopK
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def gradients(steps, shape=(6, 5), dtype="float32", seed=0):
+    rng = np.random.default_rng(seed)
+    return [rng.normal(size=shape).astype(dtype) for _ in range(steps)]
+
+
+@pytest.mark.parametrize("inner", [TopK(0.1), Threshold(1.0), RandomK(0.2), RandomK(0.2, seed=None)], ids=str)
+def test_what_is_sent_and_the_residual_are_the_accumulated_gradient_to_the_bit(inner):
+    compressor = ErrorFeedback(copy.deepcopy(inner))
+    residual = np.zeros((6, 5), "float32")
+    for gradient in gradients(50):
+        sent = compressor.decode(compressor.encode(gradient))
+        np.testing.assert_array_equal(sent + compressor.residual, gradient + residual)
+        residual = compressor.residual
+
+
+def test_over_many_steps_the_sums_agree_to_rounding():
+    compressor, sent, given = ErrorFeedback(TopK(0.1)), 0, 0
+    for gradient in gradients(200, dtype="float64"):
+        sent = sent + compressor.decode(compressor.encode(gradient))
+        given = given + gradient
+    np.testing.assert_allclose(sent + compressor.residual, given, rtol=0, atol=1e-12)
+
+
+def test_without_it_what_stays_below_the_threshold_is_never_sent():
+    plain, remembers = Threshold(1.0), ErrorFeedback(Threshold(1.0))
+    small = np.full(3, 0.3)
+    assert sum(plain.decode(plain.encode(small)).sum() for _ in range(10)) == 0
+    sent = [remembers.decode(remembers.encode(small)).sum() for _ in range(10)]
+    assert np.flatnonzero(sent).tolist() == [3, 7]  # every fourth time: 1.2 > 1
+    assert sent[3] == pytest.approx(3 * 1.2)
+
+
+def test_a_compressor_that_loses_nothing_leaves_no_residual():
+    compressor = ErrorFeedback(TopK(1.0))
+    for gradient in gradients(3):
+        np.testing.assert_array_equal(compressor.decode(compressor.encode(gradient)), gradient)
+        assert not compressor.residual.any()
+
+
+def test_the_rate_of_the_step_that_sends_applies_not_that_of_the_step_that_computed():
+    """What is conserved is the sum of g; the sum of lr g only while lr stays the same."""
+    rates, compressor, moved = [1.0, 0.1], ErrorFeedback(TopK(0.5)), np.zeros(2)
+    for rate, gradient in zip(rates, ([2.0, 1.0], [0.0, 0.0]), strict=True):
+        moved += rate * compressor.decode(compressor.encode(np.array(gradient)))
+    np.testing.assert_allclose(moved, [2.0, 0.1])  # with the rate inside the residual it would be [2, 1]
+
+
+def test_the_gradient_may_be_written_into_once_it_is_encoded():
+    compressor, gradient = ErrorFeedback(TopK(0.5)), np.array([3.0, 2.0])
+    compressor.encode(gradient)
+    gradient[...] = 100
+    np.testing.assert_array_equal(compressor.residual, [0, 2])
+
+
+def reduce_twice(comm, compressor):
+    compressor = copy.deepcopy(compressor)
+    sums = []
+    for gradient in gradients(2, seed=comm.rank, dtype="float64"):
+        sums.append(compressor.begin_all_reduce(gradient, comm)())
+    return sums, compressor.residual
+
+
+class RankOne(Compressor):
+    """Joint encoding, small: all columns are replaced by their mean; the sums of the nodes are exact."""
+
+    @property
+    def encodes_jointly(self):
+        return True
+
+    def begin_all_reduce(self, array, comm):
+        total = comm.all_reduce(array.mean(1), algorithm="ordered")
+        return lambda: np.repeat(total[:, None], array.shape[1], axis=1)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        TopK(0.1),
+        TopK(0.1, all_reduce="split"),
+        TopK(0.1, all_reduce="recursive_doubling"),
+        Threshold(1.0),
+        RandomK(0.1),
+        RankOne(),
+    ],
+    ids=str,
+)
+def test_on_many_nodes_what_was_summed_and_all_residuals_are_all_gradients(inner):
+    run = cluster.launch(reduce_twice, args=(ErrorFeedback(inner),), nodes=3, on="simulation")
+    given = sum(gradient for rank in range(3) for gradient in gradients(2, seed=rank, dtype="float64"))
+    sums = run.results[0][0]
+    residuals = sum(residual for _, residual in run.results)
+    np.testing.assert_allclose(sum(sums) + residuals, given, rtol=0, atol=1e-12)
+    for others, _ in run.results[1:]:
+        np.testing.assert_array_equal(others, sums)
+
+
+def test_it_passes_on_what_its_compressor_has_to_know():
+    told = []
+
+    class Curious(Compressor):
+        needs_norm = True
+
+        def encode(self, array):
+            return Message(array.view(np.uint8), array.shape, array.dtype)
+
+        def begin_epoch(self, epoch):
+            told.append(("epoch", epoch))
+
+        def begin_step(self, norm, nodes):
+            told.append(("step", norm, nodes))
+
+        def check(self, shape, dtype):
+            told.append(("check", shape))
+
+        def check_optimizer(self, optimizer):
+            told.append(("optimizer", optimizer))
+
+    compressor = ErrorFeedback(Curious())
+    assert compressor.needs_norm
+    assert compressor.is_stateful
+    assert not compressor.encodes_jointly
+    compressor.begin_epoch(3)
+    compressor.begin_step(1.0, 4)
+    compressor.check((2,), "float32")
+    compressor.check_optimizer("sgd")
+    assert told == [("epoch", 3), ("step", 1.0, 4), ("check", (2,)), ("optimizer", "sgd")]
+
+
+def test_what_cannot_be_wrapped_is_said():
+    with pytest.raises(TypeError, match="ErrorFeedback wraps a compressor, such as TopK"):
+        ErrorFeedback(TopK)
+    for inner in (DGC(0.1), ErrorFeedback(TopK(0.1))):
+        with pytest.raises(ValueError, match="keeps what it leaves out already"):
+            ErrorFeedback(inner)
