@@ -6,10 +6,18 @@
 
 from minidl.parallel.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.divergence import NonFiniteLoss
+from minidl.parallel.ensemble import Ensemble
+from minidl.parallel.hogwild import Hogwild
+from minidl.parallel.elastic_averaging import ElasticAveraging
+from minidl.parallel.gossip import Gossip
 from minidl.parallel.job import Job
+from minidl.parallel.local_sgd import LocalSGD
+from minidl.parallel.one_shot_averaging import OneShotAveraging
+from minidl.parallel.parameter_server import ParameterServer
+from minidl.parallel.progress import Progress
 from minidl.parallel.report import Report
 from minidl.parallel.serial import Serial
-from minidl.parallel.session import Progress
+from minidl.parallel.store import Store
 from minidl.parallel.strategy import Strategy
 from minidl.parallel.synchronous import Synchronous
 from minidl.parallel.train import train
@@ -17,11 +25,19 @@ from minidl.parallel.train import train
 __all__ = [
     "Checkpoint",
     "CheckpointError",
+    "Ensemble",
+    "Hogwild",
+    "ElasticAveraging",
+    "Gossip",
     "Job",
+    "LocalSGD",
     "NonFiniteLoss",
+    "OneShotAveraging",
+    "ParameterServer",
     "Progress",
     "Report",
     "Serial",
+    "Store",
     "Strategy",
     "Synchronous",
     "train",

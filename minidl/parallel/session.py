@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +20,20 @@ import numpy as np
 
 from minidl import random
 from minidl.cluster.comm import Communicator
-from minidl.cluster.recorder import Shares
 from minidl.data import DataLoader, DistributedSampler
 from minidl.data.loader import Batch
 from minidl.kernels import Array
+from minidl.nn import Parameter
 from minidl.parallel import vector
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
 from minidl.parallel.evaluation import evaluate
 from minidl.parallel.job import Job
+from minidl.parallel.progress import Progress
 from minidl.parallel.snapshots import RankResult, Snapshot
 from minidl.tensor import Tensor
 
 PROGRESS_SECONDS = 0.1  # at most ten messages a second
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What rank 0 tells the caller while the run goes on.
-
-    loss: the mean of rank 0's parts of the epoch's minibatches so far. shares: of rank 0's time since the start.
-    row: the new row of the history after an epoch, else None.
-    """
-
-    epoch: int
-    epochs: int
-    step: int
-    steps: int
-    loss: float
-    samples_per_second: float
-    shares: Shares
-    row: dict[str, Any] | None = None
-
-    @classmethod
-    def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:
-        """The message for a row that was made after the run."""
-        return cls(row["epoch"], epochs, 1, 1, row["loss"], row["samples_per_second"], shares, row)
 
 
 class Session:
@@ -128,13 +106,13 @@ class Session:
             yield from self._one_pass(self._common_loader())
             self.keep(self.epoch, (weights or self.weights)())
 
-    def passes(self) -> Iterator[Batch]:
+    def passes(self, seed: int | None = None) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, `epochs` passes over it.
 
-        At the end of each pass a snapshot is kept of this rank's weights.
+        With a seed, of the whole training set in that seed's order. Each pass ends with a snapshot of the weights.
         """
         while self.epoch < self.job.epochs:
-            yield from self._one_pass(self._own_loader())
+            yield from self._one_pass(self._own_loader(seed))
             self.keep(self.epoch, self.weights())
 
     def stream(self) -> Iterator[Batch]:
@@ -166,10 +144,15 @@ class Session:
 
     # Weights and gradients
 
-    def update(self) -> None:
-        """One step of the optimizer, and of the schedule."""
+    def update(self, lr_factor: float = 1.0) -> None:
+        """One step of the optimizer, at `lr_factor` times its learning rate, and of the schedule."""
         self.comm.mark("update")
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate * lr_factor
         self.optimizer.step()
+        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate  # schedules go on from the rate before
         if self.schedule is not None:
             self.schedule.step()
         self.steps += 1
@@ -202,6 +185,12 @@ class Session:
     def total_samples(self) -> int:
         """The samples that all nodes together process in the run: `epochs` times the training set."""
         return self.job.epochs * len(self.train)
+
+    def hold(self, start: int, stop: int) -> None:
+        """Of all weights as one vector, hold these alone, with an optimizer and a schedule of their own."""
+        self.parameters = [Parameter(self.weights()[start:stop])]
+        self.optimizer = self.job.optimizer(self.parameters)
+        self.schedule = self.job.build_schedule(self.optimizer, len(self.train))
 
     def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
         """All nodes together have processed so many samples by now: at an epoch's end a snapshot is kept of `weights`.
@@ -260,15 +249,16 @@ class Session:
     # Below the surface
 
     def _common_loader(self) -> DataLoader:
-        job, comm = self.job, self.comm
-        batch_size = job.batch_size_of(self.epoch)
-        order = job.order(self.train, self.nodes, batch_size)
-        return DataLoader(self.train, batch_size, order=order, rank=comm.rank, num_replicas=self.nodes)
+        batch_size = self.job.batch_size_of(self.epoch)
+        order = self.job.order(self.train, self.nodes, batch_size)
+        return DataLoader(self.train, batch_size, order=order, rank=self.comm.rank, num_replicas=self.nodes)
 
-    def _own_loader(self) -> DataLoader:
-        job, samples = self.job, len(self.train)
-        order = job.order(self.train, self.nodes, max(samples, 1))
-        sampler = DistributedSampler(samples, self.nodes, self.comm.rank, order=order)
+    def _own_loader(self, seed: int | None = None) -> DataLoader:
+        job, nodes, rank, samples = self.job, self.nodes, self.comm.rank, len(self.train)
+        if seed is not None:
+            job, nodes, rank = replace(job, seed=seed), 1, 0
+        order = job.order(self.train, nodes, max(samples, 1))
+        sampler = DistributedSampler(samples, nodes, rank, order=order)
         return DataLoader(self.train, job.batch_size_of(self.epoch), sampler=sampler)
 
     def _one_pass(self, loader: DataLoader) -> Iterator[Batch]:

@@ -18,7 +18,7 @@ def weights(parameters: Sequence[Tensor]) -> Array:
 
 def set_weights(parameters: Sequence[Tensor], vector: Array) -> None:
     """Write the vector into the parameters, in place."""
-    for parameter, part in _parts(parameters, vector):
+    for parameter, part in parts(parameters, vector):
         parameter.copy_(part)
 
 
@@ -31,11 +31,12 @@ def gradient(parameters: Sequence[Tensor]) -> Array:
 
 def set_gradient(parameters: Sequence[Tensor], vector: Array) -> None:
     """Give every parameter its part of the vector as its gradient."""
-    for parameter, part in _parts(parameters, vector):
+    for parameter, part in parts(parameters, vector):
         parameter.grad = kernels.array_module(parameter.data).asarray(part)
 
 
-def _parts(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor, Array]]:
+def parts(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor, Array]]:
+    """Every parameter with the part of the vector that is its own, a view in its shape."""
     start = 0
     for parameter in parameters:
         yield parameter, vector[start : start + parameter.size].reshape(parameter.shape)

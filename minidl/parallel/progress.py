@@ -1,0 +1,31 @@
+"""Progress: what a run tells its caller while it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from minidl.cluster.recorder import Shares
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What rank 0 tells the caller while the run goes on.
+
+    loss: the mean of rank 0's parts of the epoch's minibatches so far. shares: of rank 0's time since the start.
+    row: the new row of the history after an epoch, else None.
+    """
+
+    epoch: int
+    epochs: int
+    step: int
+    steps: int
+    loss: float
+    samples_per_second: float
+    shares: Shares
+    row: dict[str, Any] | None = None
+
+    @classmethod
+    def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:
+        """The message for a row that was made after the run."""
+        return cls(row["epoch"], epochs, 1, 1, row["loss"], row["samples_per_second"], shares, row)
