@@ -19,6 +19,7 @@ from minidl.parallel.report import Report
 from minidl.parallel.serial import Serial
 from minidl.parallel.store import Store
 from minidl.parallel.strategy import Strategy
+from minidl.parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.synchronous import Synchronous
 from minidl.parallel.train import train
 
@@ -39,6 +40,7 @@ __all__ = [
     "Serial",
     "Store",
     "Strategy",
+    "SufficientFactors",
     "Synchronous",
     "train",
 ]
