@@ -6,10 +6,10 @@
 
 from minidl.parallel.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.divergence import NonFiniteLoss
-from minidl.parallel.ensemble import Ensemble
-from minidl.parallel.hogwild import Hogwild
 from minidl.parallel.elastic_averaging import ElasticAveraging
+from minidl.parallel.ensemble import Ensemble
 from minidl.parallel.gossip import Gossip
+from minidl.parallel.hogwild import Hogwild
 from minidl.parallel.job import Job
 from minidl.parallel.local_sgd import LocalSGD
 from minidl.parallel.one_shot_averaging import OneShotAveraging
@@ -26,10 +26,10 @@ from minidl.parallel.train import train
 __all__ = [
     "Checkpoint",
     "CheckpointError",
-    "Ensemble",
-    "Hogwild",
     "ElasticAveraging",
+    "Ensemble",
     "Gossip",
+    "Hogwild",
     "Job",
     "LocalSGD",
     "NonFiniteLoss",

@@ -1,0 +1,133 @@
+"""Mixing: who averages with whom, and with which weights, where there is no centre.
+
+In one step of gossip, node i gets the weights sum over j of W[i, j] x_j. Rows of W that sum to 1 make this an average;
+columns that sum to 1 leave the mean of all nodes as it is. What keeps both is doubly stochastic.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = NDArray[np.float64]
+Neighbours = list[set[int]]
+
+
+def ring(nodes: int) -> Neighbours:
+    """Each node has the one before it and the one after it."""
+    return [{(i - 1) % nodes, (i + 1) % nodes} - {i} for i in range(nodes)]
+
+
+def torus(nodes: int) -> Neighbours:
+    """A grid, as square as can be, whose edges are joined: each node has one above, below, left and right.
+
+    Errors: ValueError where the nodes make no grid of at least two rows and two columns.
+    """
+    places = np.arange(nodes).reshape(grid(nodes))
+    moved = [np.roll(places, step, axis).ravel().tolist() for step in (1, -1) for axis in (0, 1)]
+    return [set(others) for others in zip(*moved, strict=True)]
+
+
+def grid(nodes: int) -> tuple[int, int]:
+    """Rows and columns of the torus.
+
+    >>> grid(12), grid(16)
+    ((3, 4), (4, 4))
+    """
+    rows = next(rows for rows in range(math.isqrt(nodes), 0, -1) if nodes % rows == 0)
+    if rows < 2:
+        raise ValueError(f"{nodes} nodes make no grid of at least two rows and two columns: use topology='ring'")
+    return rows, nodes // rows
+
+
+def full(nodes: int) -> Neighbours:
+    """Each node has all others."""
+    return [set(range(nodes)) - {i} for i in range(nodes)]
+
+
+def none(nodes: int) -> Neighbours:
+    """Nobody has anyone: the limit in which each node trains alone."""
+    return [set() for _ in range(nodes)]
+
+
+TOPOLOGIES: dict[str, Callable[[int], Neighbours]] = {"ring": ring, "torus": torus, "full": full, "none": none}
+
+
+def opposites(topology: str, nodes: int) -> list[tuple[bool, list[int]]]:
+    """For each node whether it is in the first half, and its neighbours in the other half: a bipartite graph.
+
+    Halves alternate along the ring, as on a chessboard on the torus; pairs within a half are left out.
+
+    >>> opposites("ring", 4)
+    [(True, [1, 3]), (False, [0, 2]), (True, [1, 3]), (False, [0, 2])]
+    """
+    columns = grid(nodes)[1] if topology == "torus" else nodes
+    half = [(i // columns + i % columns) % 2 for i in range(nodes)]
+    neighbours = TOPOLOGIES["full" if topology == "random" else topology](nodes)
+    return [(half[i] == 0, sorted(j for j in neighbours[i] if half[j] != half[i])) for i in range(nodes)]
+
+
+def matrix(neighbours: Sequence[set[int]]) -> Matrix:
+    """The weights of Metropolis and Hastings: 1/(1 + the larger number of neighbours) for a pair, the rest for itself.
+
+    Symmetric and doubly stochastic on any graph; 1/3 each on a ring, 1/n each on the full graph.
+
+    >>> matrix(ring(4))[0].round(3).tolist()
+    [0.333, 0.333, 0.0, 0.333]
+    """
+    w = np.zeros((len(neighbours), len(neighbours)))
+    for i, others in enumerate(neighbours):
+        for j in others:
+            w[i, j] = 1 / (1 + max(len(others), len(neighbours[j])))
+        w[i, i] = 1 - w[i].sum()
+    return w
+
+
+def matching(nodes: int, rng: np.random.Generator) -> Matrix:
+    """Random pairs, each of which takes its mean; of an odd number of nodes one stays alone.
+
+    >>> matching(2, np.random.default_rng(0)).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    w = np.eye(nodes)
+    order = rng.permutation(nodes)
+    for i, j in zip(order[::2], order[1::2], strict=False):
+        w[[i, j], [[i], [j]]] = 0.5
+    return w
+
+
+def check(w: ArrayLike) -> Matrix:
+    """The matrix as an array, once it is known to keep the mean and to bring all nodes together.
+
+    Errors: ValueError if it is not square, has an entry below 0, a row or column that does not sum to 1, or parts that
+    never hear of each other. It need not be symmetric.
+    """
+    given = np.array(w, dtype=np.float64)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
+        raise ValueError(f"a mixing matrix is square, a row and a column for each node; got shape {given.shape}")
+    if not (given >= 0).all():
+        i, j = np.argwhere(~(given >= 0))[0]
+        raise ValueError(f"a mixing matrix has no entry below 0, but entry ({i}, {j}) is {given[i, j]}")
+    for name, sums in (("row", given.sum(axis=1)), ("column", given.sum(axis=0))):
+        for i in np.flatnonzero(np.abs(sums - 1) > 1e-9)[:1]:
+            why = "the mean of the nodes would move" if name == "column" else "it would be no average"
+            raise ValueError(f"every {name} of a mixing matrix sums to 1, but {name} {i} sums to {sums[i]:.6g}: {why}")
+    if spectral_gap(given) < 1e-12:
+        raise ValueError("with this mixing matrix the nodes never agree: its second eigenvalue has modulus 1")
+    return given
+
+
+def spectral_gap(w: Matrix) -> float:
+    """1 minus the second largest modulus of an eigenvalue: a mixing leaves 1 - gap of the distance to the mean.
+
+    Of a symmetric W at most so much in every mixing, of any W in the long run. On a ring of n >= 4 nodes 1 - gap =
+    (1 + 2 cos(2 pi / n)) / 3; on the full graph the gap is 1.
+
+    >>> round(spectral_gap(matrix(ring(16))), 5)
+    0.05075
+    """
+    moduli = np.sort(np.abs(np.linalg.eigvals(w)))
+    return float(1 - moduli[-2]) if len(w) > 1 else 1.0
