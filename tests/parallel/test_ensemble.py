@@ -1,0 +1,58 @@
+"""Ensembles: members are serial runs from other seeds, and together they are no worse than they are on average."""
+
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import nn, parallel
+from minidl.parallel import Ensemble
+from minidl.parallel.evaluation import evaluate_ensemble
+from tests.parallel.jobs import small_job
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_member_k_is_serial_from_seed_plus_k_and_predictions_are_averaged(on):
+    job = small_job()
+    report = parallel.train(job, Ensemble(), nodes=3, on=on)
+    truths = [parallel.train(replace(job, seed=job.seed + k)) for k in range(3)]
+    assert report.digests == [truth.digests[0] for truth in truths]
+    for name in ("test_loss", "accuracy"):
+        members = [numbers[0] for numbers in report.recorded[name]]
+        assert members == pytest.approx([truth.history[-1][name] for truth in truths], rel=1e-12)
+    together = evaluate_ensemble(job, [truth.model() for truth in truths], job.build_data().test)
+    assert (report.history[-1]["test_loss"], report.accuracy) == pytest.approx(together, rel=1e-12)
+
+
+@pytest.mark.parametrize("members", ["all", "shard"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_of_the_ensemble_is_at_most_the_mean_loss_of_its_members(seed, members):
+    job = small_job(seed=seed, shards="fixed", batch_size=8)
+    report = parallel.train(job, Ensemble(members), nodes=4, on="simulation")
+    losses = [numbers[0] for numbers in report.recorded["test_loss"]]
+    assert report.history[-1]["test_loss"] < np.mean(losses)  # strictly: the members differ
+    assert len(set(report.digests)) == 4
+
+
+def test_members_do_not_say_a_word():
+    report = parallel.train(small_job(), Ensemble(), nodes=3, on="simulation")
+    assert report.trace.ledger() == [{}, {}, {}]
+
+
+def test_a_member_on_its_shard_makes_a_part_of_the_steps():
+    steps = [
+        parallel.train(small_job(), Ensemble(kind), 3, "simulation").history[-1]["steps"] for kind in ("all", "shard")
+    ]
+    assert steps == [3 * 4, 3 * 2]  # 60 samples, or 20, in minibatches of 16
+
+
+def test_what_does_not_fit_is_said_in_a_sentence():
+    with pytest.raises(ValueError, match="unknown data 'none': choose one of all, shard"):
+        Ensemble("none")
+    with pytest.raises(ValueError, match="give Job a function that makes the model"):
+        parallel.train(small_job(model=nn.models.MLP(5, 8, 3)), Ensemble(), nodes=2)
+    with pytest.raises(ValueError, match="this model has buffers"):
+        parallel.train(small_job(model=partial(nn.BatchNorm2d, 5)), Ensemble(), nodes=2)

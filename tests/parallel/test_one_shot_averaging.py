@@ -1,0 +1,59 @@
+"""One-shot averaging: one round, and the mean of runs that know nothing of each other."""
+
+import numpy as np
+import pytest
+
+from minidl import data, parallel
+from minidl.parallel import OneShotAveraging
+from tests.parallel.jobs import small_job
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def weights(report):
+    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_it_is_the_mean_of_serial_runs_on_the_shards(on):
+    job = small_job(batch_size=7, shards="by_label")
+    report = parallel.train(job, OneShotAveraging(), nodes=3, on=on)
+    alone = [serial_on_class(job, label) for label in range(3)]
+    assert np.abs(weights(report) - np.mean(alone, axis=0)).max() < 1e-12
+    assert len(set(report.digests)) == 1
+
+
+def serial_on_class(job: parallel.Job, label: int) -> np.ndarray:
+    """The weights after a plain loop over the samples of one class, which are one node's shard."""
+    train, _ = job.build_data()
+    shard = np.flatnonzero(train.y == label)
+    model = job.build_model()
+    optimizer = job.optimizer(model.parameters())
+    schedule = job.build_schedule(optimizer, len(train))
+    for epoch in range(job.epochs):
+        order = np.random.default_rng((job.seed, epoch, label)).permutation(shard)
+        for x, y in data.DataLoader(data.Dataset(train.x[order], train.y[order]), job.batch_size):
+            model.zero_grad()
+            job.loss(model(x), y).backward()
+            optimizer.step()
+            schedule.step()
+    return np.concatenate([parameter.numpy().reshape(-1) for parameter in model.parameters()])
+
+
+def test_there_is_one_round():
+    report = parallel.train(small_job(), OneShotAveraging(), nodes=4, on="simulation")
+    assert [len(rounds) for rounds in report.recorded["rounds"]] == [1] * 4
+    for ledger in report.trace.ledger():
+        assert set(ledger) == {"all_reduce"}
+        assert ledger["all_reduce"].messages == 2  # of one recursive doubling among four
+
+
+def test_one_node_is_serial():
+    truth = parallel.train(small_job())
+    report = parallel.train(small_job(), OneShotAveraging(), on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+
+
+def test_more_nodes_than_samples_are_refused():
+    with pytest.raises(ValueError, match="60 samples cannot be dealt to 61 nodes: use at most 60 nodes"):
+        parallel.train(small_job(), OneShotAveraging(), nodes=61)
