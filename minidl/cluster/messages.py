@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -38,8 +38,11 @@ class Messages:
         self._channel.finish_send(self._channel.post_send(x, self._ranks[dst], tag, False))
         self._owner.leave()
 
-    def recv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
+    def recv(self, src: int | Collection[int], tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
         """Receive the next message of this tag from rank `src`, or from any rank with `src=cluster.ANY`.
+
+        `src` may be a collection of ranks: then from whoever of these comes first. It raises when all of them have
+        failed, so that a server which waits for some of its clients learns that there is nobody to wait for.
 
         Returns the array or object; `comm.last_source` then says who sent it. With `out`, a contiguous array of the
         message's dtype and size, it is written there and `out` is returned.
@@ -92,7 +95,11 @@ class Messages:
             raise ValueError(f"{name} must be a rank from 0 to {self.size - 1}, got {rank}")
         return number
 
-    def _source(self, src: int) -> int | frozenset[int]:
+    def _source(self, src: int | Collection[int]) -> int | frozenset[int]:
+        if isinstance(src, Collection):
+            if not src:
+                raise ValueError("src must be a rank, cluster.ANY or some ranks, got an empty collection")
+            return frozenset(self._ranks[self._rank("src", rank)] for rank in src)
         return self._anyone if src == ANY else self._ranks[self._rank("src", src)]
 
     def _tag(self, tag: int) -> int:
