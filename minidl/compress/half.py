@@ -15,7 +15,7 @@ FORMATS = ("fp16", "bf16")
 
 @dataclass
 class Half(Compressor):
-    """Every number in 16 bits: "fp16" has 11 significant bits and a small range, "bf16" 8 bits and the range of float32.
+    """Every number in 16 bits: "fp16" has 11 significant bits and a small range, "bf16" 8 and the range of float32.
 
     Both round to the nearest, ties to even. fp16 makes zero of magnitudes up to 2^-25, about 3e-8, which gradients do
     have, counts those below 6.1e-5 in steps of 6e-8, and makes an infinity of those from 65520 on: training in fp16

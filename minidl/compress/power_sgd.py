@@ -21,8 +21,8 @@ class PowerSGD(Compressor):
         the sum of the nodes' M is about P Q^T
 
     Both sums are sums of small matrices, so an ordinary all-reduce does: the bytes do not grow with the nodes, and
-    nothing is lost by adding. A weight of shape (rows, ...) is read as a matrix of that many rows. Vectors, and matrices
-    of which P and Q would not be smaller, are sent as they are.
+    nothing is lost by adding. A weight of shape (rows, ...) is read as a matrix of that many rows. Vectors, and
+    matrices of which P and Q would not be smaller, are sent as they are.
 
     rank: r. Exact for matrices of at most that rank, from the second on of the same column space. Biased: made for
     `ErrorFeedback`. A NaN or an infinity spreads to the whole matrix.

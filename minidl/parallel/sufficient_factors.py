@@ -52,8 +52,8 @@ class SufficientFactors(Strategy):
         super().check(job, nodes)
         if not factored_layers(job.build_model()):
             raise ValueError(
-                "SufficientFactors needs a model with an nn.Linear whose weight is trained and not shared, this one has "
-                "none: use Synchronous()"
+                "SufficientFactors needs a model with an nn.Linear whose weight is trained and not shared, this one "
+                "has none: use Synchronous()"
             )
 
     def run(self, session: Session) -> None:
@@ -122,8 +122,8 @@ class Tap:
         weight, m = self.layer.weight, self.layer.out_features
         if weight.grad is not None:
             raise ValueError(
-                f"SufficientFactors: the model uses the weight of {self.layer!r} outside of that layer, where no factors "
-                "can be taken: use Synchronous()"
+                f"SufficientFactors: the model uses the weight of {self.layer!r} outside of that layer, where no "
+                "factors can be taken: use Synchronous()"
             )
         if len(pairs):
             u, v = (kernels.array_module(weight.data).asarray(part) for part in (pairs[:, :m], pairs[:, m:]))
@@ -149,8 +149,7 @@ def pays(session: Session, layers: list[nn.Linear]) -> list[nn.Linear]:
     return [
         layer
         for layer in layers
-        if samples * rows[layer] * (layer.in_features + layer.out_features)
-        < 2 * layer.in_features * layer.out_features
+        if samples * rows[layer] * (layer.in_features + layer.out_features) < 2 * layer.in_features * layer.out_features
     ]
 
 

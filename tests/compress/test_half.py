@@ -38,7 +38,7 @@ def test_ties_go_to_the_even_neighbour():
 
 
 def test_numbers_of_eight_bits_are_exact_in_bf16():
-    x = (np.random.default_rng(0).integers(-255, 256, 1000) * 2.0 ** np.random.default_rng(1).integers(-80, 80, 1000))
+    x = np.random.default_rng(0).integers(-255, 256, 1000) * 2.0 ** np.random.default_rng(1).integers(-80, 80, 1000)
     assert (through("bf16", x) == x).all()
 
 

@@ -9,7 +9,16 @@ from minidl import random
 from minidl.compress import QSGD, OneBit, Quantizer, Sign, TernGrad
 from minidl.compress.quantizer import pack_bits, unpack_bits
 
-QUANTIZERS = [Sign(), OneBit(), TernGrad(), TernGrad(clip=2.0), QSGD(1, None), QSGD(3, 4), QSGD(127, 512), QSGD(1000, 7)]
+QUANTIZERS = [
+    Sign(),
+    OneBit(),
+    TernGrad(),
+    TernGrad(clip=2.0),
+    QSGD(1, None),
+    QSGD(3, 4),
+    QSGD(127, 512),
+    QSGD(1000, 7),
+]
 SHAPES = [(0,), (3, 0), (), (1,), (5,), (4, 3), (2, 3, 5), (1, 6)]
 
 

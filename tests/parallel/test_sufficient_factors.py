@@ -1,0 +1,148 @@
+"""Sufficient factors: the gradient of a linear layer, rebuilt from what it is a sum of."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import cluster, data, nn, parallel
+from minidl import functional as F
+from minidl.parallel import SufficientFactors, Synchronous
+from tests.parallel.jobs import blobs, small_job
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def weights(report: parallel.Report) -> np.ndarray:
+    return np.concatenate([array.reshape(-1) for array in report.checkpoint.model.values()])
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5])
+def test_training_equals_one_node(nodes, hybrid):
+    job = small_job(data=partial(blobs, 34))  # the last minibatch has 2 samples
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, SufficientFactors(hybrid), nodes, "simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    assert len(set(report.digests)) == 1
+    assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-10)
+
+
+def test_on_processes_training_equals_one_node():
+    truth = parallel.train(small_job(), on="simulation")
+    report = parallel.train(small_job(), SufficientFactors(), nodes=2)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+
+
+def test_without_other_nodes_factors_the_result_would_be_another(monkeypatch):
+    """The planted bug: each node rebuilds from its own pairs alone."""
+    truth = parallel.train(small_job(), on="simulation")
+    rebuild = parallel.sufficient_factors.Tap.rebuild
+    monkeypatch.setattr(parallel.sufficient_factors.Tap, "rebuild", lambda tap, pairs: rebuild(tap, pairs[:4]))
+    report = parallel.train(small_job(), SufficientFactors(), nodes=4, on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() > 1e-3
+
+
+def one_layer(inputs: int, outputs: int, bias: bool = False) -> nn.Module:
+    return nn.Linear(inputs, outputs, bias).double()
+
+
+def wide(n: int, inputs: int, outputs: int) -> data.Splits:
+    rng = np.random.default_rng(0)
+    made = data.Dataset(rng.normal(size=(n, inputs)), np.arange(n) % outputs)
+    return data.Splits(made, made)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4, 8])
+def test_each_node_sends_its_pairs_to_all_others(nodes):
+    k, n, m, steps = 3, 20, 7, 2
+    job = small_job(
+        model=partial(one_layer, n, m), data=partial(wide, k * nodes * steps, n, m), batch_size=k * nodes, epochs=1
+    )
+    report = parallel.train(job, SufficientFactors(), nodes, "simulation")
+    sent = [traffic["all_gather"].nbytes for traffic in report.trace.ledger()]
+    assert sent == [steps * k * (nodes - 1) * (m + n) * 8] * nodes
+
+
+def step_bytes(report: parallel.Report) -> int:
+    return sum(
+        traffic[name].nbytes
+        for traffic in report.trace.ledger()
+        for name in ("all_gather", "all_reduce")
+        if name in traffic
+    )
+
+
+@pytest.mark.parametrize(("samples", "by_factors"), [(10, True), (11, False)])
+def test_each_layer_takes_what_sends_less(samples, by_factors):
+    """Factors where the samples of a minibatch are fewer than 2 M N / (M + N), 10.37 for 20 x 7."""
+    job = small_job(
+        model=partial(one_layer, 20, 7), data=partial(wide, 40 * samples, 20, 7), batch_size=samples, epochs=1
+    )
+    hybrid = parallel.train(job, SufficientFactors(hybrid=True), 2, "simulation")
+    factors = parallel.train(job, SufficientFactors(), 2, "simulation")
+    ring = parallel.train(job, Synchronous(algorithm="ring"), 2, "simulation")
+    assert ("all_gather" in hybrid.trace.ledger()[0]) == by_factors
+    assert (step_bytes(factors) < step_bytes(ring)) == by_factors
+    assert step_bytes(hybrid) <= min(step_bytes(factors), step_bytes(ring))
+
+
+class Mixed(nn.Module):
+    """Positions, a convolution-like reshape, a layer used twice, a frozen one, a tied one, one that is not used."""
+
+    def __init__(self) -> None:
+        self.first = nn.Linear(5, 6)
+        self.unused = nn.Linear(4, 4)
+        self.frozen = nn.Linear(6, 6).requires_grad_(False)
+        self.twice = nn.Linear(3, 3, bias=False)
+        self.tied, self.other = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.other.weight = self.tied.weight
+        self.norm = nn.LayerNorm(6)
+        self.last = nn.Linear(6, 3)
+        self.double()
+
+    def forward(self, x):
+        x = self.frozen(self.first(x).tanh()).tanh()
+        x = self.twice(self.twice(x.reshape(-1, 2, 3)).tanh()).reshape(-1, 6)  # two positions a sample
+        return self.last(self.norm(self.other(self.tied(x).tanh())))
+
+
+@pytest.mark.parametrize("hybrid", [False, True])
+def test_positions_shared_frozen_and_unused_layers_train_as_on_one_node(hybrid):
+    job = small_job(model=Mixed, data=partial(blobs, 34))
+    truth, start = parallel.train(job, on="simulation"), job.build_model().state_dict()
+    report = parallel.train(job, SufficientFactors(hybrid), 3, "simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    for name, array in report.checkpoint.model.items():
+        assert (array == start[name]).all() == name.startswith(("unused", "frozen"))
+
+
+def test_a_resumed_run_ends_with_the_same_bits(tmp_path):
+    whole = parallel.train(small_job(epochs=3), SufficientFactors(), 2, "simulation")
+    parallel.train(small_job(epochs=2), SufficientFactors(), 2, "simulation", folder=tmp_path)
+    resumed = parallel.train(
+        small_job(epochs=3), SufficientFactors(), 2, "simulation", resume=tmp_path / "checkpoint.npz"
+    )
+    assert resumed.digests == whole.digests
+
+
+class Outside(nn.Module):
+    def __init__(self) -> None:
+        self.layer = nn.Linear(5, 3)
+        self.double()
+
+    def forward(self, x):
+        return self.layer(x) + F.linear(x, self.layer.weight)
+
+
+def test_a_weight_that_is_used_outside_of_its_layer_is_an_error_and_not_a_wrong_gradient():
+    with pytest.raises(cluster.ClusterError, match=r"uses the weight of Linear.* outside of that layer"):
+        parallel.train(small_job(model=Outside), SufficientFactors(), 2, "simulation")
+
+
+def test_a_model_without_a_linear_layer_is_refused():
+    job = small_job(model=lambda: nn.Sequential(nn.LayerNorm(5), nn.Tanh()).double())
+    with pytest.raises(ValueError, match=r"SufficientFactors needs a model with an nn.Linear .* use Synchronous"):
+        parallel.train(job, SufficientFactors(), 2)
+    with pytest.raises(ValueError, match="cannot be shared by 20 nodes"):
+        parallel.train(small_job(), SufficientFactors(), 20)
