@@ -1,4 +1,4 @@
-"""The command `minidl`: train, simulate, info. `minidl train --help` tells the options."""
+"""The command `minidl`: train, compare, simulate, info. `minidl train --help` tells the options."""
 
 from __future__ import annotations
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import typer
 
+from minidl.cli.compare import compare
 from minidl.cli.info import info
+from minidl.cli.several_words import SeveralWords
 from minidl.cli.simulate import simulate
 from minidl.cli.train import train
 
@@ -17,5 +19,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(train)
-app.command()(simulate)
+app.command(cls=SeveralWords)(compare)
+app.command(cls=SeveralWords)(simulate)
 app.command()(info)

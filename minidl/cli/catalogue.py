@@ -79,10 +79,10 @@ MODELS = {
 }
 
 
-def optimizer_of(model: str, lr: float) -> Callable[[Iterable[Any]], optim.Optimizer]:
-    """What makes the optimizer that goes with a model."""
+def optimizer_of(model: str, lr: float, momentum: float = 0.9) -> Callable[[Iterable[Any]], optim.Optimizer]:
+    """What makes the optimizer that goes with a model; the momentum is for SGD."""
     if MODELS[model].optimizer == "sgd":
-        return partial(optim.SGD, lr=lr, momentum=0.9)
+        return partial(optim.SGD, lr=lr, momentum=momentum)
     return partial(optim.AdamW, lr=lr)
 
 

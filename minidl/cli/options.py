@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from minidl import data, kernels
+from minidl import data, kernels, parallel
+from minidl.cli import place, strategies
 from minidl.cli.catalogue import MODELS
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.cluster.engines.processes.shared_page import MAX_NODES
 from minidl.data.checks import one_of
 from minidl.parallel import Checkpoint, CheckpointError
 
@@ -24,8 +24,14 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "kernels": str,
     "algorithm": str,
     "bucket_mb": (int, float),
+    "strategy": (str, type(None)),
+    "on": str,
+    "network": str,
 }
 """The options that a checkpoint keeps, and their types."""
+
+ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": place.NO_NETWORK}
+"""What holds for the checkpoints of former versions, which lack these."""
 
 Options = dict[str, Any]
 
@@ -33,29 +39,62 @@ Options = dict[str, Any]
 def completed(options: Options) -> Options:
     """The options, with the model's own values where None was given; ValueError for a name or number that is not
     one."""
+    options = completed_job(options)
+    one_of("algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
+    _check_above_0(options, "bucket_mb")
+    place.check(options["on"], options["nodes"])
+    place.network_of(options["network"])
+    strategy = strategy_of(options)
+    if not strategy.is_asynchronous:
+        check_minibatch(options)
+    return options
+
+
+def completed_job(options: Options) -> Options:
+    """The options, those of them checked and completed that say what is trained, and on how many nodes."""
     one_of("model", options["model"], MODELS)
     one_of("data set", options["data"], data.NAMES)
-    one_of("algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
     recipe = MODELS[options["model"]]
     defaults: Options = {"epochs": recipe.epochs, "lr": recipe.lr, "lr_decay": recipe.lr_decay}
     if options["kernels"] is None:
         defaults["kernels"] = kernels.active()
-    options = {name: defaults[name] if value is None else value for name, value in options.items()}
+    options = options | {name: default for name, default in defaults.items() if options[name] is None}
     one_of("set of kernels", options["kernels"], kernels.NAMES)
     for name, least in (("nodes", 1), ("batch_size", 1), ("epochs", 1), ("seed", 0)):
         if options[name] < least:
             raise ValueError(f"{flag(name)} must be at least {least}, got {options[name]}")
-    for name in ("lr", "lr_decay", "bucket_mb"):
-        if not 0 < options[name] < float("inf"):
-            raise ValueError(f"{flag(name)} must be a number above 0, got {options[name]}")
-    if options["nodes"] > MAX_NODES:
-        raise ValueError(f"at most {MAX_NODES} nodes run on one machine, got --nodes {options['nodes']}")
+    _check_above_0(options, "lr", "lr_decay")
+    return options
+
+
+def check_minibatch(options: Options) -> None:
+    """Raise ValueError if the minibatch has no sample for some node."""
     if options["batch_size"] < options["nodes"]:
         raise ValueError(
             f"a minibatch of {options['batch_size']} samples cannot be shared by {options['nodes']} nodes: "
             f"give --batch-size {options['nodes']} or more"
         )
-    return options
+
+
+def strategy_of(options: Options) -> parallel.Strategy:
+    """The strategy that the options name; without a name, Synchronous on several nodes and Serial on one."""
+    text, algorithm, bucket_mb = options["strategy"], options["algorithm"], options["bucket_mb"]
+    if text is None and options["nodes"] == 1:
+        return parallel.Serial()
+    if text is None:
+        return parallel.Synchronous(bucket_mb=bucket_mb, algorithm=algorithm)
+    if (algorithm, bucket_mb) != ("auto", 1.0):
+        raise ValueError(
+            "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
+            "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
+        )
+    return strategies.parse(text)
+
+
+def _check_above_0(options: Options, *names: str) -> None:
+    for name in names:
+        if not 0 < options[name] < float("inf"):
+            raise ValueError(f"{flag(name)} must be a number above 0, got {options[name]}")
 
 
 def of_checkpoint(path: Path, given: Options) -> Options:
@@ -65,7 +104,7 @@ def of_checkpoint(path: Path, given: Options) -> Options:
     or if that is missing, damaged, not of `minidl train`, or at the last epoch already.
     """
     checkpoint = Checkpoint.load(path)
-    options = dict(checkpoint.config)
+    options = ADDED | checkpoint.config
     if options.keys() != TYPES.keys() or not all(isinstance(options[name], kind) for name, kind in TYPES.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     for name in given.keys() - {"epochs"}:

@@ -11,7 +11,8 @@ from minidl import cluster, data, kernels, parallel
 from minidl.cli import run_folder
 from minidl.cli.catalogue import MODELS, decay_every_epoch, optimizer_of
 from minidl.cli.live import LiveProgress
-from minidl.cli.options import Options
+from minidl.cli.options import Options, strategy_of
+from minidl.cli.place import engine_of, network_of, timeout_of
 from minidl.cli.summary import contents, how_to_go_on, table, title
 
 
@@ -31,7 +32,12 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
         seed=options["seed"],
     )
     nodes = options["nodes"]
-    strategy = parallel.Synchronous(options["bucket_mb"], options["algorithm"]) if nodes > 1 else parallel.Serial()
+    strategy = strategy_of(options)
+    strategy.check(job, nodes)
+    if resume is not None and not strategy.is_resumable:
+        raise ValueError(
+            f"a run of {options['strategy']} cannot be resumed: its checkpoint holds the trained model only"
+        )
     model = job.build_model()  # before there is a folder: it may not go with the data
     folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
 
@@ -40,10 +46,19 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     try:
         with LiveProgress(console, job.epochs) as progress:
             report = parallel.train(
-                job, strategy, nodes=nodes, folder=folder, resume=resume, progress=progress, config=options
+                job,
+                strategy,
+                nodes=nodes,
+                on=engine_of(options["on"]),
+                network=network_of(options["network"]),
+                folder=folder,
+                resume=resume,
+                progress=progress,
+                config=options,
+                timeout=timeout_of(options["on"]),
             )
     except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
-        console.print(how_to_go_on(folder), highlight=False, markup=False, soft_wrap=True)
+        console.print(how_to_go_on(folder, strategy), highlight=False, markup=False, soft_wrap=True)
         raise
     with console.status("drawing the pictures"):
         save(report, folder)

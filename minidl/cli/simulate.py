@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from minidl.cli.ending import ending
+from minidl.cli.several_words import items
 
 if TYPE_CHECKING:
     from minidl.cli.what_if import Case, Outcome
@@ -58,10 +59,10 @@ def simulate(
     with ending("simulate"):
         from minidl.cli import what_if  # here, so that --help comes at once
 
-        algorithms = _algorithms(collective, _items("--algorithm", algorithm, ""))
-        networks = _networks(_items("--network", network, "10gbe"), alpha, beta, gamma)
-        sizes = sorted({_size(text) for text in _items("--bytes", nbytes, "100MB")})
-        counts = sorted({_nodes(text) for text in _items("--nodes", nodes, "2,4,8,16,32")})
+        algorithms = _algorithms(collective, items("--algorithm", algorithm, ""))
+        networks = _networks(items("--network", network, "10gbe"), alpha, beta, gamma)
+        sizes = sorted({_size(text) for text in items("--bytes", nbytes, "100MB")})
+        counts = sorted({_nodes(text) for text in items("--nodes", nodes, "2,4,8,16,32")})
         panels = len(networks) * len(sizes)
         if panels > MAX_PANELS:
             raise ValueError(
@@ -74,7 +75,7 @@ def simulate(
                 raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
             if not case.formula() < what_if.LONGEST:
                 raise ValueError(f"{case}, takes {case.formula():g} s: give fewer bytes, a smaller --alpha or --beta")
-        drawn = [_case_of(text, cases) for text in _items("--trace-of", trace_of, "")]
+        drawn = [_case_of(text, cases) for text in items("--trace-of", trace_of, "")]
         _run(cases, drawn, out)
 
 
@@ -116,15 +117,6 @@ def _fastest_and_slowest(outcomes: list[Outcome]) -> list[Case]:
 
 
 # ---- what is typed ----
-
-
-def _items(option: str, given: list[str] | None, default: str) -> list[str]:
-    """What was given by repeating the option, by commas, or both; each item once, in order."""
-    parts = (part.strip() for text in given or [default] for part in text.split(","))
-    found = list(dict.fromkeys(part for part in parts if part))
-    if given and not found:
-        raise ValueError(f"{option} was given without anything in it")
-    return found
 
 
 def _algorithms(collective: str, names: list[str]) -> list[str]:

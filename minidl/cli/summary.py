@@ -8,23 +8,28 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from minidl import data
+from minidl.cli import place
 from minidl.nn import Module
 from minidl.parallel.checkpoint import CHECKPOINT_FILE
 
 if TYPE_CHECKING:
     from minidl.cli.options import Options
-    from minidl.parallel import Report
+    from minidl.parallel import Report, Strategy
 
 
 def title(options: Options, model: Module) -> str:
-    """What is trained, on what, and how: two lines."""
+    """What is trained, on what, and how: two lines, and one more where that is not the usual way."""
     size = sum(parameter.size for parameter in model.parameters())
     nodes = f"{options['nodes']} node{'s' * (options['nodes'] > 1)}"
     decay = "" if options["lr_decay"] == 1 else f" (x {options['lr_decay']:g} an epoch)"
-    return (
-        f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}\n"
-        f"minibatch {options['batch_size']}, learning rate {options['lr']:g}{decay}, seed {options['seed']}"
-    )
+    first = f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}"
+    second = f"minibatch {options['batch_size']}, learning rate {options['lr']:g}{decay}, seed {options['seed']}"
+    third = [f"strategy {options['strategy']}"] if options["strategy"] is not None else []
+    if options["on"] == "simulation":
+        third.append(f"simulated {place.node_text(place.simulated_node())}")
+    if options["network"] != place.NO_NETWORK:
+        third.append(f"network {options['network']}")
+    return "\n".join([first, second, *([", ".join(third)] if third else [])])
 
 
 def table(report: Report) -> Table:
@@ -50,8 +55,10 @@ def contents(folder: Path) -> str:
     return f"In {folder}: {', '.join(sorted(path.name for path in folder.iterdir() if not path.name.startswith('.')))}"
 
 
-def how_to_go_on(folder: Path) -> str:
+def how_to_go_on(folder: Path, strategy: Strategy) -> str:
     """What to say about a run that was stopped; its nodes have ended."""
+    if not strategy.is_resumable:
+        return f"Stopped, and all nodes have ended. {type(strategy).__name__} keeps nothing to go on from: start again."
     if (folder / CHECKPOINT_FILE).exists():
         return f"Stopped, and all nodes have ended. To go on: minidl train --resume {folder}"
     return "Stopped before the first step; all nodes have ended."

@@ -16,8 +16,27 @@ def train(
     data: Annotated[
         str, typer.Option(help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10.")
     ] = "digits",
-    nodes: Annotated[int, typer.Option(help="Nodes: operating-system processes on this machine.")] = 1,
-    batch_size: Annotated[int, typer.Option(help="Samples a minibatch, all nodes together.")] = 64,
+    nodes: Annotated[int, typer.Option(help="Nodes that train; servers of a strategy come extra.")] = 1,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            help="A name, with settings after a colon, such as 'local_sgd:period=8'; minidl compare --list shows them. "
+            "By default serial on one node, else synchronous."
+        ),
+    ] = None,
+    on: Annotated[
+        str, typer.Option(help="processes: nodes are processes of this machine; simulation: on a virtual clock.")
+    ] = "processes",
+    network: Annotated[
+        str,
+        typer.Option(
+            help="1gbe, 10gbe, 100gbe, infiniband or nvlink: messages take as long as there, also between processes; "
+            "none: what they take here, and nothing in a simulation."
+        ),
+    ] = "none",
+    batch_size: Annotated[
+        int, typer.Option(help="Samples a minibatch, all nodes together; of asynchronous strategies, a gradient.")
+    ] = 64,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set; by default the model's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate; by default the model's.")] = None,
     lr_decay: Annotated[
@@ -39,8 +58,9 @@ def train(
 ) -> None:
     """Train a model on one or more nodes.
 
-    The nodes share every minibatch and agree on the gradient by an all-reduce. The run folder gets the
-    configuration, the metrics, a checkpoint after every epoch, the trace (for Perfetto) and two pictures.
+    Without --strategy, the nodes share every minibatch and agree on the gradient by an all-reduce. The run folder
+    gets the configuration, the metrics, a checkpoint after every epoch (of a strategy whose nodes have weights of
+    their own, at the end), the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
         from minidl.cli import options as run_options  # here, so that --help comes at once

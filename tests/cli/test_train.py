@@ -46,6 +46,9 @@ def test_config_json_holds_every_option(run):
         "kernels": "numpy",
         "algorithm": "auto",
         "bucket_mb": 1.0,
+        "strategy": None,
+        "on": "processes",
+        "network": "none",
     }
 
 

@@ -1,0 +1,58 @@
+"""Live progress of a comparison: a bar on a terminal, and a plain line a run everywhere."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from minidl import parallel
+from minidl.cli.comparison import Contestant, Outcome
+from minidl.cli.quantities import seconds_text
+
+
+class RaceProgress:
+    """Shows how far a comparison of so many runs is; use in a `with` statement."""
+
+    def __init__(self, console: Console, runs: int, epochs: int) -> None:
+        self.console, self.runs, self.epochs = console, runs, epochs
+        self.done = 0
+        self.bar = Progress(
+            TextColumn("{task.fields[run]}"),
+            BarColumn(bar_width=18),
+            TextColumn("{task.fields[state]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task("", total=runs * epochs, run=f"run 1 of {runs}", state="")
+
+    def __enter__(self) -> RaceProgress:
+        self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.bar.stop()
+
+    def __call__(self, contestant: Contestant, network: str, now: parallel.Progress) -> None:
+        self.bar.update(
+            self.task,
+            completed=self.done * self.epochs + now.epoch - 1,
+            run=f"run {self.done + 1} of {self.runs}",
+            state=f"{contestant.text} on {network}: epoch {now.epoch}, loss {now.loss:.3f}",
+        )
+
+    def finished(self, outcome: Outcome) -> None:
+        """Say how the run has ended."""
+        self.done += 1
+        self.bar.update(self.task, completed=self.done * self.epochs)
+        how = outcome.ended or f"{outcome.accuracy:.2%} after {seconds_text(outcome.seconds)}"
+        self.console.print(
+            f"{self.done:>3}/{self.runs} {outcome.network}, {outcome.contestant.text}: {how}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )

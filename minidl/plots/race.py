@@ -1,0 +1,88 @@
+"""A race: the loss of several runs against time and against samples, a column of panels for each place of the race."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from minidl.plots import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+MOST_PANELS = 5  # side by side
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early."""
+
+    label: str
+    seconds: Sequence[float]
+    samples: Sequence[float]
+    loss: Sequence[float]
+    note: str = ""
+
+
+@style.applied()
+def draw(
+    places: Sequence[tuple[str, Sequence[Run]]], *, source: str, title: str = "", ylabel: str = "test loss"
+) -> Figure:
+    """Draw the runs of each place, such as a network, above against seconds and below against samples.
+
+    places: a heading and the runs there, the same runs in the same order at each. source: "measured" or "simulated".
+    Seconds and losses have logarithmic scales, the same in all panels, so that places can be compared.
+
+    >>> run = Run("synchronous", [0.1, 0.2], [100, 200], [1.0, 0.5])
+    >>> figure = draw([("10gbe", [run])], source="simulated")
+    """
+    columns = len(places)
+    figure, axes = style.new_figure(max(5.5, 2.6 * columns + 1.2), 6.0, columns, [1, 1], sharex="row", sharey="all")
+    timed, counted = axes[:columns], axes[columns:]
+    for place, (heading, runs) in enumerate(places):
+        for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
+            for number, run in enumerate(runs):
+                _line(axes_of, run, getattr(run, name), number)
+            _log_ticks(axes_of, "y")
+            axes_of.grid(color="0.92", linewidth=0.6)
+            axes_of.set_axisbelow(True)
+        timed[place].set_title(heading, fontsize=9)
+        _log_ticks(timed[place], "x")
+        timed[place].set_xlabel("time (s)")
+        counted[place].set_xlabel("samples, all nodes")
+    for first in (timed[0], counted[0]):
+        first.set_ylabel(ylabel)
+    handles, labels = timed[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, handlelength=3.2)
+    if title:
+        figure.suptitle(title, x=0.01, ha="left", fontsize=9, fontweight="bold")
+    style.label_source(figure, source)
+    return figure
+
+
+def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
+    count = len(style.SERIES)
+    axes.plot(
+        x,
+        run.loss,
+        color=style.SERIES[number % count],
+        linestyle=style.DASHES[number % count],
+        marker=MARKERS[number % len(MARKERS)],
+        markersize=3.5,
+        linewidth=1.4,
+        label=f"{run.label} ({run.note})" if run.note else run.label,
+    )
+
+
+def _log_ticks(axes: Axes, name: str) -> None:
+    """A logarithmic scale with ticks at 1, 2 and 5 times the powers of ten, written as plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    (axes.set_xscale if name == "x" else axes.set_yscale)("log")
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
