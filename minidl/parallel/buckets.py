@@ -68,10 +68,9 @@ class GradientBuckets:
         total = gradient(bucket)
         if i == len(self.buckets) - 1:  # with it travels, for all parameters: who has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
-        if self.overlap:
-            self._sums.append((total, self.comm.all_reduce(total, algorithm=self.algorithm, async_op=True)))
-        else:
-            self._sums.append((self.comm.all_reduce(total, algorithm=self.algorithm), None))
+        label = f"bucket {i}"  # begun from different lines, it is still the same call on all ranks
+        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=self.overlap, label=label)
+        self._sums.append((total, work if self.overlap else None))
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
