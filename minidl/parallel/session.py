@@ -144,8 +144,11 @@ class Session:
 
     # Weights and gradients
 
-    def update(self, lr_factor: float = 1.0) -> None:
-        """One step of the optimizer, at `lr_factor` times its learning rate, and of the schedule."""
+    def update(self, lr_factor: float = 1.0, others: int = 0) -> None:
+        """One step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
+
+        others: the updates that other nodes make to their own weights meanwhile, which the schedule counts too.
+        """
         self.comm.mark("update")
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
@@ -154,7 +157,8 @@ class Session:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate  # schedules go on from the rate before
         if self.schedule is not None:
-            self.schedule.step()
+            for _ in range(1 + others):
+                self.schedule.step()
         self.steps += 1
         self.comm.mark("data")
 
