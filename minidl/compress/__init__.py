@@ -7,10 +7,12 @@ from minidl.compress.compressor import Compressor
 from minidl.compress.dgc import DGC
 from minidl.compress.error_feedback import ErrorFeedback
 from minidl.compress.half import Half
+from minidl.compress.lossless import Lossless
 from minidl.compress.message import Message
 from minidl.compress.one_bit import OneBit
 from minidl.compress.power_sgd import PowerSGD
 from minidl.compress.qsgd import QSGD
+from minidl.compress.quantized_all_reduce import QuantizedAllReduce
 from minidl.compress.quantizer import Quantizer
 from minidl.compress.random_k import RandomK
 from minidl.compress.sign import Sign
@@ -23,10 +25,12 @@ __all__ = [
     "DGC",
     "ErrorFeedback",
     "Half",
+    "Lossless",
     "Message",
     "OneBit",
     "PowerSGD",
     "QSGD",
+    "QuantizedAllReduce",
     "Quantizer",
     "RandomK",
     "Sign",

@@ -1,0 +1,114 @@
+"""Huffman's code: words of bits for symbols, the frequent ones short, so that all of a sequence take the fewest bits."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Whole = NDArray[np.integer[Any]]
+LENGTH_BITS = 6  # a word has less than 64 bits in any sequence of less than 2**44 symbols
+
+
+def encode(symbols: Whole, symbol_bits: int) -> NDArray[np.uint8]:
+    """The symbols, each below 2**symbol_bits, as bytes: the code's table, then a word a symbol, in order.
+
+    With the entropy H of the symbols' frequencies, n symbols take less than n (H + 1) bits; if there is one symbol only,
+    none at all. Table: symbol_bits bits with k - 1 for k different symbols; then these, in symbol_bits bits each, and the
+    lengths of their words, 6 bits each. The lengths are enough: words are counted up from the shortest (canonical code).
+    """
+    if not symbols.size:
+        return np.empty(0, np.uint8)
+    present, place, counts = np.unique(symbols, return_inverse=True, return_counts=True)
+    lengths = word_lengths(counts)
+    order = np.argsort(lengths, kind="stable")
+    words = np.empty(present.size, np.uint64)
+    words[order] = canonical_words(lengths[order])
+    return np.packbits(
+        np.concatenate(
+            [
+                as_bits(np.array([present.size - 1]), np.array([symbol_bits])),
+                as_bits(present[order], np.full(present.size, symbol_bits)),
+                as_bits(lengths[order], np.full(present.size, LENGTH_BITS)),
+                as_bits(words[place], lengths[place]),
+            ]
+        )
+    )
+
+
+def decode(data: NDArray[np.uint8], symbol_bits: int, count: int) -> Whole:
+    """The `count` symbols that `encode` has written."""
+    if not count:
+        return np.empty(0, np.uint64)
+    bits = np.unpackbits(data)
+    (last,), bits = read(bits, 1, symbol_bits)
+    present, bits = read(bits, int(last) + 1, symbol_bits)
+    lengths, bits = read(bits, int(last) + 1, LENGTH_BITS)
+    if last == 0:
+        return np.full(count, present[0])
+    return present[places(bits, lengths, count)]
+
+
+def word_lengths(counts: Whole) -> Whole:
+    """The length of each symbol's word: again and again the two rarest groups are joined, and grow by a bit.
+
+    Source: Huffman, A method for the construction of minimum-redundancy codes (Proceedings of the IRE 40(9), 1952).
+
+    >>> word_lengths(np.array([1, 1, 2, 4]))
+    array([3, 3, 2, 1])
+    """
+    lengths = np.zeros(len(counts), np.int64)
+    groups = [(int(count), i, [i]) for i, count in enumerate(counts)]
+    heapq.heapify(groups)
+    while len(groups) > 1:
+        rarest, tie, members = heapq.heappop(groups)
+        other, _, others = heapq.heappop(groups)
+        lengths[members + others] += 1
+        heapq.heappush(groups, (rarest + other, tie, members + others))
+    return lengths
+
+
+def canonical_words(lengths: Whole) -> NDArray[np.uint64]:
+    """Words of these lengths, which ascend: each is the one before plus 1, lengthened by zeros; no one begins another.
+
+    >>> [f"{word:0{length}b}" for word, length in zip(canonical_words(np.array([1, 2, 3, 3])), [1, 2, 3, 3])]
+    ['0', '10', '110', '111']
+    """
+    words, word, before = [], 0, int(lengths[0])
+    for length in lengths.tolist():
+        word <<= length - before
+        words.append(word)
+        word, before = word + 1, length
+    return np.array(words, np.uint64)
+
+
+def places(bits: NDArray[np.uint8], lengths: Whole, count: int) -> Whole:
+    """Which words of the canonical code the bits are: at every bit, as if a word began there; then those that do."""
+    longest = int(lengths[-1])
+    padded = np.concatenate([bits, np.zeros(longest, np.uint8)])
+    window = np.zeros(bits.size, np.uint64)  # the bits from here on
+    for i in range(longest):
+        window = window << np.uint64(1) | padded[i : i + bits.size]
+    firsts = canonical_words(lengths) << (longest - lengths).astype(np.uint64)  # the least window of each word
+    place = np.searchsorted(firsts, window, side="right") - 1
+    after = (np.arange(bits.size) + lengths[place].astype(np.int64)).tolist()
+    begins, position = [], 0
+    for _ in range(count):
+        begins.append(position)
+        position = after[position]
+    return place[begins]
+
+
+def as_bits(numbers: Whole, lengths: Whole) -> NDArray[np.uint8]:
+    """The numbers one after the other, each in its own length of bits, the highest first."""
+    ends = np.cumsum(lengths)
+    below = np.repeat(ends, lengths) - np.arange(1, int(ends[-1]) + 1)  # how many bits of its number follow each bit
+    return (np.repeat(numbers, lengths).astype(np.uint64) >> below.astype(np.uint64) & np.uint64(1)).astype(np.uint8)
+
+
+def read(bits: NDArray[np.uint8], count: int, length: int) -> tuple[Whole, NDArray[np.uint8]]:
+    """The first `count` numbers of so many bits each, and the bits after them."""
+    weights = np.uint64(1) << np.arange(length, dtype=np.uint64)[::-1]
+    return bits[: count * length].reshape(count, length) @ weights, bits[count * length :]
