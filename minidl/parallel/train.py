@@ -99,6 +99,7 @@ def train(
     results: list[RankResult] = [result for result in run.results if result is not None]
     final = next((result.state for result in results if result.state is not None), None)
     if final is None:
+        _check_survivors(run.failures, nodes)
         final = judged(job, strategy, results, config or {})
         if progress is not None:
             for row in final.history:
@@ -125,6 +126,13 @@ def _node(
         else:
             strategy.serve(session)
     return session.result()
+
+
+def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> None:
+    """Raise the failure that has cost the run its weights: that of a server, who alone has them, or of all nodes."""
+    if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
+        causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
+        raise next(causes, next(iter(failures.values())))
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
