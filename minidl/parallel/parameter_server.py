@@ -137,6 +137,8 @@ class ParameterServer(Strategy):
                     session.processed(total, session.weights, start)
             for other in [other for other in waiting if self._may_go_on(session, clocks, other)]:
                 is_fetch = waiting.pop(other)
+                if not session.finished:
+                    session.record("lead", clocks.lead(other))
                 if is_fetch:
                     version[other] = session.steps
                 lr = session.optimizer.param_groups[0]["lr"]

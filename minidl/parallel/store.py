@@ -23,13 +23,13 @@ class Store:
         add(key, x)    it becomes itself + x
 
     Every array is cut into `servers` pieces of about equal length, one on each server, so that each carries an equal
-    share of the traffic. A server serves one request at a time: on one piece a request is atomic, and additions commute,
+    share of the traffic. A server serves one request at a time: on a piece a request is atomic, and additions commute,
     so that any order of them gives the same sum (of floats up to rounding). Over several servers a request is not
     atomic: a reader may find one piece from before another client's request and the next from after it. Within
     `with store.lock():` a client has the store to itself if the others take the lock too: what they do then happens as
     if in some order one after the other.
 
-    A request costs a message to each server and one back: the bytes of the array, and about 150 more in each message.
+    A request costs a message to each server and one back: the bytes of the array, and about 150 more a message.
     Servers call `serve`; clients leave the store with `close()`, or use it in a `with`.
 
     Errors: KeyError for a key under which there is nothing; ValueError for an array of another shape or of a dtype that
