@@ -1,0 +1,88 @@
+"""Parameter servers when a worker or a server dies."""
+
+import os
+import signal
+
+import pytest
+
+from minidl import cluster, parallel
+from minidl.parallel import ParameterServer
+from tests.parallel.test_parameter_server import plain_job
+
+pytestmark = pytest.mark.timeout(60)
+
+ENGINES = ["simulation", "processes"]
+
+
+def survive(strategy, on, nodes=3, **terms):
+    return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=30, **terms)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("settings", [{}, {"staleness": 0}, {"staleness": 2}, {"locked": True}, {"warm_start": 9}], ids=str)
+def test_when_a_worker_dies_the_others_process_all_samples(on, settings):
+    faults = cluster.FaultPlan().kill(0, at=("recv", 6))
+    report = survive(ParameterServer(servers=2, **settings), on, faults=faults)
+    assert list(report.failures) == [0]
+    assert report.history[-1]["samples"] == 180
+    assert 36 <= report.history[-1]["steps"] <= 37  # each of 5 samples, or a few fewer where a shard ends
+    assert report.accuracy > 0.5
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_worker_that_dies_between_two_servers_leaves_them_a_gradient_apart(on):
+    faults = cluster.FaultPlan().kill(1, at=("isend", 6))  # its third pair of requests: only one server gets it
+    report = survive(ParameterServer(servers=2, staleness=1), on, faults=faults)
+    assert list(report.failures) == [1]
+    assert [len(result.snapshots) for result in report.results if result is not None][-2:] == [3, 3]
+    assert report.accuracy > 0.5
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_worker_that_dies_with_the_lock_gives_it_back(on):
+    faults = cluster.FaultPlan().kill(2, at=("isend", 6))
+    report = survive(ParameterServer(servers=2, locked=True), on, faults=faults)
+    assert list(report.failures) == [2]
+    assert report.history[-1]["samples"] == 180
+
+
+class Mortal(ParameterServer):
+    def run(self, session):
+        gradient = session.gradient
+
+        def dying():
+            if session.comm.rank == 1 and session.step == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return gradient()
+
+        session.gradient = dying
+        super().run(session)
+
+
+@pytest.mark.parametrize("bound", [None, 1])
+def test_a_worker_that_is_killed_from_outside_is_not_waited_for(bound):
+    report = survive(Mortal(staleness=bound), "processes")
+    assert "SIGKILL" in str(report.failures[1])
+    assert report.history[-1]["samples"] == 180
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("on_failure", ["raise", "continue"])
+def test_when_a_server_dies_the_run_ends_with_that_failure(on, on_failure):
+    faults = cluster.FaultPlan().kill(4, at=("recv", 8))
+    with pytest.raises(cluster.RankFailed, match="killed") as caught:
+        parallel.train(plain_job(), ParameterServer(servers=2), 3, on, on_failure=on_failure, faults=faults, timeout=30)
+    assert caught.value.rank == 4
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_when_all_workers_die_the_run_ends_with_the_first_failure(on):
+    faults = cluster.FaultPlan().kill(0, at=("recv", 4)).kill(1, at=("recv", 6))
+    with pytest.raises(cluster.RankFailed, match="killed"):
+        survive(ParameterServer(), on, nodes=2, faults=faults)
+
+
+def test_without_leave_to_continue_a_dead_worker_ends_the_run():
+    faults = cluster.FaultPlan().kill(1, at=("recv", 6))
+    with pytest.raises(cluster.RankFailed, match="rank 1"):
+        parallel.train(plain_job(), ParameterServer(), 3, "simulation", faults=faults)
