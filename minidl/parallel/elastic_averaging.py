@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
@@ -38,11 +39,12 @@ class ElasticAveraging(Strategy):
     algorithm: of the all-reduce, for "synchronous".
 
     What a pull takes from the worker it gives to the centre, so that without gradients the sum of the centre and all
-    workers stays the same. The model that is judged is the centre. With a period longer than the run each worker is
-    alone: one worker then has the weights of Serial. Here alpha is a setting by itself; where the pull is written
-    lr rho (x - centre), alpha = lr rho, and with lr = 0 nothing moves.
+    workers stays the same. The model that is judged is the centre. As alpha goes to 0 each worker trains alone, one
+    worker as Serial does. Here alpha is a setting by itself; where the pull is written lr rho (x - centre), alpha =
+    lr rho, and with lr = 0 nothing moves.
 
-    `batch_size` counts the samples of all nodes together for "synchronous", of one gradient for the others.
+    `batch_size` counts the samples of all nodes together for "synchronous", of one gradient for the others. The server
+    ends the run when the workers have told it of `epochs` passes, which each does when it comes.
 
     In round robin workers are numbered from 0, as t mod p is (from 1, the last would never have its turn); the centre
     stays in one place, the server; and although it moves after the worker, it moves by the weights that the worker had
@@ -79,6 +81,13 @@ class ElasticAveraging(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
+        samples = job.smallest_batch * (nodes if self.servers else 1)
+        steps = ceil(job.epochs * len(job.build_data().train) / samples)  # of a worker, at most
+        if self.period >= steps > 1:
+            raise ValueError(
+                f"ElasticAveraging: with period={self.period} the workers never meet the centre on the way, since each "
+                f"makes about {steps} steps: choose a shorter period"
+            )
         own = job.optimizer(job.build_model().parameters()).param_groups[0].get("momentum", 0.0)
         if self.momentum and own:
             raise ValueError(
@@ -90,11 +99,13 @@ class ElasticAveraging(Strategy):
         centre, velocity = session.weights(), np.zeros_like(session.weights())
         untold = 0  # samples since the last pull
         batches = session.stream() if self.servers else session.parts(centre.copy)
+        others = session.nodes - 1 if self.servers else 0
         for batch in batches:
             x, pull = session.weights(), None
             if session.steps % self.period == 0:
                 if self.servers:
-                    session.comm.send((x, untold), session.nodes)
+                    lr = session.optimizer.param_groups[0]["lr"]
+                    session.comm.send((x, untold, lr), session.nodes)
                     pull, session.finished = session.comm.recv(session.nodes)
                 else:
                     pull = self._pull(session, x, centre)
@@ -105,7 +116,7 @@ class ElasticAveraging(Strategy):
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
                 session.local_loss(batch).backward()
-            session.update()
+            session.update(others=others)
             untold += len(batch.x)
             velocity = session.weights() - x
             if pull is not None:
@@ -114,8 +125,9 @@ class ElasticAveraging(Strategy):
     def serve(self, session: Session) -> None:
         centre, samples, ended = session.weights(), 0, 0
         for turn in itertools.count():
-            x, more = session.comm.recv(turn % session.nodes if self.variant == "round_robin" else ANY)
+            x, more, lr = session.comm.recv(turn % session.nodes if self.variant == "round_robin" else ANY)
             worker = session.comm.last_source
+            session.optimizer.param_groups[0]["lr"] = lr  # for the report
             pull = self._pull(session, x, centre)
             centre += pull
             session.steps += 1
