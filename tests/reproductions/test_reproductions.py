@@ -9,7 +9,7 @@ from rich.console import Console
 
 from benchmarks.reproductions.reproduction import Reproduction
 
-FAST: list[str] = ["d06_overlap"]  # names of files in benchmarks/reproductions/, each of a few seconds
+FAST: list[str] = ["d06_overlap", "t05_sign_and_error_feedback"]  # names of files in benchmarks/reproductions/, each of a few seconds
 
 
 @pytest.mark.parametrize("name", FAST)
