@@ -1,4 +1,4 @@
-"""Huffman's code: words of bits for symbols, the frequent ones short, so that all of a sequence take the fewest bits."""
+"""Huffman's code: words of bits for symbols, the frequent ones short, so that a sequence takes the fewest bits."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LENGTH_BITS = 6  # a word has less than 64 bits in any sequence of less than 2**
 def encode(symbols: Whole, symbol_bits: int) -> NDArray[np.uint8]:
     """The symbols, each below 2**symbol_bits, as bytes: the code's table, then a word a symbol, in order.
 
-    With the entropy H of the symbols' frequencies, n symbols take less than n (H + 1) bits; if there is one symbol only,
-    none at all. Table: symbol_bits bits with k - 1 for k different symbols; then these, in symbol_bits bits each, and the
-    lengths of their words, 6 bits each. The lengths are enough: words are counted up from the shortest (canonical code).
+    With the entropy H of the symbols' frequencies, n symbols take less than n (H + 1) bits; if there is one symbol
+    only, none at all. Table: symbol_bits bits with k - 1 for k different symbols; then these, in symbol_bits bits each,
+    and the lengths of their words, 6 bits each: a canonical code is made of these alone, counting up from the shortest.
     """
     if not symbols.size:
         return np.empty(0, np.uint8)

@@ -27,8 +27,8 @@ class Lossless(Compressor):
     would do better. Where the code's table takes more than the code saves, the symbols are sent as the quantizer does.
 
     quantizer: QSGD, TernGrad, OneBit or Sign. What is decoded is exactly what the quantizer by itself would give.
-    Message: the scales as the quantizer's; a byte that says which, and the bytes of `huffman.encode`, or the quantizer's.
-    At most a byte longer than the quantizer's.
+    Message: the scales as the quantizer's; a byte that says which, and the bytes of `huffman.encode`, or the
+    quantizer's: at most a byte longer than without.
     Source: Huffman (1952); of gradients, with Elias' code: Alistarh et al., QSGD (arXiv:1610.02132), section 3.2.
 
     >>> from minidl.compress import TernGrad

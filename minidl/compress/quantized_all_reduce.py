@@ -24,7 +24,7 @@ class QuantizedAllReduce(Compressor):
             send the chunk, encoded; decode the one that comes, and add this node's share
         encode the finished chunk, and hand the message round: all nodes decode the same
 
-    Of p nodes each sends 2 (p - 1) messages of n / p numbers, where gathering sends p - 1 of n: p / 2 times as many bytes.
+    Of p nodes each sends 2 (p - 1) messages of n / p numbers; gathering sends p - 1 of n, p / 2 times as many bytes.
     But the sum of k shares is larger than one of them, and so is the error of encoding it: of independent shares the
     squared error grows as 1 + 2 + ... + p, where that of gathering grows as p. With an unbiased compressor for which
     E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most
@@ -41,8 +41,8 @@ class QuantizedAllReduce(Compressor):
 
     >>> from minidl import cluster, compress
     >>> def program(comm):
-    ...     wait = compress.QuantizedAllReduce(compress.Half("bf16")).begin_all_reduce(np.full(4, comm.rank + 0.5), comm)
-    ...     return wait().tolist()
+    ...     compressor = compress.QuantizedAllReduce(compress.Half("bf16"))
+    ...     return compressor.begin_all_reduce(np.full(4, comm.rank + 0.5), comm)().tolist()
     >>> cluster.launch(program, nodes=2, on="simulation").results
     [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
 

@@ -1,0 +1,111 @@
+"""Huffman's code of a quantizer's symbols: exact, and within a bit a symbol of the entropy."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from minidl import cluster, random
+from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad, TopK, huffman
+
+QUANTIZERS = [QSGD(1, None), QSGD(7, 64), QSGD(127, 512), TernGrad(), OneBit(), Sign()]
+
+
+def entropy(symbols: np.ndarray) -> float:
+    frequencies = np.unique(symbols, return_counts=True)[1] / symbols.size
+    return float(-(frequencies * np.log2(frequencies)).sum())
+
+
+@given(st.lists(st.integers(0, 2**16 - 1)) | st.lists(st.integers(0, 3), max_size=300))
+def test_any_sequence_comes_back(numbers):
+    symbols = np.array(numbers, np.uint64)
+    back = huffman.decode(huffman.encode(symbols, 16), 16, symbols.size)
+    assert back.tolist() == numbers
+
+
+@given(st.lists(st.integers(1, 10_000), min_size=2, max_size=40))
+def test_the_words_of_a_sequence_take_less_than_the_entropy_and_a_bit_a_symbol(counts):
+    lengths = huffman.word_lengths(np.array(counts))
+    n = sum(counts)
+    entropy_bits = sum(count * math.log2(n / count) for count in counts)
+    bits = int((lengths * counts).sum())
+    assert entropy_bits * (1 - 1e-12) <= bits < entropy_bits + n
+    assert (2.0**-lengths).sum() == 1  # Kraft: no bit of the code is wasted
+
+
+def test_the_message_has_the_bytes_of_table_and_words():
+    random.manual_seed(0)
+    array = np.random.default_rng(0).normal(size=100_000)
+    quantizer = QSGD(7, 512)
+    _, symbols = quantizer.quantize(array)
+    random.manual_seed(0)
+    message = Lossless(quantizer).encode(array)
+    random.manual_seed(0)
+    different, counts = np.unique(symbols, return_counts=True)
+    words = int((huffman.word_lengths(counts) * counts).sum())
+    coded = math.ceil((4 + different.size * (4 + 6) + words) / 8)
+    assert message.nbytes == 4 * math.ceil(array.size / 512) + 1 + coded
+    assert words < array.size * (entropy(symbols) + 1)
+    assert message.nbytes < 0.5 * quantizer.encode(array).nbytes
+
+
+@pytest.mark.parametrize("quantizer", QUANTIZERS, ids=repr)
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (), (1,), (7,), (30, 40)], ids=str)
+def test_what_is_decoded_is_what_the_quantizer_gives(quantizer, shape):
+    array = np.random.default_rng(0).normal(size=shape).astype("float32")
+    random.manual_seed(1)
+    plain = quantizer.encode(array)
+    random.manual_seed(1)
+    coded = Lossless(quantizer).encode(array)
+    np.testing.assert_array_equal(Lossless(quantizer).decode(coded), quantizer.decode(plain))
+    assert coded.nbytes <= plain.nbytes + 1
+
+
+@given(arrays.arrays(np.float32, st.integers(0, 60), elements=st.floats(width=32, allow_nan=True, allow_infinity=True)))
+def test_any_array_comes_back_as_from_the_quantizer(array):
+    for quantizer in (QSGD(3, 16), TernGrad()):
+        random.manual_seed(2)
+        plain = quantizer.decode(quantizer.encode(array))
+        random.manual_seed(2)
+        coded = Lossless(quantizer)
+        np.testing.assert_array_equal(coded.decode(coded.encode(array)), plain)
+
+
+def test_the_worst_sequence_for_huffman_has_its_longest_words():
+    counts = [1, 1]
+    while len(counts) < 22:
+        counts.append(counts[-1] + counts[-2])  # Fibonacci's numbers
+    symbols = np.repeat(np.arange(22), counts)
+    assert huffman.word_lengths(np.array(counts)).max() == 21
+    np.random.default_rng(0).shuffle(symbols)
+    assert (huffman.decode(huffman.encode(symbols, 5), 5, symbols.size) == symbols).all()
+
+
+def test_one_symbol_only_takes_no_bits_but_the_table():
+    assert huffman.encode(np.full(10**6, 3), 4).nbytes == 2  # 4 + 4 + 6 bits
+    assert huffman.decode(huffman.encode(np.full(1000, 3), 4), 4, 1000).tolist() == [3] * 1000
+
+
+def reduce_on_a_node(comm, array):
+    random.manual_seed(comm.rank)
+    wait = Lossless(QSGD(2, 64)).begin_all_reduce(array, comm)
+    random.manual_seed(comm.rank)
+    plain = QSGD(2, 64).begin_all_reduce(array, comm)
+    return wait(), plain()
+
+
+def test_nodes_add_up_messages_of_unequal_length():
+    run = cluster.launch(reduce_on_a_node, (np.random.default_rng(0).normal(size=(40, 20)),), 3, "simulation")
+    for coded, plain in run.results:
+        np.testing.assert_array_equal(coded, plain)
+        np.testing.assert_array_equal(coded, run.results[0][0])
+
+
+def test_what_is_no_quantizer_is_refused():
+    with pytest.raises(TypeError, match="Lossless codes the symbols of a quantizer"):
+        Lossless(TopK(0.1))
+    with pytest.raises(ValueError, match=r"at most 65,536 different symbols, .* has 80,001: use fewer levels"):
+        Lossless(QSGD(40_000))
