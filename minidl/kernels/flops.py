@@ -162,6 +162,13 @@ def lamb_direction(
     return (12 + _decay(weight_decay)) * p.size
 
 
+def sparse_logistic_epoch(
+    out: float, weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
+) -> int:
+    """For every number of the rows 2 in the product with the weights, and 2 in the step."""
+    return 4 * int(starts[-1] - starts[0])
+
+
 def _decay(weight_decay: float) -> int:
     return 2 if weight_decay else 0
 
@@ -174,6 +181,7 @@ UPDATES: dict[str, Formula] = {
     "lars": lars,
     "lamb_direction": lamb_direction,
     "l2_norm": each(2),
+    "sparse_logistic_epoch": sparse_logistic_epoch,
 }
 """The kernels of optimizers, which are part of no operation."""
 
@@ -184,5 +192,6 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "adam": ("p", "exp_avg", "exp_avg_sq"),
     "lars": ("p", "velocity"),
     "lamb_direction": ("exp_avg", "exp_avg_sq"),
+    "sparse_logistic_epoch": ("weights",),
 }
 """The arguments that a kernel writes in place, beside reading them."""

@@ -75,6 +75,20 @@ def statistics(x: tuple[int, ...]) -> Arguments:
     ]
 
 
+def sparse_rows(n: int) -> Arguments:
+    """Weights of eight columns and rows of them, one of which is empty and one of which has a column twice."""
+
+    def make(random: np.random.Generator) -> list[Any]:
+        sizes = [3, 0, 2, 5][:n] + [4] * (n - 4)
+        starts = np.cumsum([0, *sizes])
+        columns = random.integers(0, 8, starts[-1]).astype(np.int32)
+        columns[:2] = 5
+        labels = random.choice([-1.0, 1.0], n)
+        return [random.standard_normal(8), random.standard_normal(starts[-1]), columns, starts, labels, 0.5]
+
+    return make
+
+
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
 ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
@@ -146,8 +160,9 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("lars", "plain", moments(0.1, 0.9, 0.01, count=3)),
     ("lamb_direction", "plain", moments(3, 0.9, 0.999, 1e-6, 0.01)),
     ("l2_norm", "plain", drawn((50, 7))),
+    *(("sparse_logistic_epoch", f"{n} rows", sparse_rows(n)) for n in (1, 4, 9)),
 ]  # fmt: skip
-IN_PLACE = {"sgd", "adagrad", "rmsprop", "adam", "lars", "lamb_direction"}
+IN_PLACE = {"sgd", "adagrad", "rmsprop", "adam", "lars", "lamb_direction", "sparse_logistic_epoch"}
 SCRATCH = {"attention_softmax"}  # may use its first argument as it likes
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 5e-3}
 

@@ -7,6 +7,7 @@ from minidl.kernels.jit.normalization import *
 from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.softmax import *
+from minidl.kernels.jit.sparse import *
 from minidl.kernels.jit.updates import *
 from minidl.kernels.jit import memory
 from minidl.kernels.jit.first_calls import warm_up as warm_up

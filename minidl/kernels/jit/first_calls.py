@@ -53,3 +53,4 @@ def warm_up() -> None:
     jit.lars(p, row, mean, 0.1, 0.9, 0.0)
     jit.lamb_direction(p, row, mean, squares, 1, 0.9, 0.999, 1e-8, 0.0)
     jit.l2_norm(row)
+    jit.sparse_logistic_epoch(row.copy(), row, np.arange(4, dtype=np.int32), np.array([0, 4]), row[:1], 0.1)

@@ -7,4 +7,5 @@ from minidl.kernels.reference.pooling import *
 from minidl.kernels.reference.products import *
 from minidl.kernels.reference.reductions import *
 from minidl.kernels.reference.softmax import *
+from minidl.kernels.reference.sparse import *
 from minidl.kernels.reference.updates import *

@@ -1,0 +1,31 @@
+"""Logistic regression on sparse rows, in readable numpy (or CuPy)."""
+
+from __future__ import annotations
+
+from minidl.kernels import Array, array_module
+
+__all__ = ["sparse_logistic_epoch"]
+
+
+def sparse_logistic_epoch(
+    weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
+) -> float:
+    """One pass of SGD over sparse rows x with labels y of -1 or 1, a row a step; returns the sum of the rows' losses.
+
+    weights: (d,), written in place. Row i has the numbers `values[starts[i]:starts[i + 1]]` in the columns
+    `columns[starts[i]:starts[i + 1]]` (CSR), so that `starts[i:j + 1]` and `labels[i:j]` alone are the rows i to j - 1.
+
+    The loss of a row is log(1 + exp(-y x.w)), taken before its step, which is w += lr y / (1 + exp(y x.w)) x. It reads
+    and writes the row's columns only, without a lock, so that processes may work on the same weights. With lr = 0 the
+    sum is that of the weights as they are.
+    """
+    module = array_module(weights)
+    total = 0.0
+    for row in range(len(labels)):
+        own = slice(int(starts[row]), int(starts[row + 1]))
+        margin = labels[row] * (values[own] * weights[columns[own]]).sum()
+        other = module.exp(-abs(margin))  # never overflows
+        total += float(module.maximum(-margin, 0.0) + module.log1p(other))
+        slope = (other if margin > 0 else 1.0) / (1.0 + other)  # 1 / (1 + exp(margin))
+        module.add.at(weights, columns[own], (values[own] * (slope * labels[row] * lr)).astype(weights.dtype))
+    return total
