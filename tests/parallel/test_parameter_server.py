@@ -5,11 +5,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import cluster, optim, parallel
+from minidl import cluster, nn, optim, parallel
+from minidl.cluster.engines.payload import encode
 from minidl.parallel import ParameterServer
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 
 ENGINES = ["simulation", "processes"]
 
@@ -125,3 +126,149 @@ def test_who_begins_clock_c_sees_all_updates_of_the_clocks_before_c_minus_the_bo
     assert len(seen) >= 36
     assert all(fewest >= clock - bound for clock, fewest in seen)
     assert any(fewest == clock - bound for clock, fewest in seen)
+
+
+@pytest.mark.parametrize("settings", [{"fetch_every": 3}, {"fetch_every": 3, "push_every": 3}], ids=str)
+def test_one_worker_that_steps_its_own_copy_between_fetches_equals_serial(settings):
+    """With plain SGD its copy is what the server has, or will have with the next push."""
+    truth = parallel.train(plain_job(), on="simulation")
+    report = parallel.train(plain_job(), ParameterServer(servers=2, **settings), on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-14
+    assert report.history[-1]["steps"] == 36 / settings.get("push_every", 1)
+
+
+def test_pushes_are_the_sums_of_what_has_been_accumulated():
+    once = parallel.train(plain_job(lr=1.0), Counting(), nodes=2, on="simulation")
+    summed = parallel.train(plain_job(lr=1.0), Counting(push_every=3), nodes=2, on="simulation")
+    assert summed.history[-1]["steps"] == once.history[-1]["steps"] / 3
+    assert np.abs(weights(summed) - weights(once)).max() < 1e-12  # as many gradients, each a unit vector
+
+
+def test_fewer_fetches_and_pushes_send_fewer_bytes():
+    def sent(**settings):
+        return [
+            result.bytes_sent
+            for result in parallel.train(plain_job(), ParameterServer(**settings), 2, "simulation").results
+        ]
+
+    *often, server_often = sent()
+    *seldom, server_seldom = sent(fetch_every=6, push_every=6)
+    assert 4 < often[0] / seldom[0] < 6.5
+    assert 4 < server_often / server_seldom < 6.5
+
+
+def test_the_rate_is_divided_by_the_staleness():
+    node = cluster.Node(1e9, 1e9, jitter=0.5)
+    job = plain_job(lr=0.5)
+    report = parallel.train(job, Counting(staleness_aware=True), 3, cluster.Simulation(node=node))
+    first = np.concatenate([parameter.numpy().reshape(-1) for parameter in job.build_model().parameters()])
+    moved = sum(first - weights(report))
+    assert moved == pytest.approx(sum(0.5 * many / max(1, age) for age, many in report.staleness.items()))
+    assert len(report.staleness) > 3
+    assert report.history[-1]["lr"] == 0.5
+
+
+def test_a_warm_start_is_made_by_one_worker_alone():
+    node = cluster.Node(1e9, 1e9, speeds={0: 0.5})
+    report = parallel.train(plain_job(), ParameterServer(warm_start=7), 3, cluster.Simulation(node=node))
+    ages = report.recorded["staleness"][3]
+    assert ages[:7] == [0] * 7
+    assert max(ages[7:14]) >= 2
+    bounded = parallel.train(plain_job(), ParameterServer(warm_start=7, staleness=0), 3, cluster.Simulation(node=node))
+    assert bounded.recorded["staleness"][3][:7] == [0] * 7
+
+
+def test_the_optimizers_memory_lives_on_the_servers():
+    optimizer = partial(optim.Adagrad, lr=0.1)
+    truth = parallel.train(plain_job(optimizer=optimizer), on="simulation")
+    one = parallel.train(plain_job(optimizer=optimizer), ParameterServer(servers=3), on="simulation")
+    assert (weights(one) == weights(truth)).all()
+    assert parallel.train(plain_job(optimizer=optimizer), ParameterServer(), 4, "simulation").accuracy > 0.6
+
+
+def wire_bytes(*fields):
+    return encode(fields)[3]
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_gradients_a_second_are_bounded_by_the_servers_port(servers):
+    """A server's port takes alpha + n beta a gradient; workers that compute in no time keep it busy."""
+    alpha, beta, size = 1e-5, 1e-7, 75
+    piece = np.zeros(-(-size // servers))
+    time_in = alpha + beta * wire_bytes(5, piece, True)
+    time_out = alpha + beta * wire_bytes(False, 0.05, piece)
+    engine = cluster.Simulation(cluster.Network(alpha, beta), cluster.Node(float("inf"), float("inf")))
+    job = plain_job(epochs=10)
+
+    def seconds_a_gradient(workers):
+        rows = parallel.train(job, ParameterServer(servers), workers, engine).history
+        return (rows[-1]["seconds"] - rows[1]["seconds"]) / (8 * 12)
+
+    if servers == 1:
+        assert seconds_a_gradient(1) == pytest.approx(time_in + time_out, rel=1e-3)
+    assert seconds_a_gradient(12) == pytest.approx(max(time_in, time_out), rel=0.02)
+
+
+def test_each_server_carries_its_share_of_the_bytes():
+    def bytes_of_servers(servers):
+        results = parallel.train(small_job(model=wide), ParameterServer(servers), 2, "simulation").results
+        return [result.bytes_sent for result in results[2:]]
+
+    (alone,) = bytes_of_servers(1)
+    for servers in (2, 4):
+        for share in bytes_of_servers(servers):
+            assert share == pytest.approx(alone / servers, rel=0.05)
+
+
+def wide():
+    return nn.models.MLP(5, 400, 3).double()
+
+
+def frozen():
+    model = wide()
+    next(iter(model.parameters())).requires_grad = False
+    return model
+
+
+def two_groups(parameters):
+    first, *others = parameters
+    return optim.SGD([{"params": [first], "lr": 0.1}, {"params": others}], lr=0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"servers": 0}, "servers must be a whole number of at least 1, got 0"),
+        ({"fetch_every": 0}, "fetch_every must be a whole number of at least 1, got 0"),
+        ({"push_every": 1.5}, "push_every must be a whole number of at least 1, got 1.5"),
+        ({"warm_start": -1}, "warm_start must be a whole number of at least 0, got -1"),
+        ({"staleness": -1}, "staleness must be a whole number of at least 0, got -1"),
+        ({"staleness": 1, "fetch_every": 2}, "a worker fetches whenever it pushes, got fetch_every=2 and push_every=1"),
+        ({"staleness": 1, "locked": True}, "locked=True does not go with staleness"),
+        ({"warm_start": 1, "locked": True}, "locked=True does not go with staleness or warm_start"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ParameterServer(**settings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "strategy", "nodes", "sentence"),
+    [
+        ({}, ParameterServer(), 61, "60 samples cannot be dealt to 61 nodes"),
+        ({}, ParameterServer(servers=76), 1, "75 weights cannot be shared by 76 servers: use at most 75"),
+        ({"optimizer": partial(optim.LARS, lr=0.1)}, ParameterServer(), 2, "LARS needs the norm of whole parameters"),
+        ({"optimizer": partial(optim.LAMB, lr=0.1)}, ParameterServer(), 2, "LAMB needs the norm of whole parameters"),
+        ({"optimizer": two_groups}, ParameterServer(), 2, "the optimizer has 2 parameter groups"),
+        ({"model": frozen}, ParameterServer(), 2, "cannot keep some frozen"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(changes, strategy, nodes, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        parallel.train(plain_job(**changes), strategy, nodes)
+
+
+def test_what_diverges_ends_the_run():
+    with pytest.raises(parallel.NonFiniteLoss):
+        parallel.train(plain_job(lr=1e308), ParameterServer(), 2, "simulation")

@@ -9,7 +9,7 @@ from minidl import cluster, parallel
 from minidl.parallel import ParameterServer
 from tests.parallel.test_parameter_server import plain_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(120)
 
 ENGINES = ["simulation", "processes"]
 
@@ -18,8 +18,11 @@ def survive(strategy, on, nodes=3, **terms):
     return parallel.train(plain_job(), strategy, nodes, on, on_failure="continue", timeout=30, **terms)
 
 
+SETTINGS = [{}, {"staleness": 0}, {"staleness": 2}, {"locked": True}, {"warm_start": 9}]
+
+
 @pytest.mark.parametrize("on", ENGINES)
-@pytest.mark.parametrize("settings", [{}, {"staleness": 0}, {"staleness": 2}, {"locked": True}, {"warm_start": 9}], ids=str)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_when_a_worker_dies_the_others_process_all_samples(on, settings):
     faults = cluster.FaultPlan().kill(0, at=("recv", 6))
     report = survive(ParameterServer(servers=2, **settings), on, faults=faults)

@@ -1,0 +1,202 @@
+"""The sharded store: get, put and add, atomic on each server; with the lock, on all of them."""
+
+import contextlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minidl import cluster
+from minidl.parallel import Store
+from minidl.parallel.requests import ask
+
+pytestmark = pytest.mark.timeout(120)
+
+ENGINES = ["simulation", "processes"]
+
+
+def launch(client, clients, servers, on="simulation", **terms):
+    def program(comm):
+        store = Store(comm, servers)
+        if store.is_server:
+            store.serve()
+            return comm.bytes_sent
+        with store:
+            return client(comm, store)
+
+    return cluster.launch(program, nodes=clients + servers, on=on, **terms)
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("servers", [1, 3])
+def test_what_is_put_can_be_got_whatever_its_shape_and_dtype(on, servers):
+    arrays = [np.arange(12.0).reshape(3, 4), np.array(7), np.zeros((2, 0)), np.array([True, False]), np.arange(2) + 1j]
+
+    def client(comm, store):
+        for i, array in enumerate(arrays):
+            store.put(f"array {i}", array)
+        return [store.get(f"array {i}") for i in range(len(arrays))]
+
+    for got, array in zip(launch(client, 1, servers, on).results[0], arrays, strict=True):
+        assert got.dtype == array.dtype
+        np.testing.assert_array_equal(got, array)
+        assert got.shape == array.shape
+
+
+def begin(comm, store, array):
+    """The first client puts the array under "x" before any other goes on."""
+    if comm.rank == 0:
+        store.put("x", array)
+        for other in store.clients[1:]:
+            comm.send("begin", other)
+    else:
+        comm.recv(0)
+
+
+def end(comm, store):
+    """What is under "x" when all clients have done their work."""
+    if comm.rank:
+        comm.send("done", 0)
+        return None
+    for other in store.clients[1:]:
+        comm.recv(other)
+    return store.get("x")
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**31), clients=st.integers(1, 5), servers=st.integers(1, 4))
+def test_additions_commute_any_interleaving_gives_the_same_sum_of_integers(seed, clients, servers):
+    def client(comm, store):
+        begin(comm, store, np.zeros(7, dtype=np.int64))
+        for _ in range(4):
+            comm.compute(seconds=comm.rng.exponential())
+            store.add("x", comm.rng.integers(-(2**60), 2**60, size=7))
+        return end(comm, store)
+
+    got = launch(client, clients, servers, seed=seed).results[0]
+    rngs = [np.random.default_rng((seed, rank)) for rank in range(clients)]
+    total = np.zeros(7, dtype=np.int64)
+    for rng in rngs:
+        for _ in range(4):
+            rng.exponential()
+            total += rng.integers(-(2**60), 2**60, size=7)
+    np.testing.assert_array_equal(got, total)
+
+
+def test_on_processes_no_addition_is_lost():
+    def client(comm, store):
+        begin(comm, store, np.zeros(20_000, dtype=np.int64))  # a piece is larger than what is sent eagerly
+        for _ in range(20):
+            store.add("x", np.full(20_000, comm.rank + 1))
+        return end(comm, store)
+
+    assert set(launch(client, 3, 2, "processes").results[0]) == {20 * (1 + 2 + 3)}
+
+
+def ask_slowly(comm, servers, requests):
+    """Like `ask`, with a pause before each server."""
+    answers = []
+    for server, request in zip(servers, requests, strict=True):
+        comm.compute(seconds=comm.rng.exponential())
+        answers += ask(comm, [server], [request])
+    return answers
+
+
+def versions_read(is_locked):
+    """One client writes 1, 2, 3, ... into all elements, and the other reads."""
+
+    def client(comm, store):
+        begin(comm, store, np.zeros(4, dtype=np.int64))
+        seen = []
+        for version in range(1, 20):
+            with store.lock() if is_locked else contextlib.nullcontext():
+                if comm.rank == 0:
+                    store.put("x", np.full(4, version))
+                else:
+                    seen.append(store.get("x").tolist())
+        return seen
+
+    return launch(client, 2, 2).results[1]
+
+
+def test_a_reader_may_see_pieces_of_different_age_unless_it_takes_the_lock(monkeypatch):
+    monkeypatch.setattr("minidl.parallel.store.ask", ask_slowly)
+    assert any(len(set(versions)) > 1 for versions in versions_read(is_locked=False))
+    assert all(len(set(versions)) == 1 for versions in versions_read(is_locked=True))
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_under_the_lock_clients_act_one_after_the_other(on):
+    """Reading, changing and writing back: without the lock some of it gets lost, as the next test shows."""
+
+    def client(comm, store):
+        begin(comm, store, np.zeros(3, dtype=np.int64))
+        for _ in range(4):
+            with store.lock():
+                store.put("x", 2 * store.get("x") + 1)
+        return end(comm, store)
+
+    assert launch(client, 3, 2, on).results[0].tolist() == [2**12 - 1] * 3
+
+
+def test_without_the_lock_writes_get_lost():
+    def client(comm, store):
+        begin(comm, store, np.zeros(3, dtype=np.int64))
+        for _ in range(4):
+            x = store.get("x")
+            comm.compute(seconds=1.0)
+            store.put("x", 2 * x + 1)
+        return end(comm, store)
+
+    assert launch(client, 3, 2).results[0].max() < 2**12 - 1
+
+
+@pytest.mark.parametrize("servers", [1, 2, 4])
+def test_each_server_carries_its_share_of_the_bytes(servers):
+    size = 10_000
+
+    def client(comm, store):
+        store.put("x", np.zeros(size))
+        for _ in range(5):
+            store.get("x")
+
+    for nbytes in launch(client, 1, servers).results[1:]:
+        assert nbytes == pytest.approx(5 * 8 * size / servers, rel=0.02)
+
+
+def test_what_cannot_be_done_is_said_to_the_client_and_the_store_goes_on():
+    def client(comm, store):
+        store.put("x", np.zeros(3, dtype=np.int64))
+        for call, kind, sentence in (
+            (lambda: store.get("y"), KeyError, "there is nothing under 'y' in the store: put it first"),
+            (lambda: store.add("y", np.ones(3)), KeyError, "there is nothing under 'y'"),
+            (lambda: store.add("x", np.ones(4, dtype=int)), ValueError, r"of shape \(4,\) cannot be added to 'x'"),
+            (lambda: store.add("x", np.ones(3)), ValueError, "float64 of shape .* which is int64"),
+        ):
+            with pytest.raises(kind, match=sentence):
+                call()
+        return store.get("x").tolist()
+
+    assert launch(client, 1, 2).results[0] == [0, 0, 0]
+
+
+@pytest.mark.parametrize("servers", [0, 3])
+def test_a_store_needs_servers_and_clients(servers):
+    with pytest.raises(cluster.RankFailed, match=f"needs 1 to 2 servers, got {servers}"):
+        cluster.launch(lambda comm: Store(comm, servers), nodes=3, on="simulation")
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_the_store_outlives_a_client_that_dies_with_the_lock(on):
+    def client(comm, store):
+        begin(comm, store, np.zeros(5))
+        with store.lock():
+            if comm.rank == 1:
+                raise ValueError("lost")
+            store.add("x", np.ones(5))
+        return store.get("x").max()
+
+    run = launch(client, 3, 2, on, on_failure="continue")
+    assert list(run.failures) == [1]
+    assert max(run.results[0], run.results[2]) == 2
