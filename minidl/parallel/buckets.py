@@ -23,8 +23,8 @@ from minidl.tensor import Tensor
 class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
-    `begin()` before the backward that completes the gradients: buckets are then reduced beside it, where `overlap`
-    says so. After backward, `finish()` reduces what is left and waits for all. A parameter without a gradient counts as
+    `begin()` before the backward that completes the gradients: with `overlap`, buckets are then reduced beside it.
+    After backward, `finish()` reduces what is left. A parameter without a gradient counts as
     zero where others have one; where no rank has one, it stays without, as on one node: the optimizer passes it over.
     Frozen parameters take no part.
 
@@ -38,7 +38,8 @@ class GradientBuckets:
         self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
         self._order = InBackwardOrder(self.buckets, self._reduce)
         self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
-        self._sums: list[tuple[Array, Work | None]] = []  # a bucket's gradients, being added up
+        self._sums: list[Array] = []  # the gradients of each bucket, being added up
+        self._beside: list[Work] = []  # by these
 
     def begin_epoch(self, epoch: int) -> None:
         """An epoch begins: to buckets all are alike."""
@@ -51,26 +52,28 @@ class GradientBuckets:
     def finish(self) -> None:
         """Every parameter gets the sum of its gradients over the ranks."""
         self._order.rest()
-        for bucket, (total, work) in zip(self.buckets, self._sums, strict=True):
-            if work is not None:
-                work.wait()
+        for bucket, total in zip(self.buckets, self._sums, strict=True):
             set_gradient(bucket, total)  # of the last bucket, what travels behind the gradients is left over
-        if self.buckets:
-            users = total[-len(self._used) :]
-            for parameter, count in zip(chain.from_iterable(self.buckets), users, strict=True):
-                if count == 0:
-                    parameter.grad = None
-        self._used, self._sums = [], []
+        users = self._sums[-1][-len(self._used) :] if self.buckets else []
+        for parameter, count in zip(chain.from_iterable(self.buckets), users, strict=True):
+            if count == 0:
+                parameter.grad = None
+        self._used, self._sums, self._beside = [], [], []
 
     def _reduce(self, i: int) -> None:
-        bucket = self.buckets[i]
+        bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
         total = gradient(bucket)
-        if i == len(self.buckets) - 1:  # with it travels, for all parameters: who has a gradient
+        if is_last:  # with it travels, for all parameters: who has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
+            for work in self._beside:
+                work.wait()
         label = f"bucket {i}"  # begun from different lines, it is still the same call on all ranks
-        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=self.overlap, label=label)
-        self._sums.append((total, work if self.overlap else None))
+        beside = self.overlap and not is_last  # backward is done by then: there is nothing left to hide behind
+        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=beside, label=label)
+        self._sums.append(total)
+        if beside:
+            self._beside.append(work)
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:

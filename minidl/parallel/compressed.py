@@ -56,10 +56,10 @@ class CompressedGradients:
             for compressor in self.compressors:
                 compressor.begin_step(norm, self.comm.size)
         self._order.rest()
-        users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", async_op=True, label="gradients")
         for parameter, total in zip(self.parameters, self._sums, strict=True):
             parameter.grad = kernels.array_module(parameter.data).asarray(total())
-        for parameter, is_used in zip(self.parameters, users.wait(), strict=True):
+        users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max")
+        for parameter, is_used in zip(self.parameters, users, strict=True):
             if not is_used:
                 parameter.grad = None
         self._used, self._sums = [], []

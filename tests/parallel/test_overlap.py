@@ -22,7 +22,7 @@ def test_buckets_travel_in_a_lane_of_their_own_while_backward_goes_on(on):
     backward = [e for e in events if e.rank == 0 and e.kind == "compute" and e.label == "backward" and e.end > e.start]
     beside = [e for e in events if e.rank == 0 and e.lane > 0 and e.operation == "all_reduce"]
     assert {e.operation for e in events if e.lane > 0} == {"all_reduce"}
-    assert len({e.call for e in beside}) == 4
+    assert len({e.call for e in beside}) == 3  # of four buckets: the last one has nothing to hide behind
     assert min(e.start for e in beside) < max(e.end for e in backward)
     without = parallel.train(job, d06_overlap.Timed(1e-6, "ring", overlap=False), 2, on, network).trace.events
     assert all(e.lane == 0 for e in without)
