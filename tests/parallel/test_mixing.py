@@ -1,0 +1,94 @@
+"""Mixing matrices: they keep the mean, and bring the nodes together as fast as their spectral gap says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minidl.parallel import mixing
+
+
+@pytest.mark.parametrize(("nodes", "factor"), [(4, 0.3333), (8, 0.80474), (16, 0.94925), (32, 0.98719)])
+def test_on_a_ring_the_distance_shrinks_by_a_third_of_1_plus_2_cos_of_a_step_round_it(nodes, factor):
+    gap = mixing.spectral_gap(mixing.matrix(mixing.ring(nodes)))
+    assert 1 - gap == pytest.approx((1 + 2 * np.cos(2 * np.pi / nodes)) / 3, abs=1e-12)
+    assert 1 - gap == pytest.approx(factor, abs=5e-5)
+
+
+@given(st.integers(1, 20), st.sampled_from(["ring", "torus", "full"]), st.integers(0, 9))
+def test_every_matrix_is_symmetric_and_doubly_stochastic_and_brings_all_together(nodes, topology, seed):
+    if topology == "torus" and not has_grid(nodes):
+        with pytest.raises(ValueError, match="nodes make no grid of at least two rows"):
+            mixing.torus(nodes)
+        return
+    w = mixing.check(mixing.matrix(mixing.TOPOLOGIES[topology](nodes)))
+    np.testing.assert_array_equal(w, w.T)
+    values = np.random.default_rng(seed).normal(size=(nodes, 3))
+    distance = np.linalg.norm(values - values.mean(axis=0))
+    mixed = w @ values
+    assert np.linalg.norm(mixed - values.mean(axis=0)) <= (1 - mixing.spectral_gap(w)) * distance + 1e-12
+
+
+def has_grid(nodes):
+    return any(nodes % rows == 0 for rows in range(2, nodes // 2 + 1))
+
+
+def test_the_full_graph_agrees_at_once_and_a_torus_sooner_than_a_ring():
+    gaps = [mixing.spectral_gap(mixing.matrix(graph(16))) for graph in (mixing.ring, mixing.torus, mixing.full)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_on_a_torus_of_3_by_4_everyone_has_four_neighbours():
+    neighbours = mixing.torus(12)
+    assert neighbours[0] == {1, 3, 4, 8}
+    assert all(len(others) == 4 for others in neighbours)
+    assert all(i in neighbours[j] for i, others in enumerate(neighbours) for j in others)
+
+
+@given(st.integers(1, 12), st.integers(0, 99))
+def test_a_matching_pairs_everyone_once(nodes, seed):
+    w = mixing.matching(nodes, np.random.default_rng(seed))
+    np.testing.assert_array_equal(w.sum(axis=1), np.ones(nodes))
+    np.testing.assert_array_equal(w, w.T)
+    assert sorted(np.diag(w).tolist()) == [0.5] * (nodes - nodes % 2) + [1.0] * (nodes % 2)
+
+
+@given(st.integers(2, 24), st.sampled_from(["ring", "torus", "full", "random"]))
+def test_the_halves_know_only_each_other_and_all_are_connected(nodes, topology):
+    if topology == "torus" and not has_grid(nodes):
+        return
+    halves = mixing.opposites(topology, nodes)
+    for i, (active, neighbours) in enumerate(halves):
+        assert neighbours
+        for j in neighbours:
+            assert halves[j][0] != active
+            assert i in halves[j][1]
+    w = mixing.matrix([set(neighbours) for _, neighbours in halves])
+    assert mixing.spectral_gap((w + np.eye(nodes)) / 2) > 1e-6  # in a graph of two parts it would be 0
+
+
+def test_a_matrix_of_ones_own_need_not_be_symmetric():
+    one_way = [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]]
+    np.testing.assert_array_equal(mixing.check(one_way), one_way)
+
+
+@pytest.mark.parametrize(
+    ("w", "sentence"),
+    [
+        ([[0.5, 0.5]], r"a mixing matrix is square, .* got shape \(1, 2\)"),
+        ([], "a mixing matrix is square"),
+        ([[1.5, -0.5], [-0.5, 1.5]], r"no entry below 0, but entry \(0, 1\) is -0.5"),
+        ([[np.nan, 1.0], [1.0, 0.0]], r"no entry below 0, but entry \(0, 0\) is nan"),
+        (
+            [[0.5, 0.4], [0.5, 0.6]],
+            "every row of a mixing matrix sums to 1, but row 0 sums to 0.9: it would",
+        ),
+        ([[0.5, 0.5], [0.4, 0.6]], "every column of a mixing matrix sums to 1, but column 0 sums to 0.9: the mean"),
+        (np.eye(3), "with this mixing matrix the nodes never agree"),
+        ([[0.0, 1.0], [1.0, 0.0]], "with this mixing matrix the nodes never agree"),
+    ],
+)
+def test_bad_matrices_are_refused_in_a_sentence(w, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        mixing.check(w)
