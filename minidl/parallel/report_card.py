@@ -30,8 +30,8 @@ def problems(
     apart; those that no row has are passed over. Quality is one of the columns accuracy, test_loss and training_loss,
     speed one of seconds, seconds_to_target and samples_per_second.
 
-    Source: T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems (SC 2015), rules 1 and 2 for
-    the speedup.
+    Source: T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems (SC 2015), rule 1, on
+    speedups.
 
     >>> problems([{"strategy": "ring", "nodes": 4, "accuracy": 0.9, "seconds": 3.0}])
     ['ring: no seed is given']
