@@ -127,14 +127,16 @@ def _run(
     contestants = [comparison.contestant(text, terms) for text in texts]
     if not 0 < target <= 1:
         raise ValueError(f"--target must be above 0 and at most 1, got {target}")
+    if out is not None and (out / compare_report.RUNS).exists():
+        raise ValueError(f"{out} holds a comparison already: choose another --out")
     folder = run_folder.prepare(out, f"compare-{terms.model}-{terms.data}", None)
     report = compare_report.Report(terms, target, folder)
     console = Console()
     console.print(report.title, highlight=False, markup=False, soft_wrap=True)
     with RaceProgress(console, len(contestants) * len(networks), terms.epochs) as progress:
         for outcome in comparison.outcomes(contestants, networks, terms, progress):
+            report.add(outcome)  # at once, so that what has run is kept if the command is stopped
             progress.finished(outcome)
-            report.add(outcome)  # so that what has run by then is kept if the command is stopped
     report.draw()
     for table in report.tables():
         console.print(table)

@@ -18,6 +18,9 @@ from minidl.cli.quantities import seconds_text
 from minidl.plots import race
 from minidl.plots.style import bytes_text
 
+RUNS = "runs.csv"  # in the folder: a row a run
+HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")
+
 
 class Report:
     """The outcomes of a comparison as they come, in a folder.
@@ -45,8 +48,10 @@ class Report:
     def add(self, outcome: Outcome) -> None:
         """Take the outcome, and write it into runs.csv and history.csv."""
         self.outcomes.append(outcome)
-        _write(self.folder / "runs.csv", map(self._record, self.outcomes))
-        _write(self.folder / "history.csv", (row for one in self.outcomes for row in _history(one)))
+        records = [self._record(one) for one in self.outcomes]
+        _write(self.folder / RUNS, list(records[0]), records)
+        rows = (row for one in self.outcomes for row in _history(one))
+        _write(self.folder / "history.csv", ["network", "strategy", *HISTORY], rows)
 
     def draw(self) -> None:
         """Write loss.png, the test loss of all runs against time and against samples."""
@@ -137,8 +142,7 @@ class Report:
 
 def _history(one: Outcome) -> Iterator[dict[str, Any]]:
     for row in one.history:
-        names = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")
-        yield {"network": one.network, "strategy": one.contestant.text} | {name: row[name] for name in names}
+        yield {"network": one.network, "strategy": one.contestant.text} | {name: row[name] for name in HISTORY}
 
 
 def _run(one: Outcome) -> race.Run:
@@ -146,9 +150,8 @@ def _run(one: Outcome) -> race.Run:
     return race.Run(one.contestant.text, seconds, samples, loss, one.ended)
 
 
-def _write(path: Path, records: Iterable[dict[str, Any]]) -> None:
-    rows = list(records)
+def _write(path: Path, names: list[str], records: Iterable[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
+        writer = csv.DictWriter(file, names, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(records)

@@ -100,9 +100,7 @@ def contestant(text: str, terms: Terms) -> Contestant:
     strategy, own = strategies.parse_with(text, OWN)
     lr, momentum = own.get("lr", terms.lr), own.get("momentum", terms.momentum)
     if not 0 < lr < float("inf") or not 0 <= momentum < 1:
-        raise ValueError(
-            f"{text}: a learning rate is above 0 and a momentum from 0 to below 1, got {lr} and {momentum}"
-        )
+        raise ValueError(f"{text}: lr must be above 0, and momentum at least 0 and below 1; got {lr} and {momentum}")
     nodes = 1 if isinstance(strategy, parallel.Serial) else terms.nodes
     job = parallel.Job(
         model=MODELS[terms.model].fit(data.load(terms.data)),

@@ -173,6 +173,9 @@ def hint_text(hint: Any) -> str:
         return " or ".join(dict.fromkeys(hint_text(one) for one in get_args(hint)))
     if origin is Literal:
         return " or ".join(map(str, get_args(hint)))
+    if origin in (tuple, list):
+        items = ["..." if one is Ellipsis else hint_text(one) for one in get_args(hint)]
+        return f"a {origin.__name__} ({', '.join(items)})"
     if hint is None or hint is type(None):
         return "None"
     if hint in _WORDS:

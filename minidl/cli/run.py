@@ -35,9 +35,7 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     strategy = strategy_of(options)
     strategy.check(job, nodes)
     if resume is not None and not strategy.is_resumable:
-        raise ValueError(
-            f"a run of {options['strategy']} cannot be resumed: its checkpoint holds the trained model only"
-        )
+        raise ValueError(f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only")
     model = job.build_model()  # before there is a folder: it may not go with the data
     folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
 

@@ -40,17 +40,20 @@ def draw(
     >>> figure = draw([("10gbe", [run])], source="simulated")
     """
     columns = len(places)
+    is_empty = not any(len(run.loss) for _, runs in places for run in runs)  # logarithms of nothing cannot be drawn
     figure, axes = style.new_figure(max(5.5, 2.6 * columns + 1.2), 6.0, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
     for place, (heading, runs) in enumerate(places):
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
             for number, run in enumerate(runs):
                 _line(axes_of, run, getattr(run, name), number)
-            _log_ticks(axes_of, "y")
+            if not is_empty:
+                _log_ticks(axes_of, "y")
             axes_of.grid(color="0.92", linewidth=0.6)
             axes_of.set_axisbelow(True)
         timed[place].set_title(heading, fontsize=9)
-        _log_ticks(timed[place], "x")
+        if not is_empty:
+            _log_ticks(timed[place], "x")
         timed[place].set_xlabel("time (s)")
         counted[place].set_xlabel("samples, all nodes")
     for first in (timed[0], counted[0]):

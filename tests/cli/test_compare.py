@@ -1,0 +1,305 @@
+"""`minidl compare`: every strategy on every network, tables, CSV and the picture; bad input in one sentence."""
+
+from __future__ import annotations
+
+import contextvars
+import csv
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minidl import cluster, kernels, parallel
+from minidl.cli import comparison, place
+from minidl.cli.app import app
+from minidl.cli.comparison import Outcome, Terms
+from minidl.cli.several_words import spread
+from tests.cli.command import minidl, read_until, refused, start
+
+pytestmark = pytest.mark.timeout(60)
+
+SMALL = ("--model", "mlp", "--data", "spirals", "--epochs", 2, "--nodes", 4, "--batch-size", 32)
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIDL_KERNELS", "numpy")
+    with kernels.use("numpy"):
+        yield
+
+
+def rows(name: str, folder: str = "out") -> list[dict[str, str]]:
+    with Path(folder, name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def compare(*arguments: object, folder: str = "out") -> list[dict[str, str]]:
+    """The rows of runs.csv that the command, called in this process, leaves."""
+    words = [str(word) for word in ("compare", *SMALL, "--out", folder, *arguments)]
+    with pytest.raises(SystemExit) as ending:
+        contextvars.Context().run(app, words, prog_name="minidl")
+    assert ending.value.code == 0
+    return rows("runs.csv", folder)
+
+
+def terms(**changes: Any) -> Terms:
+    settings: dict[str, Any] = {
+        "model": "mlp",
+        "data": "spirals",
+        "nodes": 4,
+        "batch_size": 32,
+        "epochs": 2,
+        "lr": 0.2,
+        "lr_decay": 1.0,
+        "seed": 0,
+        "kernels": "numpy",
+        "momentum": 0.0,
+        "node": place.simulated_node(),
+    }
+    return Terms(**(settings | changes))
+
+
+def outcome(text: str, network: str = "none", **changes: Any) -> Outcome:
+    """What comes of one strategy on one network."""
+    one = comparison.contestant(text, terms(**changes))
+    (result,) = comparison.outcomes([one], [(network, place.network_of(network))], terms(**changes), lambda *_: None)
+    return result
+
+
+# ---- what is run, and what comes of it ----
+
+
+def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train():
+    runs = compare("--strategies", "serial", "synchronous:algorithm=ring", "--networks", "1gbe", "nvlink")
+    assert [(row["network"], row["strategy"], row["nodes"]) for row in runs] == [
+        ("1gbe", "serial", "1"),
+        ("1gbe", "synchronous:algorithm=ring", "4"),
+        ("nvlink", "serial", "1"),
+        ("nvlink", "synchronous:algorithm=ring", "4"),
+    ]
+    job = comparison.contestant("synchronous", terms()).job
+    engine = cluster.Simulation(node=place.simulated_node())
+    report = parallel.train(job, parallel.Synchronous(algorithm="ring"), 4, engine, "1gbe")
+    last = report.history[-1]
+    assert float(runs[1]["accuracy"]) == report.accuracy
+    for column, name in (("seconds", "seconds"), ("test_loss", "test_loss"), ("training_loss", "loss")):
+        assert float(runs[1][column]) == pytest.approx(last[name], rel=1e-12)
+    assert (int(runs[1]["steps"]), int(runs[1]["samples"])) == (last["steps"], last["samples"])
+    history = [row for row in rows("history.csv") if row["network"] == "1gbe" and row["strategy"] != "serial"]
+    assert [float(row["test_loss"]) for row in history] == [row["test_loss"] for row in report.history]
+
+
+def test_synchronous_learns_what_serial_learns_and_the_network_changes_the_time_alone():
+    serial, slow, fast = outcome("serial"), outcome("synchronous", "1gbe"), outcome("synchronous", "nvlink")
+    assert [row["accuracy"] for row in slow.history] == [row["accuracy"] for row in serial.history]
+    assert slow.history[-1]["test_loss"] == pytest.approx(serial.history[-1]["test_loss"], rel=1e-4)
+    assert fast.seconds < slow.seconds
+    assert fast.seconds > serial.seconds / 4
+    assert serial.bytes_per_node == 0
+
+
+def test_an_asynchronous_gradient_is_of_the_samples_that_a_node_has_of_a_common_minibatch():
+    assert comparison.contestant("synchronous", terms()).job.batch_size == 32
+    one = comparison.contestant("parameter_server", terms())
+    assert one.job.batch_size == 8
+    result = outcome("parameter_server", "1gbe")
+    assert result.history[-1]["samples"] == outcome("synchronous").history[-1]["samples"]
+    assert result.mean_staleness is not None
+    assert len(result.bytes_sent) == 4 + one.strategy.servers
+
+
+def test_with_one_node_and_plain_sgd_the_parameter_server_learns_what_serial_learns():
+    serial, served = outcome("serial"), outcome("parameter_server", nodes=1)
+    assert served.history[-1]["test_loss"] == pytest.approx(serial.history[-1]["test_loss"], rel=1e-6)
+
+
+def test_a_comparison_is_the_same_every_time_with_jitter_too():
+    node = place.simulated_node(jitter=0.3)
+    for text in ("parameter_server", "gossip"):
+        once, again, other = (outcome(text, "10gbe", node=node, seed=seed) for seed in (0, 0, 1))
+        assert (once.history, once.shares, once.staleness) == (again.history, again.shares, again.staleness)
+        assert once.history != other.history
+
+
+def test_a_slow_node_holds_up_those_who_wait_for_it():
+    full, held_up = outcome("synchronous"), outcome("synchronous", slow={1: 3.0})
+    assert held_up.seconds == pytest.approx(3 * full.seconds, rel=0.01)  # node 0 has a sample more in a ragged step
+    free, served = outcome("parameter_server"), outcome("parameter_server", slow={1: 3.0})
+    assert served.seconds < 1.6 * free.seconds
+    runs = compare("--strategies", "serial", "synchronous", "--networks", "none", "--slow", "1:3")
+    assert float(runs[1]["seconds"]) == pytest.approx(held_up.seconds)
+
+
+def test_a_node_of_half_the_speed_takes_twice_the_time():
+    twice = terms(node=place.simulated_node(5e8, 5e9))
+    slower = next(comparison.outcomes([comparison.contestant("serial", twice)], [("none", None)], twice, print))
+    assert slower.seconds == pytest.approx(2 * outcome("serial").seconds)
+
+
+def test_learning_rate_and_momentum_of_a_strategy_stand_in_place_of_those_of_all():
+    own = comparison.contestant("synchronous:lr=0.5,momentum=0.9", terms())
+    assert (own.lr, own.momentum) == (0.5, 0.9)
+    assert outcome("synchronous:lr=0.2").history == outcome("synchronous").history
+    assert outcome("synchronous:lr=0.4").history == outcome("synchronous", lr=0.4).history
+    assert outcome("synchronous:momentum=0.5").history == outcome("synchronous", momentum=0.5).history
+
+
+def test_a_run_that_diverges_is_a_row_that_says_so_and_the_others_go_on(capsys):
+    runs = compare("--strategies", "synchronous:lr=1e30", "synchronous", "--networks", "none")
+    assert [bool(row["ended"]) for row in runs] == [True, False]
+    assert re.fullmatch(r"diverged in epoch \d", runs[0]["ended"])
+    assert runs[0]["bytes_per_node"] == ""
+    assert float(runs[1]["accuracy"]) > 0.3
+    assert "1/2 none, synchronous:lr=1e30: diverged in epoch 1" in capsys.readouterr().out
+    assert Path("out/loss.png").exists()
+
+
+def test_seconds_to_an_accuracy_are_those_of_the_first_epoch_that_has_it():
+    history = [{"seconds": float(epoch), "accuracy": accuracy} for epoch, accuracy in enumerate((0.5, 0.9, 0.8), 1)]
+    result = Outcome(comparison.contestant("serial", terms()), "none", history)
+    assert [result.seconds_to(target) for target in (0.5, 0.7, 0.9, 0.95)] == [1.0, 2.0, 2.0, None]
+
+
+def test_where_one_of_the_runs_has_no_epoch_everything_is_written_all_the_same():
+    runs = compare("--strategies", "synchronous:lr=1e30", "--networks", "none")
+    assert runs[0]["epochs"] == "0"
+    assert rows("history.csv") == []
+
+
+# ---- on processes, and as a user sees it ----
+
+
+def test_processes_are_measured(tmp_path):
+    command = ("compare", *SMALL, "--nodes", 2, "--strategies", "synchronous", "local_sgd:period=2", "--out", "out")
+    result = minidl(tmp_path, *command, "--on", "processes")
+    assert result.returncode == 0, result.stderr
+    assert "none: measured" in result.stdout
+    runs = rows("runs.csv")
+    assert [row["network"] for row in runs] == ["none", "none"]
+    assert all(float(row["seconds"]) > 0 for row in runs)
+    assert all(float(row["bytes_per_node"]) > 0 for row in runs)
+
+
+def test_off_a_terminal_there_is_a_line_a_run_and_a_table_a_network(tmp_path):
+    result = minidl(tmp_path, "compare", *SMALL, "--strategies", "synchronous", "gossip", "--networks", "1gbe,10gbe",
+                    "--target", "0.4", "--out", "out")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert not {"\x1b", "\r"} & set(result.stdout)
+    assert lines[0] == "mlp on spirals, 4 nodes, minibatch 32, 2 epochs, learning rate 0.2, seed 0"
+    assert lines[1] == "simulated nodes of 1e+09 FLOP/s and 1e+10 bytes/s"
+    assert [line.split()[0] for line in lines[2:6]] == ["1/4", "2/4", "3/4", "4/4"]
+    assert [line.strip() for line in lines if "simulated" in line][1:] == ["1gbe: simulated", "10gbe: simulated"]
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[-1] == "In out: history.csv, loss.png, runs.csv"
+    assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_there_is_is_listed_with_its_settings(tmp_path):
+    result = minidl(tmp_path, "compare", "--list")
+    assert result.returncode == 0, result.stderr
+    assert "Minibatch SGD on p nodes that agree after every" in result.stdout
+    assert "bucket_mb=1.0" in result.stdout
+    for name in ("serial", "synchronous", "top_k", "Strategies", "Compressors"):
+        assert name in result.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
+    process = start(tmp_path, "compare", "--epochs", 5, "--strategies", "serial", *["synchronous"] * 2,
+                    *(f"synchronous:lr={k / 100}" for k in range(1, 40)), "--out", "out")  # fmt: skip
+    read_until(process, "2/")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+    assert [row["strategy"] for row in rows("runs.csv")][:2] == ["serial", "synchronous"]
+
+
+# ---- bad input ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "name strategies, such as --strategies synchronous local_sgd; --list shows what there is"),
+        (("--strategies", "synchronus"), "there is no strategy 'synchronus': did you mean synchronous?"),
+        (("--strategies", "serial", "serial:shard=2"), "no setting of serial 'shard': did you mean shards?"),
+        (("--strategies", "serial", "--networks", "2gbe"), "there is no network '2gbe': did you mean 1gbe?"),
+        (("--strategies", "serial", "--networks", ","), "--networks was given without anything in it"),
+        (("--strategies", "serial", "--model", "mpl"), "there is no model 'mpl': did you mean mlp?"),
+        (("--strategies", "serial", "--model", "gpt"), "gpt reads text: choose --data stdlib_text"),
+        (("--strategies", "serial", "--kernels", "nunba"), "did you mean numba?"),
+        (("--strategies", "serial", "--on", "mars"), "there is no place to run --on 'mars'"),
+        (("--strategies", "serial", "--nodes", 0), "--nodes must be at least 1, got 0"),
+        (("--strategies", "serial", "--nodes", 2000, "--batch-size", 2000), "at most 1024 nodes are simulated"),
+        (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
+        (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
+        (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),
+        (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be above 0"),
+        (("--strategies", "synchronous:momentum=1"), "momentum at least 0 and below 1; got 0.2 and 1"),
+        (("--strategies", "serial", "--momentum", -1), "momentum at least 0 and below 1; got 0.2 and -1"),
+        (("--strategies", "synchronous:compressor=top_k(2)"), "TopK: density must be above 0 and at most 1, got 2"),
+        (("--strategies", "serial", "--epochs", 0), "--epochs must be at least 1, got 0"),
+        (("--strategies", "serial", "--seed", -1), "--seed must be at least 0, got -1"),
+        (("--strategies", "serial", "--target", 95), "--target must be above 0 and at most 1, got 95"),
+        (("--strategies", "serial", "--flops", 0), "--flops must be a number above 0, got 0"),
+        (("--strategies", "serial", "--memory", "nan"), "--memory must be a number above 0, got nan"),
+        (("--strategies", "serial", "--jitter", -1), "--jitter must be a number of at least 0, got -1"),
+        (("--strategies", "serial", "--jitter", 1, "--on", "processes"), "--jitter is for simulated nodes"),
+        (("--strategies", "serial", "--slow", "3"), "such as 3:4, got '3'"),
+        (("--strategies", "serial", "--slow", "8:2"), "--slow 8:2: there is no node 8, the nodes are 0 to 7"),
+        (("--strategies", "serial", "--slow", "1:0.5"), "by a factor of at least 1, not by 0.5"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_done_is_said_before_anything_is_run(capsys, tmp_path, arguments, sentence):
+    err = refused(capsys, "compare", *arguments)
+    assert sentence in err
+    assert err.startswith("minidl compare: ")
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_holds_a_comparison_is_not_overwritten(capsys):
+    compare("--strategies", "serial", "--networks", "none")
+    before = Path("out/runs.csv").read_bytes()
+    assert "out holds a comparison already" in refused(capsys, "compare", "--strategies", "serial", "--out", "out")
+    assert Path("out/runs.csv").read_bytes() == before
+
+
+def test_a_disk_that_is_full_is_said(capsys, monkeypatch):
+    monkeypatch.setattr("minidl.cli.compare_report.Report.draw", _no_space)
+    err = refused(capsys, "compare", *SMALL, "--strategies", "serial", "--networks", "none", "--out", "out")
+    assert "No space left on device" in err
+
+
+def _no_space(self: object) -> None:
+    raise OSError(28, "No space left on device", "out/loss.png")
+
+
+def test_an_option_takes_all_words_up_to_the_next():
+    options = {"--a", "--b"}
+    assert spread(["--a", "1", "2", "-c", "3", "4"], options) == ["--a", "1", "--a", "2", "-c", "3", "4"]
+    assert spread(["--a", "1", "--a", "2", "3"], options) == ["--a", "1", "--a", "2", "--a", "3"]
+    assert spread(["--a", "--b", "-"], options) == ["--a", "--b", "-"]
+    assert spread(["x", "--a=1", "2"], options) == ["x", "--a=1", "2"]
+
+
+def test_simulate_takes_several_words_too(tmp_path):
+    result = minidl(
+        tmp_path, "simulate", "--nodes", 2, 4, "--algorithm", "ring", "tree", "--bytes", "1MB", "--out", "o"
+    )
+    assert result.returncode == 0, result.stderr
+    assert len(rows("times.csv", "o")) == 4
+
+
+def test_the_help_fits_the_terminal_and_names_every_option(tmp_path):
+    result: subprocess.CompletedProcess[str] = minidl(tmp_path, "compare", "--help")
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    for name in ("--strategies", "--networks", "--on", "--slow", "--jitter", "--target", "--list"):
+        assert name in result.stdout

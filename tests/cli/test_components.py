@@ -1,0 +1,165 @@
+"""Strategies and compressors by name: all that there is, with checked settings, and what is wrong in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import pytest
+
+from minidl import compress, parallel
+from minidl.cli import components, strategies
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES, parse
+
+
+def test_every_exported_strategy_and_compressor_has_a_name() -> None:
+    for package, base, classes in (
+        (parallel, parallel.Strategy, STRATEGIES),
+        (compress, compress.Compressor, COMPRESSORS),
+    ):
+        exported = {getattr(package, name) for name in package.__all__}
+        own = {one for one in exported if isinstance(one, type) and issubclass(one, base)}
+        assert set(classes.values()) == {one for one in own if components.is_dataclass(one)}
+        assert base not in classes.values()
+    assert {"serial", "synchronous"} < set(STRATEGIES)
+    assert "top_k" in COMPRESSORS
+
+
+@pytest.mark.parametrize("name", [*STRATEGIES, *COMPRESSORS])
+def test_every_class_can_be_described_and_its_defaults_are_of_their_types(name: str) -> None:
+    cls = (STRATEGIES | COMPRESSORS)[name]
+    assert components.description(cls).endswith(".")
+    for setting, parameter in components.settings(cls).items():
+        assert setting in components.defaults(cls)
+        if parameter.default is not parameter.empty:
+            assert components.fits(parameter.default, parameter.annotation), setting
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_every_strategy_without_settings_is_that_with_its_defaults(name: str) -> None:
+    assert parse(name) == STRATEGIES[name]()
+
+
+@pytest.mark.parametrize("text", ["local_sgd", "local-sgd", "LocalSGD", "localsgd", "LOCAL_SGD", " local_sgd "])
+def test_capitals_hyphens_and_underscores_do_not_matter(text: str) -> None:
+    assert parse(text) == parallel.LocalSGD()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["synchronous:bucket_mb=2,algorithm=ring", "synchronous(2, algorithm='ring')", "synchronous:2,'ring'"],
+)
+def test_settings_are_given_after_a_colon_or_in_parentheses_by_name_or_place(text: str) -> None:
+    assert parse(text) == parallel.Synchronous(bucket_mb=2, algorithm="ring")
+
+
+@pytest.mark.parametrize("text", ["error_feedback(top_k(0.1))", "ef(topk(density=0.1))", "ErrorFeedback(TopK(0.1))"])
+def test_a_compressor_is_a_setting_with_settings_of_its_own(text: str) -> None:
+    strategy = parse(f"synchronous:compressor={text},algorithm=ring")
+    assert strategy == parallel.Synchronous(compressor=compress.ErrorFeedback(compress.TopK(0.1)), algorithm="ring")
+
+
+def test_a_compressor_without_settings_needs_no_parentheses() -> None:
+    strategy = parse("synchronous:compressor=sign")
+    assert isinstance(strategy, parallel.Synchronous)
+    assert isinstance(strategy.compressor, compress.Sign)
+    assert parse("synchronous:compressor=None") == parallel.Synchronous()
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("synchronus", "there is no strategy 'synchronus': did you mean synchronous? choose one of "),
+        ("topk", "there is no strategy 'topk': "),
+        ("strategy", "there is no strategy 'strategy': "),
+        ("synchronous:bucket=2", "no setting of synchronous 'bucket': did you mean bucket_mb? choose one of bucket_mb"),
+        ("synchronous:bucket_mb=fast", "synchronous: bucket_mb must be a number, got fast"),
+        ("synchronous:algorithm=1", "synchronous: algorithm must be a word, got 1"),
+        ("serial:shards=2.5", "serial: shards must be a whole number, got 2.5"),
+        ("serial:shards=True", "serial: shards must be a whole number, got True"),
+        ("serial:shards=None", "serial: shards must be a whole number, got None"),
+        ("serial:1,2", "serial was given 2 values: its settings are shards"),
+        ("serial:1,shards=2", "serial: shards is given twice"),
+        ("serial:shards=1,shards=2", "serial: shards is given twice"),
+        ("serial:shards=0", "Serial: shards must be at least 1, got 0"),
+        ("synchronous:compressor=topk", "top_k needs density: write top_k:density=..., its settings are density"),
+        ("synchronous:compressor=topk(0)", "TopK: density must be above 0 and at most 1, got 0"),
+        ("synchronous:compressor=tpok(1)", "there is no compressor 'tpok': did you mean "),
+        ("synchronous:compressor=serial", "there is no compressor 'serial'"),
+        ("synchronous:compressor=1", "synchronous: compressor must be a compressor or None, got 1"),
+        ("synchronous:compressor=sign(1)", "sign was given 1 values: it has no settings"),
+        ("synchronous:compressor=sign(a=1)", "sign has no setting 'a': it has none at all"),
+        ("", "'' is no strategy: write a name, or name:setting=value"),
+        ("a b", "'a b' is no strategy"),
+        ("synchronous:(", "the settings in 'synchronous:(' cannot be read"),
+        ("synchronous:1)+(2", "cannot be read"),
+        ("synchronous:\0", "cannot be read"),
+        ("synchronous:*[1]", "synchronous was given 1 values: its settings are "),
+        ("synchronous:**{}", "synchronous: write setting=value, not **"),
+        ("synchronous:" + "(" * 250, "cannot be read"),
+        ("synchronous:bucket_mb=" + "-" * 270 + "1", "bucket_mb must be a number"),
+        ("s" * 400, "is no strategy"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError) as error:
+        parse(text)
+    assert sentence in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_typed_is_never_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for code in ("open('file', 'w')", "__import__('os').mkdir('file')", "(lambda: open('file', 'w'))()"):
+        for text in (f"synchronous:bucket_mb={code}", f"synchronous:compressor={code}", f"serial:shards=[{code}]"):
+            with pytest.raises(ValueError):
+                parse(text)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_settings_of_a_run_are_told_from_those_of_a_strategy() -> None:
+    strategy, own = strategies.parse_with("synchronous:lr=0.5,algorithm=ring", {"lr": float})
+    assert (strategy, own) == (parallel.Synchronous(algorithm="ring"), {"lr": 0.5})
+    with pytest.raises(ValueError, match="no setting of synchronous 'lr'"):
+        parse("synchronous:lr=0.5")
+    with pytest.raises(ValueError, match="lr must be a number, got fast"):
+        strategies.parse_with("synchronous:lr=fast", {"lr": float})
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example. With a second sentence.
+
+    And more.
+    """
+
+    kind: Literal["solo", "all"]
+    sizes: tuple[int, ...] = (1, 2)
+    pair: tuple[int, float] = (1, 0.5)
+    function: Callable[[int], int] | None = None
+    ratio: float | None = None
+
+
+def example(text: str) -> Example:
+    result = components.build("example", components.call_of("example", text), {"example": Example}, {})
+    assert isinstance(result, Example)
+    return result
+
+
+def test_words_of_a_choice_and_lists_are_checked() -> None:
+    assert example("example:solo,sizes=(3,),pair=(1,-2.5),ratio=2") == Example("solo", (3,), (1, -2.5), None, 2)
+    for text, sentence in (
+        ("example:some", "kind must be solo or all, got some"),
+        ("example:solo,sizes=(1,0.5)", "sizes must be a tuple (a whole number, ...), got (1, 0.5)"),
+        ("example:solo,pair=(1,2,3)", "pair must be a tuple (a whole number, a number), got (1, 2, 3)"),
+        ("example:solo,function=abs", "function must be something that cannot be typed here or None, got abs"),
+    ):
+        with pytest.raises(ValueError) as error:
+            example(text)
+        assert sentence in str(error.value)
+
+
+def test_a_description_is_the_first_sentence_and_defaults_are_as_they_are_typed() -> None:
+    assert components.description(Example) == "An example."
+    assert components.defaults(Example) == "kind, sizes=(1, 2), pair=(1, 0.5), function=None, ratio=None"

@@ -1,0 +1,57 @@
+"""A race: the numbers that were given, above against time and below against samples."""
+
+from __future__ import annotations
+
+import pytest
+
+from minidl.plots import race
+from minidl.plots.race import Run
+
+FAST = Run("fast", [0.1, 0.2], [100, 200], [1.0, 0.5])
+SLOW = Run("slow", [1.0, 2.0], [100, 200], [0.9, 0.4])
+LOST = Run("lost", [], [], [], "diverged in epoch 1")
+
+
+def test_each_place_has_the_loss_against_seconds_and_against_samples() -> None:
+    figure = race.draw([("1gbe", [FAST, SLOW]), ("10gbe", [FAST])], source="simulated", title="a title")
+    drawn = [[(list(line.get_xdata()), list(line.get_ydata())) for line in axes.get_lines()] for axes in figure.axes]
+    of = {run.label: (list(run.seconds), list(run.samples), list(run.loss)) for run in (FAST, SLOW)}
+    timed = {name: (seconds, loss) for name, (seconds, _, loss) in of.items()}
+    counted = {name: (samples, loss) for name, (_, samples, loss) in of.items()}
+    assert drawn == [
+        [timed["fast"], timed["slow"]],
+        [timed["fast"]],
+        [counted["fast"], counted["slow"]],
+        [counted["fast"]],
+    ]
+    assert [axes.get_title("left") for axes in figure.axes] == ["1gbe", "10gbe", "", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["time (s)"] * 2 + ["samples, all nodes"] * 2
+    assert figure.get_supxlabel() == "simulated"
+
+
+def test_all_panels_have_the_same_scale_of_loss_and_those_of_time_the_same_scale_of_time() -> None:
+    figure = race.draw([("1gbe", [SLOW]), ("10gbe", [FAST])], source="simulated")
+    assert len({axes.get_ylim() for axes in figure.axes}) == 1
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim()
+    assert figure.axes[2].get_xlim() == figure.axes[3].get_xlim()
+    assert {axes.get_yscale() for axes in figure.axes} == {"log"}
+
+
+def test_a_run_that_ended_early_is_named_with_how_it_ended() -> None:
+    figure = race.draw([("1gbe", [FAST, LOST])], source="measured")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["fast", "lost (diverged in epoch 1)"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_no_run_has_an_epoch_there_is_a_picture_all_the_same() -> None:
+    figure = race.draw([("1gbe", [LOST])], source="measured")
+    assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
+
+
+def test_runs_look_alike_in_all_panels_and_unlike_each_other() -> None:
+    many = [Run(str(number), [1, 2], [1, 2], [1, 2]) for number in range(12)]
+    figure = race.draw([("a", many), ("b", many)], source="simulated")
+    looks = [[(line.get_color(), line.get_marker()) for line in axes.get_lines()] for axes in figure.axes]
+    assert looks[0] == looks[1] == looks[2] == looks[3]
+    assert len(set(looks[0])) == 12
