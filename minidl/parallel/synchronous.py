@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.compress import Compressor
+from minidl.data.loader import Batch
 from minidl.parallel import compressed
 from minidl.parallel.buckets import GradientBuckets
 from minidl.parallel.compressed import CompressedGradients
 from minidl.parallel.job import Job
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
+from minidl.parallel.synchronized_batch_norm import backward_without_samples, synchronized
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,13 @@ class Synchronous(Strategy):
     compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it.
     The gradients are then sent one by one: `bucket_mb` and `algorithm` have no meaning.
     overlap: messages travel while backward goes on; otherwise they begin when it is done.
+    accumulate: into so many pieces a node's part is cut, whose gradients it adds up before anything is sent: large
+    minibatches then need no more memory than small ones, and no more messages.
+    batch_norm: "local": each node normalises over its own part (or piece of it), and node 0's running statistics hold;
+    "synchronized": over all nodes' parts, for which they wait for each other in every such layer.
 
-    Equal to Serial on the whole minibatch up to rounding, batch norm (each node normalises over its own part) and
-    dropout (each node has its own random numbers) aside.
+    Equal to Serial on the whole minibatch up to rounding, local batch norm and dropout (each node has its own random
+    numbers) aside.
     Source: Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
     """
 
@@ -40,6 +46,8 @@ class Synchronous(Strategy):
     algorithm: str = "auto"
     compressor: Compressor | None = None
     overlap: bool = True
+    accumulate: int = 1
+    batch_norm: str = "local"
 
     def __post_init__(self) -> None:
         if not self.bucket_mb > 0:
@@ -51,6 +59,13 @@ class Synchronous(Strategy):
             raise TypeError(
                 f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
             )
+
+        if not isinstance(self.accumulate, int) or self.accumulate < 1:
+            raise ValueError(
+                f"Synchronous: accumulate must be a whole number of pieces, at least 1, got {self.accumulate}"
+            )
+        if self.batch_norm not in ("local", "synchronized"):
+            raise ValueError(f"Synchronous: unknown batch_norm {self.batch_norm!r}: choose one of local, synchronized")
 
     @property
     def is_resumable(self) -> bool:
@@ -64,19 +79,34 @@ class Synchronous(Strategy):
     def run(self, session: Session) -> None:
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
+        if self.batch_norm == "synchronized":  # among themselves, whatever else is under way
+            session.model = synchronized(session.model, session.comm.split(0))
         gradients = self.gradients(session)
         for batch in session.batches():
             if session.step == 0:
                 gradients.begin_epoch(session.epoch)
             session.model.zero_grad()
+            *earlier, last = pieces(batch, self.accumulate)
+            for piece in earlier:
+                self._backward(session, piece)
             gradients.begin()
-            if len(batch.x):  # in the ragged last minibatch a part may be empty
-                session.loss(batch).backward()
+            self._backward(session, last)
             gradients.finish()
             session.update()
+
+    def _backward(self, session: Session, piece: Batch) -> None:
+        if len(piece.x):  # in the ragged last minibatch a part may be empty
+            session.loss(piece).backward()
+        elif self.batch_norm == "synchronized":
+            backward_without_samples(session)
 
     def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
         """How they are added up over the nodes."""
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, self.overlap)
         return CompressedGradients(session.parameters, session.comm, self.compressor, self.overlap)
+
+
+def pieces(batch: Batch, count: int) -> list[Batch]:
+    """The batch cut into so many pieces, whose sizes differ by one at most; if some are empty, the first ones."""
+    return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

@@ -1,0 +1,94 @@
+"""Batch norm over the whole minibatch, although every node has only a part of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl import kernels
+from minidl.cluster.comm import Communicator
+from minidl.functional.bind import operand
+from minidl.kernels import Array
+from minidl.nn import BatchNorm2d, Module
+from minidl.parallel.session import Session
+from minidl.tensor import Tensor, record
+
+
+class SynchronizedBatchNorm2d(BatchNorm2d):
+    """BatchNorm2d with the mean and variance of all nodes' parts together; `layer` is what it stands for.
+
+    Forward gathers every node's count, mean and sum of squared deviations, and joins them; backward adds up over the
+    nodes the two sums that mean and variance depend on. Both wait for all nodes, which thus must make the same calls: a
+    node without samples sets `counts` to False and takes part with a sample that does not count.
+
+    Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979),
+    for the joining; Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward.
+    """
+
+    def __init__(self, layer: BatchNorm2d, comm: Communicator) -> None:
+        vars(self).update(vars(layer))  # the same parameters and buffers
+        self.comm, self.counts = comm, True
+
+    def forward(self, x: Any) -> Tensor:
+        x = operand(x)
+        if not self.training or x.ndim != 4 or x.shape[1] != self.num_features:
+            return super().forward(x)
+        kernel, image, counts = kernels.current(), x.data, self.counts
+        count, mean, var = self._statistics(image)
+        if count == 1:
+            raise ValueError(f"batch norm: training needs more than one value a channel, got x of shape {x.shape}")
+        if count:
+            momentum = 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
+            self.running_mean.data += momentum * (mean - self.running_mean.data)
+            self.running_var.data += momentum * (var * (count / (count - 1)) - self.running_var.data)
+            self.num_batches_tracked.data += 1
+        weight = self.weight.data
+        out, normalized, inverse_std = kernel.batch_norm(image, mean, var, weight, self.bias.data, self.eps)
+
+        def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
+            g_bias, g_weight = g.sum(axis=(0, 2, 3)), (g * normalized).sum(axis=(0, 2, 3))
+            sums = self.comm.all_reduce(np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)]))
+            mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1))[:, :, None, None]
+            centred = g - mean_g - normalized * mean_gx if counts else g
+            return centred * (weight * inverse_std)[:, None, None], g_weight, g_bias
+
+        return record(out, (x, self.weight, self.bias), vjp, saved=(1,))
+
+    def _statistics(self, image: Array) -> tuple[int, Array, Array]:
+        """How many values a channel has on all nodes together, their mean and their (biased) variance."""
+        count = image.size // self.num_features if self.counts else 0
+        local = [kernels.to_numpy(array) for array in kernels.current().channel_statistics(image)]
+        sent = np.stack([np.full(self.num_features, count), *local]).astype(np.float64)
+        counts, means, variances = np.stack(self.comm.all_gather(sent), axis=1)
+        total = max(counts[:, 0].sum(), 1)
+        mean = (counts * means).sum(axis=0) / total
+        var = (counts * (variances + (means - mean) ** 2)).sum(axis=0) / total
+        module = kernels.array_module(image)
+        return int(counts[:, 0].sum()), module.asarray(mean, image.dtype), module.asarray(var, image.dtype)
+
+
+def synchronized(model: Module, comm: Communicator) -> Module:
+    """The model with each BatchNorm2d synchronised over the ranks of comm; parameters and buffers stay the same."""
+    done: dict[Module, Module] = {}
+
+    def replaced(module: Module) -> Module:
+        if module not in done:
+            done[module] = SynchronizedBatchNorm2d(module, comm) if type(module) is BatchNorm2d else module
+            for name, child in list(vars(module).items()):
+                if isinstance(child, Module):
+                    setattr(module, name, replaced(child))
+        return done[module]
+
+    return replaced(model)
+
+
+def backward_without_samples(session: Session) -> None:
+    """Take part in what the layers above do together, with a sample that counts nothing: all gradients are 0."""
+    layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm2d)]
+    for layer in layers:
+        layer.counts = False
+    x, y = session.train[np.array([0])]
+    (session.job.loss(session.model(x), y) * 0.0).backward()
+    for layer in layers:
+        layer.counts = True

@@ -1,0 +1,42 @@
+"""Gradients that are accumulated over pieces are those of the whole part."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import compress, parallel
+from minidl.parallel import Synchronous
+from tests.parallel.jobs import blobs, small_job
+from tests.parallel.test_strategies import Uneven, weights
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("accumulate", [2, 3, 7])
+def test_pieces_add_up_to_the_minibatch(nodes, accumulate):
+    job = small_job(model=Uneven, data=partial(blobs, 34))  # 16, 16 and 2 samples: pieces are ragged, and empty
+    truth = parallel.train(job, on="simulation")
+    report = parallel.train(job, Synchronous(1e-6, accumulate=accumulate), nodes, on="simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-10
+    assert report.history[-1]["loss"] == pytest.approx(truth.history[-1]["loss"], rel=1e-10)
+    whole = parallel.train(job, Synchronous(1e-6), nodes, on="simulation")
+    assert [row["bytes"] for row in report.history] == [row["bytes"] for row in whole.history]
+
+
+def test_a_compressor_gets_the_sum_of_the_pieces():
+    strategies = [Synchronous(compressor=compress.TopK(0.5), accumulate=k) for k in (1, 3)]
+    once, thrice = (weights(parallel.train(small_job(), strategy, 2, on="simulation")) for strategy in strategies)
+    assert np.abs(once - thrice).max() < 1e-10
+
+
+@pytest.mark.parametrize("accumulate", [0, 1.5])
+def test_a_number_of_pieces_that_cannot_be_is_refused(accumulate):
+    with pytest.raises(ValueError, match=r"accumulate must be a whole number of pieces, at least 1, got"):
+        Synchronous(accumulate=accumulate)
+
+
+def test_an_unknown_batch_norm_is_refused():
+    with pytest.raises(ValueError, match="unknown batch_norm 'global': choose one of local, synchronized"):
+        Synchronous(batch_norm="global")

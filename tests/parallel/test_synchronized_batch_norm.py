@@ -1,0 +1,114 @@
+"""Batch norm on many nodes: over each node's own part, or over the whole minibatch."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import nn, parallel
+from minidl.data import Dataset, Splits
+from minidl.parallel import Serial, Synchronous
+from tests.parallel.jobs import momentum_sgd, small_job
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def images(n: int = 50) -> Splits:
+    rng = np.random.default_rng(3)
+    y = np.arange(n + 12) % 3
+    x = rng.normal(size=(n + 12, 2, 4, 4)) + y[:, None, None, None]
+    return Splits(Dataset(x[:n], y[:n]), Dataset(x[n:], y[n:]))
+
+
+class Convolutional(nn.Module):
+    """Batch norm twice, once in a child, and one layer under two names."""
+
+    def __init__(self, momentum: float | None = 0.1) -> None:
+        self.first = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4, momentum=momentum))
+        self.norm = nn.BatchNorm2d(4, momentum=momentum)
+        self.again = self.norm
+        self.last = nn.Linear(64, 3)
+        self.double()
+
+    def forward(self, x):
+        x = self.norm(self.first(x).relu())
+        return self.last(self.again(x).tanh().reshape(len(x), -1))
+
+
+def job(**changes):
+    return small_job(**{"model": Convolutional, "data": images, "optimizer": momentum_sgd} | changes)
+
+
+def difference(a: parallel.Report, b: parallel.Report) -> float:
+    """The largest of any weight or running statistic."""
+    pairs = zip(a.checkpoint.model.values(), b.checkpoint.model.values(), strict=True)
+    return max(float(np.abs(x - y).max()) for x, y in pairs)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+@pytest.mark.parametrize("overlap", [True, False])
+def test_synchronised_nodes_equal_one_node_running_statistics_included(nodes, overlap):
+    this = job()  # 16, 16, 16 and 2 samples: parts are unequal, and in the end empty
+    truth = parallel.train(this, Serial(), on="simulation")
+    strategy = Synchronous(1e-6, overlap=overlap, batch_norm="synchronized")
+    report = parallel.train(this, strategy, nodes, on="simulation")
+    assert difference(report, truth) < 1e-10
+    assert len(set(report.digests)) == 1
+    assert difference(parallel.train(this, Synchronous(), nodes, on="simulation"), truth) > 1e-3
+
+
+def test_on_processes_as_well_with_buckets_under_way():
+    report = parallel.train(job(epochs=1), Synchronous(1e-6, batch_norm="synchronized"), nodes=3)
+    assert difference(report, parallel.train(job(epochs=1), on="simulation")) < 1e-10
+
+
+def test_plain_means_of_the_statistics_are_those_of_one_node():
+    this = job(model=partial(Convolutional, None))
+    report = parallel.train(this, Synchronous(batch_norm="synchronized"), 3, on="simulation")
+    assert difference(report, parallel.train(this, on="simulation")) < 1e-10
+
+
+def test_pieces_are_normalised_over_the_same_pieces_of_all_nodes():
+    """Two nodes with two pieces each see the statistics of two minibatches of half the size, whatever is empty."""
+    this = job(data=partial(images, 18))  # 16 samples, then 2: one a node, so that a piece is empty on both
+    report = parallel.train(this, Synchronous(accumulate=2, batch_norm="synchronized"), 2, on="simulation")
+    assert len(set(report.digests)) == 1
+    assert report.checkpoint.model["norm.num_batches_tracked"] == 3 * (2 * 2 + 2)  # a layer used twice; three epochs
+
+
+class Told(Synchronous):
+    """Records each node's loss and its part."""
+
+    def run(self, session):
+        local_loss = session.local_loss
+
+        def told(batch):
+            loss = local_loss(batch)
+            session.record("part", (batch.x, batch.y, loss.item()))
+            return loss
+
+        session.local_loss = told
+        super().run(session)
+
+
+def test_with_local_batch_norm_the_loss_of_a_node_depends_on_its_part_alone():
+    this = job(batch_size=48, epochs=1)
+    for strategy, is_alone in ((Told(), True), (Told(batch_norm="synchronized"), False)):
+        report = parallel.train(this, strategy, 4, on="simulation")
+        for parts in report.recorded["part"]:
+            x, y, loss = parts[0]  # the first step: the weights are those of the beginning
+            alone = this.loss(this.build_model()(x), y).item()
+            assert (loss == alone) == is_alone
+
+
+def test_a_single_value_a_channel_is_refused():
+    def flat(n):
+        x = np.ones((n, 2, 1, 1))
+        return Splits(Dataset(x, np.zeros(n, int)), Dataset(x, np.zeros(n, int)))
+
+    def model():
+        return nn.Sequential(nn.BatchNorm2d(2), nn.Flatten()).double()
+
+    this = small_job(model=model, data=partial(flat, 5), batch_size=4)  # the last minibatch has one sample
+    with pytest.raises(Exception, match="needs more than one value a channel"):
+        parallel.train(this, Synchronous(batch_norm="synchronized"), 2, on="simulation")
