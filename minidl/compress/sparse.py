@@ -50,10 +50,19 @@ class Sparse(Compressor):
         return result
 
     def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
-        if self.all_reduce == "gather":
-            return super().begin_sum(message, comm)
-        add_up, size = ALL_REDUCE[self.all_reduce], math.prod(message.shape)
-        return lambda: add_up(comm, *unpack(message), size).reshape(message.shape)
+        if self.all_reduce != "gather":
+            add_up, size = ALL_REDUCE[self.all_reduce], math.prod(message.shape)
+            return lambda: add_up(comm, *unpack(message), size).reshape(message.shape)
+        gathered = comm.all_gather(message.data, async_op=True, label=type(self).__name__)
+
+        def total() -> Array:  # in rank order, as the decoded messages would add up, but only where there is something
+            result = np.zeros(math.prod(message.shape), message.dtype)
+            for data in gathered.wait():
+                indices, values = unpack(Message(data, message.shape, message.dtype))
+                result[indices] += values
+            return result.reshape(message.shape)
+
+        return total
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         if not np.issubdtype(dtype, np.floating):
