@@ -54,12 +54,27 @@ class Reproduction:
         return bool(self.verdicts) and all(holds for holds, _ in self.verdicts)
 
 
-def main(file: str, title: str, experiment: Callable[[Reproduction], None]) -> None:
-    """Run the experiment of that file as a command; exit code 1 if its acceptance fails."""
-    parser = argparse.ArgumentParser(description=title)
-    parser.add_argument("--folder", type=Path, default=RESULTS, help="where the table and the picture go")
-    reproduction = Reproduction(Path(file).stem, title, parser.parse_args().folder)
+Experiment = Callable[[Reproduction], None]
+
+
+def run(
+    name: str, title: str, experiment: Experiment, folder: Path = RESULTS, console: Console | None = None
+) -> Reproduction:
+    """Run the experiment, and keep what it showed and how long it took as NAME-verdict.csv."""
+    reproduction = Reproduction(name, title, folder, console)
     began = time.perf_counter()
     experiment(reproduction)
-    reproduction.console.print(f"{time.perf_counter() - began:.0f} s; table and picture in {reproduction.folder}")
+    seconds = time.perf_counter() - began
+    rows = [(f"{seconds:.0f}", "holds" if holds else "fails", sentence) for holds, sentence in reproduction.verdicts]
+    with (folder / f"{name}-verdict.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("seconds", "verdict", "sentence"), *rows])
+    reproduction.console.print(f"{seconds:.0f} s; tables, picture and verdict in {folder}")
+    return reproduction
+
+
+def main(file: str, title: str, experiment: Experiment) -> None:
+    """Run the experiment of that file as a command; exit code 1 if its acceptance fails."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--folder", type=Path, default=RESULTS, help="where the tables and the picture go")
+    reproduction = run(Path(file).stem, title, experiment, parser.parse_args().folder)
     sys.exit(0 if reproduction.is_accepted else 1)
