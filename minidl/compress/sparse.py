@@ -25,6 +25,7 @@ class Sparse(Compressor):
     Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes.
     all_reduce: how the nodes' messages are added up: "gather" sends every message to every node; "recursive_doubling"
     and "split" add them up on the way and go over to dense vectors where these are shorter (`sparse_all_reduce.py`).
+    Messages to every node are on their way while backward goes on; those of the other two begin when the sum is needed.
     """
 
     all_reduce: str = "gather"

@@ -43,6 +43,21 @@ def test_without_it_what_stays_below_the_threshold_is_never_sent():
     assert sent[3] == pytest.approx(3 * 1.2)
 
 
+def test_small_updates_of_the_weights_are_skipped_until_they_add_up():
+    """Compressed are differences of weights: a copy of the weights elsewhere never lags by more than tau an entry."""
+    tau, rng, compressor = 0.05, np.random.default_rng(0), ErrorFeedback(Threshold(0.05))
+    weights, copy_elsewhere, messages = np.zeros(100), np.zeros(100), []
+    for step in range(100):
+        change = rng.normal(scale=0.02, size=100) / (1 + step)
+        weights += change
+        messages.append(compressor.encode(change))
+        copy_elsewhere += compressor.decode(messages[-1])
+        np.testing.assert_allclose(copy_elsewhere + compressor.residual, weights, rtol=0, atol=1e-14)
+        assert np.abs(weights - copy_elsewhere).max() <= tau + 1e-14
+    sent = sum(message.nbytes for message in messages) // 12
+    assert 0 < sent < 100 * 100 / 50  # of all changes, few were worth a message
+
+
 def test_a_compressor_that_loses_nothing_leaves_no_residual():
     compressor = ErrorFeedback(TopK(1.0))
     for gradient in gradients(3):
