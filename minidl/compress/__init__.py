@@ -16,7 +16,6 @@ from minidl.compress.quantized_all_reduce import QuantizedAllReduce
 from minidl.compress.quantizer import Quantizer
 from minidl.compress.random_k import RandomK
 from minidl.compress.sign import Sign
-from minidl.compress.sparse import Sparse
 from minidl.compress.terngrad import TernGrad
 from minidl.compress.threshold import Threshold
 from minidl.compress.top_k import TopK
@@ -35,7 +34,6 @@ __all__ = [
     "Quantizer",
     "RandomK",
     "Sign",
-    "Sparse",
     "TernGrad",
     "Threshold",
     "TopK",
