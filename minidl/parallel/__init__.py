@@ -4,8 +4,10 @@
 `session.py` does what every strategy needs besides, `train.py` brings them together, `report.py` is what comes back.
 """
 
+from minidl.parallel.backup_workers import BackupWorkers
 from minidl.parallel.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.divergence import NonFiniteLoss
+from minidl.parallel.eager_sgd import EagerSGD
 from minidl.parallel.elastic_averaging import ElasticAveraging
 from minidl.parallel.ensemble import Ensemble
 from minidl.parallel.gossip import Gossip
@@ -24,8 +26,10 @@ from minidl.parallel.synchronous import Synchronous
 from minidl.parallel.train import train
 
 __all__ = [
+    "BackupWorkers",
     "Checkpoint",
     "CheckpointError",
+    "EagerSGD",
     "ElasticAveraging",
     "Ensemble",
     "Gossip",

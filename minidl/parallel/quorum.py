@@ -1,0 +1,107 @@
+"""Quorum: a server that updates the weights when enough workers have sent their gradient, whoever they are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.parallel.job import Job
+from minidl.parallel.requests import Requests, ask, leave
+from minidl.parallel.session import Session
+from minidl.parallel.strategy import Strategy
+
+WEIGHTS = "weights"  # a request of a worker that has no gradient yet
+
+
+class Gradient(NamedTuple):
+    """A worker's gradient of its mean loss over so many samples, at the weights after `version` updates."""
+
+    worker: int
+    version: int
+    samples: int
+    gradient: Array
+
+
+class Quorum(Strategy):
+    """The common part of BackupWorkers and EagerSGD: a coordinator takes gradients as they come.
+
+        coordinator:
+            for each gradient that comes:
+                if it belongs to weights that are gone: drop or keep it; send its worker the present weights
+                as soon as there are `needed` of the present weights: update by them, and by those kept
+                    send these workers the new weights
+
+    A worker that is late blocks nobody. `staleness` records the age of each gradient that is used (0: of the present
+    weights), `dropped` that of each other. With `on_failure="continue"`, a run outlives its workers for as long as
+    there are enough of them for an update.
+
+    is_late_used: late gradients are kept for the next update. Each gradient then counts 1/nodes, so that every worker
+    has the same say however many are late; otherwise an update is by the mean of those it has waited for.
+    """
+
+    servers = 1
+    is_asynchronous: ClassVar[bool] = True
+    is_late_used: ClassVar[bool] = False
+
+    @abstractmethod
+    def needed(self, nodes: int) -> int:
+        """How many gradients of the present weights an update waits for."""
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if not 1 <= self.needed(nodes) <= nodes:
+            raise ValueError(f"{self} on {nodes} nodes: an update would wait for {self.needed(nodes)} of them")
+
+    def run(self, session: Session) -> None:
+        coordinator = [session.nodes]
+
+        def exchange(request: Gradient | str) -> int:
+            [(version, weights, session.finished)] = ask(session.comm, coordinator, [request])
+            session.set_weights(weights)
+            return int(version)
+
+        version = exchange(WEIGHTS)
+        for batch in session.stream():
+            session.model.zero_grad()
+            session.local_loss(batch).backward()
+            version = exchange(Gradient(session.comm.rank, version, len(batch.x), session.gradient()))
+        leave(session.comm, coordinator)
+
+    def serve(self, session: Session) -> None:
+        needed, total = self.needed(session.nodes), 0
+        fresh: list[Gradient] = []
+        late: list[Gradient] = []
+        for worker, request in (requests := Requests(session.comm, range(session.nodes))):
+            if worker in requests.failed and len(requests.present) < needed and not session.finished:
+                raise requests.failed[worker]
+            if isinstance(request, Gradient) and not session.finished:
+                if request.version == session.steps:
+                    fresh.append(request)
+                elif self.is_late_used:
+                    late.append(request)
+                else:
+                    session.record("dropped", session.steps - request.version)
+            if len(fresh) == needed:
+                total += self._update(session, fresh + late)
+                session.processed(total, session.weights)
+                fresh, late = [], []
+            for other in sorted(requests.unanswered - {one.worker for one in fresh}):
+                requests.answer(other, (session.steps, session.weights(), session.finished))
+
+    def _update(self, session: Session, gradients: list[Gradient]) -> int:
+        """One step by the mean over the samples of these gradients; returns how many samples that are."""
+        samples = sum(one.samples for one in gradients)
+        scale = len(gradients) / session.nodes if self.is_late_used else 1.0
+        total = np.zeros_like(gradients[0].gradient)
+        for one in sorted(gradients, key=lambda one: (one.worker, one.version)):
+            session.record("staleness", session.steps - one.version)
+            total += one.gradient * (scale * one.samples / samples)
+        session.set_gradient(total)
+        for parameter in session.parameters:
+            if not parameter.requires_grad:
+                parameter.grad = None  # the optimizer passes it over
+        session.update()
+        return samples

@@ -1,0 +1,151 @@
+"""Updates that wait for some of the workers: all of them are Synchronous, and who is late blocks nobody."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import cluster, nn, optim, parallel
+from minidl import functional as F
+from minidl.parallel import BackupWorkers, EagerSGD, Synchronous
+from tests.parallel.jobs import blobs, momentum_sgd, small_job
+from tests.parallel.test_strategies import Uneven, weights
+
+pytestmark = pytest.mark.timeout(60)
+
+SLOW = cluster.Simulation(node=cluster.Node(1e9, 1e9, speeds={0: 0.2}))  # worker 0 is five times as slow
+
+
+def plain_job(**changes):
+    settings = {"optimizer": partial(optim.SGD, lr=0.1), "schedule": None, "batch_size": 5}
+    return small_job(**(settings | changes))
+
+
+OPTIMIZERS = {"sgd": partial(optim.SGD, lr=0.1), "momentum": momentum_sgd, "adam": partial(optim.Adam, lr=0.01)}
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("strategy", [BackupWorkers(0), EagerSGD(4)], ids=["backup workers", "eager"])
+def test_waiting_for_all_equals_synchronous_on_the_minibatch_of_all(strategy, optimizer):
+    job = plain_job(optimizer=OPTIMIZERS[optimizer])
+    truth = parallel.train(plain_job(optimizer=OPTIMIZERS[optimizer], batch_size=20), Synchronous(), 4, "simulation")
+    report = parallel.train(job, strategy, 4, SLOW)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+    assert report.staleness == {0: 4 * 9}
+    for row, true in zip(report.history, truth.history, strict=True):
+        assert row["steps"] == true["steps"]
+        assert row["loss"] == pytest.approx(true["loss"], rel=1e-9)
+
+
+def test_unequal_gradients_weigh_as_their_samples():
+    this = partial(plain_job, data=partial(blobs, 34), epochs=1)  # of 20 and 14: the last parts have 4, 4, 3 and 3
+    truth = parallel.train(this(batch_size=20), Synchronous(), 4, "simulation")
+    for strategy in (BackupWorkers(0), EagerSGD(4)):
+        report = parallel.train(this(), strategy, 4, "simulation")
+        assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+
+
+@pytest.mark.parametrize("strategy", [BackupWorkers(0), EagerSGD(2)], ids=["backup workers", "eager"])
+def test_on_processes_as_well(strategy):
+    truth = parallel.train(plain_job(batch_size=10, epochs=1), Synchronous(), 2, "simulation")
+    report = parallel.train(plain_job(epochs=1), strategy, 2)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+
+
+def test_a_slow_worker_blocks_nobody_and_its_gradients_are_dropped():
+    waiting = parallel.train(plain_job(), BackupWorkers(0), 4, SLOW)
+    report = parallel.train(plain_job(), BackupWorkers(1), 4, SLOW)
+    assert report.seconds < 0.5 * waiting.seconds
+    assert set(report.staleness) == {0}
+    assert report.staleness.total() == 3 * report.history[-1]["steps"]
+    (dropped,) = [ages for ages in report.recorded["dropped"] if ages]
+    assert len(dropped) > 1
+    assert min(dropped) >= 3  # updates have passed while it computed
+    assert report.history[-1]["samples"] == 3 * 60
+    assert report.accuracy > 0.5
+
+
+def test_without_backups_a_gradient_is_never_dropped_and_with_them_those_used_are_counted():
+    node = cluster.Simulation(node=cluster.Node(1e9, 1e9, jitter=1.0))
+    report = parallel.train(plain_job(), BackupWorkers(2), 6, node)
+    used = report.staleness.total()
+    assert used == 4 * report.history[-1]["steps"] == 4 * 9
+    computed = sum(samples for result in report.results for _, samples in result.losses) // 5
+    dropped = sum(map(len, report.recorded["dropped"]))
+    assert 0 < dropped <= computed - used  # the others came when the run was over
+
+
+def test_a_late_gradient_counts_in_the_next_update_once():
+    report = parallel.train(plain_job(), EagerSGD(3), 4, SLOW)
+    assert "dropped" not in report.recorded
+    assert report.staleness[0] == 3 * report.history[-1]["steps"]
+    late = {age: count for age, count in report.staleness.items() if age}
+    assert sum(late.values()) > 1
+    computed = sum(samples for result in report.results for _, samples in result.losses) // 5
+    assert computed - report.staleness.total() <= 4  # of each worker, what it sent when the run was over
+
+
+class Constant(nn.Module):
+    """A model whose outputs are its weights: the gradient of their sum is 1 everywhere."""
+
+    def __init__(self):
+        self.w = nn.Parameter(np.zeros(3))
+
+    def forward(self, x):
+        return F.add(np.zeros((len(x), 3)), self.w)
+
+
+@pytest.mark.parametrize("quorum", ["solo", "majority", 3])
+def test_every_gradient_counts_a_share_of_the_nodes_in_eager_updates_and_of_the_quorum_with_backups(quorum):
+    job = plain_job(model=Constant, loss=lambda outputs, y: outputs.sum() * (1 / len(y)))
+    report = parallel.train(job, EagerSGD(quorum), 5, SLOW)
+    assert sum(count for age, count in report.staleness.items() if age) > 0
+    assert report.checkpoint.model["w"] == pytest.approx(-0.1 * report.staleness.total() / 5, rel=1e-12)
+    report = parallel.train(job, BackupWorkers(2), 5, SLOW)
+    assert report.checkpoint.model["w"] == pytest.approx(-0.1 * report.history[-1]["steps"], rel=1e-12)
+
+
+def test_the_quorum_is_half_of_the_workers_rounded_up_or_one():
+    assert [EagerSGD().needed(nodes) for nodes in (1, 2, 7, 8)] == [1, 1, 4, 4]
+    assert EagerSGD("solo").needed(8) == 1
+    assert EagerSGD(3).needed(8) == 3
+
+
+@pytest.mark.parametrize("strategy", [BackupWorkers(1), EagerSGD(3)], ids=["backup workers", "eager"])
+def test_training_outlives_a_worker_that_is_not_needed(strategy):
+    faults = cluster.FaultPlan().kill(1, at=10)
+    report = parallel.train(plain_job(), strategy, 4, SLOW, on_failure="continue", faults=faults)
+    assert list(report.failures) == [1]
+    losses = [row["test_loss"] for row in report.history]
+    assert losses[2] < losses[1] < losses[0]
+
+
+def test_without_enough_workers_the_run_ends_with_what_happened_to_the_others():
+    faults = cluster.FaultPlan().kill(1, at=10).kill(2, at=10)
+    with pytest.raises(cluster.RankFailed, match=r"rank [12]"):
+        parallel.train(plain_job(), BackupWorkers(1), 4, SLOW, on_failure="continue", faults=faults)
+
+
+def test_frozen_weights_stay_as_they_are():
+    job = small_job(model=Uneven, batch_size=5)  # with momentum and weight decay
+    start = job.build_model().state_dict()
+    report = parallel.train(job, BackupWorkers(1), 3, "simulation")
+    for name, array in report.checkpoint.model.items():
+        assert (array == start[name]).all() == name.startswith("frozen")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: BackupWorkers(-1), "backups must be a whole number of at least 0, got -1"),
+        (lambda: EagerSGD("most"), "quorum must be 'majority', 'solo' or a number of workers, got 'most'"),
+        (
+            lambda: parallel.train(plain_job(), BackupWorkers(4), 4),
+            r"BackupWorkers\(backups=4\) on 4 nodes: an update would wait for 0 of them",
+        ),
+        (lambda: parallel.train(plain_job(), EagerSGD(5), 4), r"EagerSGD\(quorum=5\) on 4 nodes: .* wait for 5"),
+    ],
+)
+def test_what_does_not_fit_is_said_in_a_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make()
