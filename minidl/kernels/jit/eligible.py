@@ -11,10 +11,10 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 def eligible(first: Array, *others: Array) -> bool:
     """Whether all are contiguous numpy arrays of one type, float32 or float64, with at least one number in each."""
-    if type(first) is not np.ndarray or (first.dtype is not FLOAT32 and first.dtype is not FLOAT64):
+    if type(first) is not np.ndarray or first.dtype not in (FLOAT32, FLOAT64):  # by ==: pickle copies a dtype
         return False
     for array in (first, *others):
-        if type(array) is not np.ndarray or array.dtype is not first.dtype:
+        if type(array) is not np.ndarray or array.dtype != first.dtype:
             return False
         if not array.flags.c_contiguous or not array.size:
             return False
