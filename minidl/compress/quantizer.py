@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minidl.compress.compressor import Compressor
@@ -62,17 +64,22 @@ def split_scales(message: Message, count: int) -> tuple[Array, Array]:
 
 
 def pack_bits(numbers: Array, bits: int) -> Array:
-    """Numbers below 2**bits, `bits` bits each, the highest first, without gaps: ceil(len * bits / 8) bytes."""
-    if bits == 1:
-        return np.packbits(numbers.astype(bool))
-    places = np.arange(bits - 1, -1, -1, dtype=np.uint64)
-    return np.packbits(numbers.astype(np.uint64)[:, None] >> places & np.uint64(1) != 0)
+    """Numbers below 2**bits, `bits` bits each (32 at most), the highest first: ceil(len * bits / 8) bytes, no gaps."""
+    kind = _kind(bits)
+    width = 8 * kind.itemsize
+    whole = np.unpackbits(numbers.astype(kind).view(np.uint8)).reshape(numbers.size, width)
+    return np.packbits(whole[:, width - bits :])
 
 
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
     """The first `count` numbers that `pack_bits` has packed."""
-    digits = np.unpackbits(data, count=count * bits)
-    if bits == 1:
-        return digits
-    places = np.arange(bits - 1, -1, -1, dtype=np.uint64)
-    return (digits.reshape(count, bits).astype(np.uint64) << places).sum(axis=1, dtype=np.uint64)
+    kind = _kind(bits)
+    width = 8 * kind.itemsize
+    whole = np.zeros((count, width), np.uint8)
+    whole[:, width - bits :] = np.unpackbits(data, count=count * bits).reshape(count, bits)
+    return np.packbits(whole).view(kind)
+
+
+def _kind(bits: int) -> np.dtype[Any]:
+    """Of whole numbers in the fewest bytes, the highest byte first."""
+    return np.dtype(np.uint8) if bits <= 8 else np.dtype(">u4")
