@@ -41,6 +41,11 @@ class Terms:
     node: cluster.Node | None
     slow: dict[int, float] = field(default_factory=dict)
 
+    @property
+    def on(self) -> str:
+        """The engine."""
+        return "processes" if self.node is None else "simulation"
+
 
 @dataclass(frozen=True)
 class Contestant:
@@ -118,6 +123,7 @@ def contestant(text: str, terms: Terms) -> Contestant:
                 f"{nodes}: give --batch-size {max(terms.batch_size // nodes, 1) * nodes}"
             )
         job = replace(job, batch_size=terms.batch_size // nodes)
+    place.check(terms.on, nodes, strategy.servers)
     try:
         strategy.check(job, nodes)
     except ValueError as error:
@@ -151,7 +157,6 @@ def _outcome(
             rows.append(now.row)
         progress(now)
 
-    on = "processes" if terms.node is None else "simulation"
     faults = cluster.FaultPlan()
     for rank, factor in terms.slow.items():
         if rank < one.nodes:
@@ -161,10 +166,10 @@ def _outcome(
             one.job,
             one.strategy,
             one.nodes,
-            place.engine_of(on, terms.node, trace="ledger"),
+            place.engine_of(terms.on, terms.node, trace="ledger"),
             network,
             progress=listen,
-            timeout=place.timeout_of(on),
+            timeout=place.timeout_of(terms.on),
             faults=faults,
         )
     except parallel.NonFiniteLoss as error:

@@ -42,9 +42,9 @@ def completed(options: Options) -> Options:
     options = completed_job(options)
     one_of("algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
     _check_above_0(options, "bucket_mb")
-    place.check(options["on"], options["nodes"])
     place.network_of(options["network"])
     strategy = strategy_of(options)
+    place.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous:
         check_minibatch(options)
     return options

@@ -15,13 +15,13 @@ MOST_SIMULATED = 1024
 LONGEST = 1e12  # virtual seconds
 
 
-def check(on: str, ranks: int) -> None:
+def check(on: str, nodes: int, servers: int = 0) -> None:
     """Raise ValueError for an engine that does not exist, or has no room for so many nodes and servers."""
     one_of("place to run --on", on, ENGINES)
-    if on == "processes" and ranks > MOST_PROCESSES:
-        raise ValueError(f"at most {MOST_PROCESSES} nodes run on one machine, got --nodes {ranks}")
-    if ranks > MOST_SIMULATED:
-        raise ValueError(f"at most {MOST_SIMULATED} nodes are simulated, got --nodes {ranks}")
+    most, where = (MOST_PROCESSES, "run on one machine") if on == "processes" else (MOST_SIMULATED, "are simulated")
+    if nodes + servers > most:
+        besides = f" and {servers} server{'s' * (servers > 1)}" if servers else ""
+        raise ValueError(f"at most {most} nodes {where}, got --nodes {nodes}{besides}")
 
 
 def network_of(name: str) -> Network | None:

@@ -90,6 +90,48 @@ def test_what_is_no_number_is_refused(capsys, arguments):
     assert arguments[0] in refused(capsys, "train", *arguments)
 
 
+# ---- strategies, engines and networks ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--strategy", "synchronus"), "there is no strategy 'synchronus': did you mean synchronous?"),
+        (("--strategy", "synchronous:bucket=1"), "no setting of synchronous 'bucket': did you mean bucket_mb?"),
+        (("--strategy", "synchronous:bucket_mb=0"), "Synchronous: bucket_mb must be positive, got 0"),
+        (("--strategy", "serial", "--nodes", 2), "Serial runs on one node, not on 2"),
+        (("--strategy", "synchronous", "--algorithm", "ring"), "write them as its settings: --strategy synchronous:"),
+        (("--strategy", "synchronous", "--bucket-mb", 2), "write them as its settings: --strategy synchronous:"),
+        (
+            ("--strategy", "parameter_server", "--nodes", 64),
+            "at most 64 nodes run on one machine, got --nodes 64 and 1 server",
+        ),
+        (("--strategy", "gossip", "--nodes", 4, "--batch-size", 3), "give --batch-size 4 or more"),
+        (("--on", "simulator"), "there is no place to run --on 'simulator': did you mean simulation?"),
+        (("--network", "10gb"), "there is no network '10gb': did you mean 10gbe?"),
+        (("--on", "simulation", "--nodes", 1025, "--batch-size", 1025), "at most 1024 nodes are simulated"),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_a_strategy_or_place_that_does_not_fit_is_refused(capsys, tmp_path, arguments, sentence):
+    err = refused(capsys, "train", "--model", "mlp", *arguments)
+    assert sentence in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_cannot_go_on_says_so(capsys, tmp_path):
+    command = ("train", "--model", "mlp", "--nodes", 2, "--epochs", 1, "--strategy", "local_sgd", "--on", "simulation")
+    assert minidl(tmp_path, *command, "--out", "run").returncode == 0
+    err = refused(capsys, "train", "--resume", "run", "--epochs", 2)
+    assert err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only\n"
+    err = refused(capsys, "train", "--resume", "run", "--strategy", "gossip", "--epochs", 2)
+    assert "is of a run with --strategy local_sgd, not gossip: only --epochs may change" in err
+    for option, value, former in (("--on", "processes", "simulation"), ("--network", "1gbe", "none")):
+        err = refused(capsys, "train", "--resume", "run", option, value, "--epochs", 2)
+        assert f"is of a run with {option} {former}, not {value}" in err
+
+
 # ---- models and data ----
 
 

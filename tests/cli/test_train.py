@@ -9,9 +9,10 @@ import pytest
 
 from minidl import data, nn, optim, parallel
 from minidl.cli import run_folder
+from minidl.cli.options import ADDED
 from minidl.cli.summary import table
 from minidl.parallel import Checkpoint
-from tests.cli.command import QUICK, environment, minidl
+from tests.cli.command import QUICK, assert_same_bits, environment, minidl
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -157,3 +158,67 @@ def test_the_default_run_on_four_nodes_reads_98_percent_of_the_digits(tmp_path):
     assert result.returncode == 0, result.stderr
     with (tmp_path / "out/metrics.csv").open() as file:
         assert float(list(csv.DictReader(file))[-1]["accuracy"]) >= 0.98
+
+
+# ---- another strategy, engine or network ----
+
+
+def config_of(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+def test_a_strategy_with_settings_trains_and_is_kept_in_the_configuration(tmp_path):
+    strategy = "local_sgd:period=4"
+    result = minidl(tmp_path, "train", *QUICK, "--nodes", 2, "--strategy", strategy, "--out", "out")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[2] == "strategy local_sgd:period=4"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == FILES
+    assert config_of(tmp_path / "out")["strategy"] == strategy
+    checkpoint = Checkpoint.load(tmp_path / "out/checkpoint.npz")
+    assert checkpoint.epoch == 2
+    assert checkpoint.history[-1]["accuracy"] > 0.8
+
+
+def test_a_simulation_is_on_a_virtual_clock_and_its_network_decides_the_seconds(tmp_path):
+    seconds = {}
+    for network in ("1gbe", "nvlink"):
+        command = ("--nodes", 16, "--on", "simulation", "--network", network, "--out", network)
+        result = minidl(tmp_path, "train", *QUICK, *command)
+        assert result.returncode == 0, result.stderr
+        last = f"simulated nodes of 1e+09 FLOP/s and 1e+10 bytes/s, network {network}"
+        assert result.stdout.splitlines()[2] == last
+        with (tmp_path / network / "metrics.csv").open() as file:
+            seconds[network] = [float(row["seconds"]) for row in csv.DictReader(file)]
+        assert "simulated" in (tmp_path / network / "trace.json").read_text()
+    assert seconds["1gbe"][-1] > 3 * seconds["nvlink"][-1]
+
+
+def test_a_simulated_run_goes_on_from_its_checkpoint(tmp_path):
+    options = ("--model", "mlp", "--nodes", 4, "--on", "simulation", "--network", "10gbe")
+    assert minidl(tmp_path, "train", *options, "--epochs", 3, "--out", "whole").returncode == 0
+    assert minidl(tmp_path, "train", *options, "--epochs", 2, "--out", "parts").returncode == 0
+    resumed = minidl(tmp_path, "train", "--resume", "parts", "--epochs", 3)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "network 10gbe" in resumed.stdout
+    assert_same_bits(tmp_path / "whole", tmp_path / "parts")
+    whole, parts = (Checkpoint.load(tmp_path / name / "checkpoint.npz").history for name in ("whole", "parts"))
+    assert parts[1]["seconds"] == whole[1]["seconds"]
+    assert parts[2]["seconds"] == pytest.approx(whole[2]["seconds"], rel=0.02)  # the weights are sent to all once more
+
+
+def test_what_a_simulation_has_room_for_need_not_fit_this_machine(tmp_path):
+    command = ("--model", "mlp", "--data", "spirals", "--epochs", 1, "--nodes", 100, "--batch-size", 100)
+    result = minidl(tmp_path, "train", *command, "--on", "simulation", "--out", "out")
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_checkpoint_of_a_former_version_goes_on(tmp_path):
+    minidl(tmp_path, "train", "--model", "mlp", "--epochs", 1, "--nodes", 2, "--out", "out")
+    path = tmp_path / "out/checkpoint.npz"
+    checkpoint = Checkpoint.load(path)
+    for name in ADDED:
+        del checkpoint.config[name]
+    checkpoint.save(path)
+    result = minidl(tmp_path, "train", "--resume", "out", "--epochs", 2)
+    assert result.returncode == 0, result.stderr
+    assert Checkpoint.load(path).epoch == 2
