@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
+from minidl.kernels import jit
 from minidl.kernels.jit.eligible import eligible
 
 
@@ -29,3 +30,10 @@ def test_all_others_go_to_the_reference(array):
 
 def test_two_types_go_to_the_reference():
     assert not eligible(np.ones(3, np.float32), np.ones(3, np.float64))
+
+
+def test_a_gradient_from_another_process_updates_in_the_compiled_loop(monkeypatch):
+    monkeypatch.setattr("minidl.kernels.reference.sgd", None)
+    p, g = np.ones(3, np.float32), pickle.loads(pickle.dumps(np.ones(3, np.float32)))
+    jit.sgd(p, g, None, 0.25, 0.0, 0.0, 0.0, False)
+    assert p.tolist() == [0.75] * 3

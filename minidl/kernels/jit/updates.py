@@ -167,7 +167,7 @@ def _compilable(p: Array, *others: Array) -> bool:
         return False
     dtype, size = p.dtype, p.size
     for x in others:
-        if type(x) is not np.ndarray or x.dtype is not dtype or x.size != size or not x.flags.carray:
+        if type(x) is not np.ndarray or x.dtype != dtype or x.size != size or not x.flags.carray:
             return False
     return True
 
