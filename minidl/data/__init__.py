@@ -9,6 +9,7 @@ from minidl.data.loader import Batch, DataLoader
 from minidl.data.mnist import fashion_mnist, mnist
 from minidl.data.registry import NAMES, load
 from minidl.data.sampler import DistributedSampler
+from minidl.data.sparse_rows import SparseRows, sparse_rows
 from minidl.data.spirals import spirals
 from minidl.data.stdlib_text import Windows, decode, encode, stdlib_text, unigram_entropy
 
@@ -19,6 +20,7 @@ __all__ = [
     "DataLoader",
     "Dataset",
     "DistributedSampler",
+    "SparseRows",
     "Splits",
     "Windows",
     "cifar10",
@@ -29,6 +31,7 @@ __all__ = [
     "glyphs",
     "load",
     "mnist",
+    "sparse_rows",
     "spirals",
     "stdlib_text",
     "unigram_entropy",
