@@ -9,16 +9,9 @@ from rich.console import Console
 
 from benchmarks.reproductions.reproduction import Reproduction
 
-FAST: list[str] = ["d06_overlap", "t05_sign_and_error_feedback"]  # names of files in benchmarks/reproductions/, each of a few seconds
-
-
-@pytest.mark.parametrize("name", FAST)
-@pytest.mark.timeout(120)
-def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> None:
-    module = importlib.import_module(f"benchmarks.reproductions.{name}")
-    reproduction = Reproduction(name, module.TITLE, tmp_path, Console(file=io.StringIO()))
-    module.experiment(reproduction)
-    assert reproduction.verdicts, "an experiment that must show nothing"
-    assert [sentence for holds, sentence in reproduction.verdicts if not holds] == []
-    assert (tmp_path / f"{name}.csv").exists()
-    assert (tmp_path / f"{name}.png").exists()
+# names of files in benchmarks/reproductions/, each of a few seconds
+FAST: list[str] = [
+    "d06_overlap",
+    "t05_sign_and_error_feedback",
+    "t09_stability_of_stale_gradients",
+]
