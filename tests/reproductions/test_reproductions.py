@@ -15,3 +15,15 @@ FAST: list[str] = [
     "t05_sign_and_error_feedback",
     "t09_stability_of_stale_gradients",
 ]
+
+
+@pytest.mark.parametrize("name", FAST)
+@pytest.mark.timeout(120)
+def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> None:
+    module = importlib.import_module(f"benchmarks.reproductions.{name}")
+    reproduction = Reproduction(name, module.TITLE, tmp_path, Console(file=io.StringIO()))
+    module.experiment(reproduction)
+    assert reproduction.verdicts, "an experiment that must show nothing"
+    assert [sentence for holds, sentence in reproduction.verdicts if not holds] == []
+    assert (tmp_path / f"{name}.csv").exists()
+    assert (tmp_path / f"{name}.png").exists()
