@@ -14,6 +14,8 @@ FAST: list[str] = [
     "d06_overlap",
     "t05_sign_and_error_feedback",
     "t09_stability_of_stale_gradients",
+    "t16_growing_batches",
+    "t25_learning_per_second",
 ]
 
 
