@@ -69,7 +69,7 @@ class Stream:
             return Stream(self.size, None, self.dense() + other.dense())
         indices = np.union1d(self.indices, other.indices)
         values = np.zeros(len(indices), self.values.dtype)
-        values[np.searchsorted(indices, self.indices)] = self.values
+        values[np.searchsorted(indices, self.indices)] += self.values  # 0.0 + -0.0 is 0.0, in whichever order
         values[np.searchsorted(indices, other.indices)] += other.values
         return Stream.of_pairs(self.size, indices, values)
 

@@ -40,6 +40,15 @@ def test_the_sum_is_that_of_the_decoded_messages_with_the_same_bits_on_every_ran
         np.testing.assert_array_equal(total, sums[0])
 
 
+@pytest.mark.parametrize("way", [recursive_doubling, split_all_gather])
+def test_negative_zeros_give_the_same_bits_on_every_rank_as_well(way):
+    indices = [np.array([2 * rank], np.uint32) for rank in range(5)]
+    run = cluster.launch(
+        lambda comm: way(comm, indices[comm.rank], np.array([-0.0]), 100).tobytes(), nodes=5, on="simulation"
+    )
+    assert len(set(run.results)) == 1
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_a_vector_may_have_fewer_entries_than_there_are_ranks(way, size):
