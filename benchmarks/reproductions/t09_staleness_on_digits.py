@@ -1,7 +1,7 @@
 """Asynchronous training of a network: more workers, staler gradients, and what helps against it.
 
-Dean et al. (Large scale distributed deep networks, NIPS 2012) train with up to 200 asynchronous workers and find
-Adagrad on the parameter servers, and a warm start by a single worker, to make that robust.
+Dean et al. (Large scale distributed deep networks, NIPS 2012) are reported to have trained with 20 and with 200
+asynchronous workers, after a warm start by a single one, and fastest with Adagrad on the parameter servers.
 
 Here: an MLP 64-64-10 on the 1,437 digits, minibatches of 16 a gradient, 15 epochs, plain SGD on one parameter server, 5
 seeds, on a simulated cluster whose workers take turns: with P of them nearly every gradient is P - 1 updates old. The

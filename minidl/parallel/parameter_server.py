@@ -37,7 +37,8 @@ class ParameterServer(Strategy):
 
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
     between its fetch and its push, and `report.staleness` counts them (as server 0 does). P equal workers take turns:
-    from the second turn on it is P - 1.
+    from the second turn on it is P - 1. `report.recorded["lead"]` has, by server, how many pushes each worker that went
+    on was ahead of the slowest.
 
     servers: each holds a piece of the vector of all weights, and the job's optimizer for it. fetch_every, push_every:
     in minibatches. staleness: a bound: a worker that has pushed c times goes on when every worker has pushed c -
@@ -51,8 +52,8 @@ class ParameterServer(Strategy):
     none. The optimizer must treat all weights alike: no parameter groups, no layer-wise rates.
 
     Source: Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3;
-    staleness: Ho et al. (NIPS 2013); staleness_aware: Zhang et al., Staleness-aware async-SGD for distributed deep
-    learning (arXiv:1511.05950), section 3.2.
+    staleness: Ho et al. (NIPS 2013), see `clocks.py`; staleness_aware: Zhang et al., Staleness-aware async-SGD for
+    distributed deep learning (arXiv:1511.05950).
     """
 
     servers: int = 1

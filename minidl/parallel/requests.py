@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from enum import Enum
 from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.cluster.errors import RankFailed
 
-LOCK, UNLOCK, LEAVE = "lock", "unlock", "leave"
+
+class Word(Enum):
+    """What a client says besides its requests."""
+
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    LEAVE = "leave"
 
 
 class Requests:
@@ -51,15 +58,15 @@ class Requests:
                 if error.rank not in self.present:
                     raise
                 self.failed[error.rank] = error
-                request, client = LEAVE, error.rank
-            if isinstance(request, str) and request == LOCK:
+                request, client = Word.LEAVE, error.rank
+            if request is Word.LOCK:
                 self.unanswered.add(client)
                 self._lock.append(client)
                 if self._lock[0] == client:
                     self.answer(client, None)
-            elif isinstance(request, str) and request == UNLOCK:
+            elif request is Word.UNLOCK:
                 self._unlock(client)
-            elif isinstance(request, str) and request == LEAVE:
+            elif request is Word.LEAVE:
                 self.present.discard(client)
                 self._unlock(client)
                 yield client, None
@@ -92,13 +99,15 @@ def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any]) -> 
 def leave(comm: Communicator, servers: Sequence[int]) -> None:
     """Tell the servers that this client will ask no more."""
     for server in servers:
-        comm.send(LEAVE, server)
+        comm.send(Word.LEAVE, server)
 
 
 @contextlib.contextmanager
 def locked(comm: Communicator, server: int) -> Iterator[None]:
-    """Keep all other clients of the server out of this block: they wait where they begin theirs."""
-    comm.send(LOCK, server)
+    """Keep the other clients of the server out of blocks like this one: they wait where theirs begins."""
+    comm.send(Word.LOCK, server)
     comm.recv(server)
-    yield
-    comm.send(UNLOCK, server)
+    try:
+        yield
+    finally:
+        comm.send(Word.UNLOCK, server)

@@ -8,7 +8,7 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.cluster.engines.payload import encode
 from minidl.parallel import ParameterServer
-from tests.parallel.jobs import small_job
+from tests.parallel.jobs import small_job, two_layers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -56,9 +56,16 @@ def test_staleness_zero_equals_synchronous_on_a_minibatch_and_a_rate_as_many_tim
     assert np.abs(weights(asynchronous) - weights(truth)).max() > 1e-3
 
 
-def test_on_processes_staleness_zero_is_in_step_too():
-    truth = parallel.train(plain_job(lr=0.1, batch_size=10), parallel.Synchronous(), nodes=2, on="simulation")
-    report = parallel.train(plain_job(), ParameterServer(servers=2, staleness=0), nodes=2)
+def very_wide():
+    """Half of it is more than what is sent eagerly."""
+    return nn.models.MLP(5, 2000, 3).double()
+
+
+@pytest.mark.parametrize("model", [two_layers, very_wide])
+def test_on_processes_staleness_zero_is_in_step_too(model):
+    synchronous = plain_job(lr=0.1, batch_size=10, model=model)
+    truth = parallel.train(synchronous, parallel.Synchronous(), nodes=2, on="simulation")
+    report = parallel.train(plain_job(model=model), ParameterServer(servers=2, staleness=0), nodes=2)
     assert np.abs(weights(report) - weights(truth)).max() < 1e-14
 
 

@@ -192,11 +192,20 @@ def test_the_store_outlives_a_client_that_dies_with_the_lock(on):
     def client(comm, store):
         begin(comm, store, np.zeros(5))
         with store.lock():
-            if comm.rank == 1:
-                raise ValueError("lost")
             store.add("x", np.ones(5))
         return store.get("x").max()
 
-    run = launch(client, 3, 2, on, on_failure="continue")
+    faults = cluster.FaultPlan().kill(1, at="isend")  # it asks for nothing before it has the lock
+    run = launch(client, 3, 2, on, on_failure="continue", faults=faults)
     assert list(run.failures) == [1]
     assert max(run.results[0], run.results[2]) == 2
+
+
+def test_an_error_in_a_block_with_the_lock_gives_it_back():
+    def client(comm, store):
+        begin(comm, store, np.zeros(5))
+        with contextlib.suppress(KeyError), store.lock():
+            store.get("y")
+        return end(comm, store)
+
+    assert launch(client, 3, 2).results[0].tolist() == [0] * 5
