@@ -12,6 +12,7 @@ from benchmarks.reproductions.reproduction import Reproduction
 # names of files in benchmarks/reproductions/, each of a few seconds
 FAST: list[str] = [
     "d06_overlap",
+    "t01_synchronous_equals_serial",
     "t05_sign_and_error_feedback",
     "t09_stability_of_stale_gradients",
     "t16_growing_batches",
