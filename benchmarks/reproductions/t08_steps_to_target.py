@@ -60,22 +60,24 @@ def experiment(reproduction: Reproduction) -> None:
     reproduction.table(
         ["target loss", "minibatch", "steps", "pilot's steps", "best rate", f"steps with rates up to {CAPPED:g}"],
         [
-            [target, size, *(best[target, size][0], PILOT[target][i], best[target, size][1]), capped[size]]
-            if target == 0.2
-            else [target, size, best[target, size][0], PILOT[target][i], best[target, size][1], ""]
+            [
+                target,
+                size,
+                best[target, size][0],
+                PILOT[target][i],
+                best[target, size][1],
+                capped[size] if target == 0.2 else "",
+            ]
             for target in TARGETS
             for i, size in enumerate(SIZES)
         ],
     )
     fits = {target: fit([best[target, size][0] for size in SIZES]) for target in TARGETS}
     fits_capped = fit([capped[size] for size in SIZES])
+    rows = ((0.2, fits[0.2], 43), (0.5, fits[0.5], 25), (f"0.2, rates up to {CAPPED:g}", fits_capped, 24))
     reproduction.table(
         ["target loss", "S_min", "B_c", "E_min = S_min B_c", "rms of the log error", "pilot's B_c"],
-        [
-            [0.2, fits[0.2][0], fits[0.2][1], fits[0.2][0] * fits[0.2][1], fits[0.2][2], 43],
-            [0.5, fits[0.5][0], fits[0.5][1], fits[0.5][0] * fits[0.5][1], fits[0.5][2], 25],
-            [f"0.2, rates up to {CAPPED:g}", *fits_capped[:2], fits_capped[0] * fits_capped[1], fits_capped[2], 24],
-        ],
+        [[target, least, critical, least * critical, rms, pilot] for target, (least, critical, rms), pilot in rows],
         "S = S_min (1 + B_c / B)",
     )
     scales = noise_on_the_way()
