@@ -14,7 +14,8 @@ at 1,024 it is better than SGD with rate 0.2, the best of the three at 256, and 
 worse than the best of the three rates.
 
 What does not show: a lead of 2 points over SGD at 1,024, which an independent implementation had (11.7 against 5.7 %;
-it seems to have left out the last, smaller minibatch, so that 1,024 samples made one step an epoch). LARS's advantage
+it seems to have left out the last, smaller minibatch, so that 1,024 samples made one step an epoch). The mean error of
+LARS is the lowest at each of the four sizes, but by half a point, less than the deviation over the seeds. Its advantage
 here is that nothing is tuned again when the minibatch grows, and that no run fails.
 """
 
