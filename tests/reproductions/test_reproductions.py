@@ -13,6 +13,7 @@ from benchmarks.reproductions.reproduction import Reproduction
 FAST: list[str] = [
     "d06_overlap",
     "t01_synchronous_equals_serial",
+    "t04_all_reduce_crossovers",
     "t05_sign_and_error_feedback",
     "t09_stability_of_stale_gradients",
     "t16_growing_batches",
