@@ -12,11 +12,13 @@ from benchmarks.reproductions.reproduction import Reproduction
 # names of files in benchmarks/reproductions/, each of a few seconds
 FAST: list[str] = [
     "d06_overlap",
+    "q05_sufficient_factors",
     "t01_synchronous_equals_serial",
     "t04_all_reduce_crossovers",
     "t05_sign_and_error_feedback",
     "t09_stability_of_stale_gradients",
     "t16_growing_batches",
+    "t19_quantizers",
     "t25_learning_per_second",
 ]
 

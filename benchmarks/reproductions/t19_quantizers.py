@@ -1,0 +1,162 @@
+"""Random rounding is right on average, and its error is what the papers' formulas say; partial sums cost more.
+
+Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1: rounding n numbers to s levels of their norm is unbiased, has a
+squared error of at most min(n/s^2, sqrt(n)/s) |v|^2, and leaves at most s (s + sqrt n) numbers that are not zero, on
+average. Wen et al., TernGrad (arXiv:1705.07878): the scale is the largest magnitude, so the error is |v|_1 |v|_inf -
+|v|^2, and |v|_1/|v|_inf numbers are not zero. For s = 1 QSGD has the forms of TernGrad with |v|_2 for |v|_inf.
+
+Here: 1,024 Gaussian numbers, 300 draws; the "pilot" was measured with other numbers of the same kind. Then what a
+Huffman code makes of the levels (it promises less than a bit above the entropy), and the sum over p nodes, each share
+quantized and gathered, or every partial sum quantized anew on its way round a ring; PowerSGD, which is linear, of
+matrices of its rank.
+
+What must show: bounds hold; the exact forms within 5 %; words within a bit of the entropy; by gathering the squared
+error grows as p, in the ring as p (p + 1)/2 (within 15 %: the shares are independent only on average, and errors are
+themselves quantized again), and that of PowerSGD stays below 1e-9.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from benchmarks.reproductions.reproduction import Reproduction, main
+from minidl import cluster, random
+from minidl.compress import QSGD, Compressor, Lossless, PowerSGD, QuantizedAllReduce, Quantizer, TernGrad, huffman
+from minidl.kernels import Array
+from minidl.plots.style import DASHES, SERIES, applied, label_source, new_figure
+
+TITLE = "Quantizers: unbiased, within their bounds, and better gathered than added up (QSGD, TernGrad)"
+
+N, DRAWS = 1024, 300
+PILOT = {1: (24.9, 25.9), 4: (5.44, 103.0), 32: (0.169, 652.0)}  # squared error / |v|^2, numbers that are not zero
+NODES = (2, 4, 8, 16)
+RING_LEVELS, RING_BUCKET, RING_CHUNK, RING_DRAWS = 32, 64, 512, 3
+
+
+def moments(quantizer: Quantizer, v: Array) -> tuple[float, float, float]:
+    """Mean over the draws of the squared error, relative; of the numbers that are not zero; the bias in sigmas."""
+    random.manual_seed(0)
+    backs = np.array([quantizer.decode(quantizer.encode(v)) for _ in range(DRAWS)])
+    error = float(((backs - v) ** 2).sum(axis=1).mean() / (v @ v))
+    total = backs.sum(axis=1)
+    bias = abs(total.mean() - v.sum()) / (total.std() / DRAWS**0.5)
+    return error, float((backs != 0).sum(axis=1).mean()), float(bias)
+
+
+def exact_moments(v: Array, scale: float, s: int) -> tuple[float, float]:
+    """Of rounding |v| / scale to s levels: f (1 - f) steps squared, where f is what is left of a whole step."""
+    steps = np.abs(v) / scale * s
+    f = steps % 1
+    nonzero = np.where(steps >= 1, 1, f).sum()
+    return float((f * (1 - f)).sum() * (scale / s) ** 2 / (v @ v)), float(nonzero)
+
+
+def show_moments(reproduction: Reproduction, v: Array) -> None:
+    rows, within, close, biases = [], True, [], []
+    norm = float(np.linalg.norm(v))
+    for s, (pilot_error, pilot_nonzero) in PILOT.items():
+        error, nonzero, bias = moments(QSGD(s, None), v)
+        exact_error, exact_nonzero = exact_moments(v, norm, s)
+        bound_error, bound_nonzero = min(N / s**2, N**0.5 / s), s * (s + N**0.5)
+        within &= error <= bound_error and nonzero <= bound_nonzero
+        close += [error / exact_error, nonzero / exact_nonzero]
+        biases.append(bias)
+        rows.append([f"QSGD s={s}: error / |v|^2", error, exact_error, bound_error, pilot_error])
+        rows.append([f"QSGD s={s}: not zero", nonzero, exact_nonzero, bound_nonzero, pilot_nonzero])
+    error, nonzero, bias = moments(TernGrad(), v)
+    one, infinity = np.abs(v).sum(), np.abs(v).max()
+    exact_error, exact_nonzero = one * infinity / (v @ v) - 1, one / infinity
+    close += [error / exact_error, nonzero / exact_nonzero]
+    biases.append(bias)
+    rows.append(["TernGrad: error / |v|^2", error, exact_error, "", ""])
+    rows.append(["TernGrad: not zero", nonzero, exact_nonzero, "", 199.2])
+    columns = ["quantity", "measured", "exact", "bound", "pilot"]
+    reproduction.table(columns, rows, f"{N} Gaussian numbers, means of {DRAWS} draws")
+    reproduction.accept(within, "the squared errors and the numbers that are not zero are within QSGD's bounds")
+    worst = max(abs(ratio - 1) for ratio in close)
+    reproduction.accept(worst < 0.05, f"measured and exact moments differ by {worst:.1%} at most (5 % allowed)")
+    reproduction.accept(max(biases) < 4, f"the means are right: {max(biases):.1f} sigma off at most (4 allowed)")
+
+
+def show_lossless(reproduction: Reproduction, v: Array) -> None:
+    rows, holds = [], True
+    for quantizer in (QSGD(1, 512), QSGD(7, 512), QSGD(127, 512), TernGrad()):
+        random.manual_seed(1)
+        _, symbols = quantizer.quantize(v)
+        _, counts = np.unique(symbols, return_counts=True)
+        frequencies = counts / counts.sum()
+        entropy = float(-(frequencies * np.log2(frequencies)).sum())
+        words = float((huffman.word_lengths(counts) * frequencies).sum())
+        random.manual_seed(1)
+        coded = 8 * Lossless(quantizer).encode(v).nbytes / v.size
+        holds &= entropy <= words < entropy + 1
+        rows.append([str(quantizer), 8 * quantizer.encode(v).nbytes / v.size, entropy, words, coded])
+    columns = ["quantizer", "bits packed", "entropy", "bits of words", "bits in all"]
+    reproduction.table(columns, rows, f"bits a number, {v.size:,} Gaussian numbers; packed and in all: with the scales")
+    reproduction.accept(holds, "Huffman's words take less than a bit more than the entropy, for all four")
+
+
+def all_reduce(comm: cluster.Communicator, compressor: Compressor, arrays: list[Array]) -> list[Array]:
+    random.manual_seed((comm.rank, 3))
+    return [compressor.begin_all_reduce(arrays[comm.rank], comm)() for _ in range(RING_DRAWS)]
+
+
+def error_of_sum(compressor: Compressor, arrays: list[Array]) -> float:
+    """The mean squared error of a number of the sum, after a first draw (with which PowerSGD warms up)."""
+    sums = cluster.launch(all_reduce, (compressor, arrays), nodes=len(arrays), on="simulation").results[0]
+    return float(np.mean((np.array(sums[1:]) - sum(arrays)) ** 2))
+
+
+def show_sums(reproduction: Reproduction) -> Figure:
+    rng = np.random.default_rng(2)
+    left, right = rng.normal(size=(30, 2)), rng.normal(size=(2, 20))
+    gathered, ring, linear = [], [], []
+    for p in NODES:
+        shares = list(rng.normal(size=(p, RING_CHUNK * p)))
+        gathered.append(error_of_sum(QSGD(RING_LEVELS, RING_BUCKET), shares))
+        ring.append(error_of_sum(QuantizedAllReduce(QSGD(RING_LEVELS, RING_BUCKET)), shares))
+        linear.append(error_of_sum(PowerSGD(2), [left @ np.diag(rng.normal(size=2)) @ right for _ in range(p)]))
+    of_one = gathered[0] / NODES[0]
+    rows = [
+        [p, g, p * of_one, r, p * (p + 1) / 2 * of_one, low]
+        for p, g, r, low in zip(NODES, gathered, ring, linear, strict=True)
+    ]
+    columns = ["nodes", "gathered", "p e", "ring", "p (p + 1)/2 e", "PowerSGD"]
+    reproduction.table(columns, rows, "mean squared error of a number of the sum; e: of one quantized share")
+    off = max(max(abs(row[1] / row[2] - 1), abs(row[3] / row[4] - 1)) for row in rows)
+    reproduction.accept(off < 0.15, f"gathered as p, in the ring as p (p + 1)/2: {off:.0%} off at most (15 % allowed)")
+    reproduction.accept(max(linear) < 1e-18, f"of PowerSGD at most {max(linear):.1g}: it adds up what it sends")
+    return picture(gathered, ring, of_one)
+
+
+def picture(gathered: list[float], ring: list[float], of_one: float) -> Figure:
+    with applied():
+        figure, (axes,) = new_figure(5.5, 3.6)
+        p = np.array(NODES)
+        for errors, formula, name, i in (
+            (ring, p * (p + 1) / 2 * of_one, "quantized at every hop of a ring", 1),
+            (gathered, p * of_one, "gathered, then added up", 0),
+        ):
+            axes.loglog(p, errors, "o", color=SERIES[i], label=name)
+            axes.loglog(p, formula, color=SERIES[i], linestyle=DASHES[i])
+        axes.set_xticks(NODES, [str(n) for n in NODES])
+        axes.minorticks_off()
+        axes.set(xlabel="nodes p", ylabel="mean squared error of the sum, a number")
+        axes.set_title("Partial sums cost more than shares")
+        axes.annotate("p (p + 1) / 2", (p[2], ring[2]), (-58, 4), textcoords="offset points", color=SERIES[1])
+        axes.annotate("p", (p[2], gathered[2]), (4, -14), textcoords="offset points", color=SERIES[0])
+        axes.legend()
+        label_source(figure, ["measured", "formula"], f"QSGD of {RING_LEVELS} levels, buckets of {RING_BUCKET}")
+        return figure
+
+
+def experiment(reproduction: Reproduction) -> None:
+    rng = np.random.default_rng(0)
+    show_moments(reproduction, rng.normal(size=N))
+    show_lossless(reproduction, rng.normal(size=512 * 100))
+    reproduction.picture(show_sums(reproduction))
+
+
+if __name__ == "__main__":
+    main(__file__, TITLE, experiment)
