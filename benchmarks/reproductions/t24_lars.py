@@ -134,7 +134,7 @@ def judge(reproduction: Reproduction, errors: Errors) -> None:
 @style.applied()
 def picture(errors: Errors) -> Figure:
     """Mean error against the minibatch, a line a rule, with the runs as dots."""
-    figure, (axes,) = style.new_figure(6.5, 3.8)
+    figure, (axes,) = style.new_figure(8.0, 3.8)
     for i, rule in enumerate(RULES):
         color = style.SERIES[i]
         means = [float(np.mean(errors[rule, size])) for size in SIZES]
@@ -147,7 +147,7 @@ def picture(errors: Errors) -> Figure:
     axes.set_yticks([2, 3, 5, 10, 20, 50, 90], ["2", "3", "5", "10", "20", "50", "90"])
     axes.minorticks_off()
     axes.grid(color="0.92", linewidth=0.6)
-    axes.legend(fontsize=8)
+    figure.legend(loc="outside right upper", fontsize=8)
     style.label_source(figure, "measured", "MLP with five layers of weights on digits; dots: runs, lines: means")
     return figure
 
