@@ -67,11 +67,13 @@ class Stream:
     def __add__(self, other: Stream) -> Stream:
         if self.indices is None or other.indices is None:
             return Stream(self.size, None, self.dense() + other.dense())
-        indices = np.union1d(self.indices, other.indices)
-        values = np.zeros(len(indices), self.values.dtype)
-        values[np.searchsorted(indices, self.indices)] += self.values  # 0.0 + -0.0 is 0.0, in whichever order
-        values[np.searchsorted(indices, other.indices)] += other.values
-        return Stream.of_pairs(self.size, indices, values)
+        indices = np.concatenate([self.indices, other.indices])
+        order = np.argsort(indices, kind="stable")  # of two sorted runs: a merge
+        indices = indices[order]
+        is_first = np.ones(len(indices), bool)
+        is_first[1:] = indices[1:] != indices[:-1]
+        values = np.add.reduceat(np.concatenate([self.values, other.values])[order], np.flatnonzero(is_first))
+        return Stream.of_pairs(self.size, indices[is_first], values)
 
     def slices(self, parts: int) -> list[Stream]:
         """The vector cut into so many parts, as `np.array_split` cuts; indices count from the beginning of each."""
