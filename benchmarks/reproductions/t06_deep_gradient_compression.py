@@ -146,9 +146,11 @@ def picture(outcomes: dict[tuple[str, str], Outcome]) -> Figure:
     """Training loss over the epochs, for both densities beside dense."""
     with applied():
         figure, axes = new_figure(9.0, 3.6, 2, sharey=True)
+        names = list(dict.fromkeys(name for _, name in outcomes))
         for axis, density in zip(axes, ("1", "0.1"), strict=True):
             shown = [key for key in outcomes if key[0] in ("100", density)]
-            for i, key in enumerate(shown):
+            for key in shown:
+                i = names.index(key[1])
                 losses = outcomes[key].losses
                 axis.plot(range(1, len(losses) + 1), losses, color=SERIES[i], linestyle=DASHES[i], label=key[1])
             axis.set(yscale="log", title=f"{density} % of each gradient", xlabel="epoch", ylabel="training loss")

@@ -19,6 +19,7 @@ FAST: list[str] = [
     "t09_stability_of_stale_gradients",
     "t16_growing_batches",
     "t19_quantizers",
+    "t21_sparse_all_reduce",
     "t25_learning_per_second",
 ]
 
