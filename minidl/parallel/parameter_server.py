@@ -45,7 +45,7 @@ class ParameterServer(Strategy):
     staleness times; needs fetch_every = push_every. None: nobody waits. staleness_aware: the learning rate is divided
     by the gradient's staleness. locked: one worker at a time is served, by all servers; without it a worker may
     receive pieces that are of different age. warm_start: so many updates are made by one worker alone before the
-    others begin, on its own shard. batch_size: of one gradient.
+    others begin, on its own shard (train's `timeout` must let them wait). batch_size: of one gradient.
 
     With one worker, and fetch_every = push_every = 1, equal to Serial. With staleness=0 and plain SGD, equal to
     Synchronous on a minibatch P times as large at P times the rate. A gradient counts as zero where a parameter has

@@ -183,6 +183,7 @@ def test_a_warm_start_is_made_by_one_worker_alone():
     assert max(ages[7:14]) >= 2
     bounded = parallel.train(plain_job(), ParameterServer(warm_start=7, staleness=0), 3, cluster.Simulation(node=node))
     assert bounded.recorded["staleness"][3][:7] == [0] * 7
+    assert set(bounded.recorded["lead"][3]) == {0}  # these updates put it ahead of nobody
 
 
 def test_the_optimizers_memory_lives_on_the_servers():
@@ -191,6 +192,15 @@ def test_the_optimizers_memory_lives_on_the_servers():
     one = parallel.train(plain_job(optimizer=optimizer), ParameterServer(servers=3), on="simulation")
     assert (weights(one) == weights(truth)).all()
     assert parallel.train(plain_job(optimizer=optimizer), ParameterServer(), 4, "simulation").accuracy > 0.6
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("settings", [{"locked": True}, {"staleness": 1}, {"fetch_every": 2, "push_every": 3}], ids=str)
+def test_in_the_end_every_message_has_been_received(on, settings):
+    ledger = parallel.train(plain_job(), ParameterServer(servers=2, **settings), 3, on).trace.ledger()
+    traffic = [entry for rank in ledger for entry in rank.values()]
+    assert sum(entry.messages for entry in traffic) == sum(entry.messages_received for entry in traffic) > 0
+    assert sum(entry.nbytes for entry in traffic) == sum(entry.nbytes_received for entry in traffic)
 
 
 def wire_bytes(*fields):

@@ -35,7 +35,7 @@ def test_when_a_worker_dies_the_others_process_all_samples(on, settings):
 @pytest.mark.parametrize("on", ENGINES)
 def test_a_worker_that_dies_between_two_servers_leaves_them_a_gradient_apart(on):
     faults = cluster.FaultPlan().kill(1, at=("isend", 6))  # its third pair of requests: only one server gets it
-    report = survive(ParameterServer(servers=2, staleness=1), on, faults=faults)
+    report = survive(ParameterServer(servers=2), on, nodes=2, faults=faults)
     assert list(report.failures) == [1]
     assert [len(result.snapshots) for result in report.results if result is not None][-2:] == [3, 3]
     assert report.accuracy > 0.5
