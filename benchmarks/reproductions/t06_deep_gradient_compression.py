@@ -133,10 +133,7 @@ def displacement(compressor: DGC, momentum: float) -> float:
     """
     buffer, moved = 0.0, 0.0
     for step in range(10):
-        is_last = step == 9
-        if is_last and compressor.velocity is not None:
-            compressor.velocity[0] = 0  # what the first would still coast
-        sent = compressor.decode(compressor.encode(np.array([0.0 if is_last else 1e6, 1.0])))
+        sent = compressor.decode(compressor.encode(np.array([1e6 if step < 9 else 0.0, 1.0])))
         buffer = momentum * buffer + float(sent[1])
         moved += buffer
     return moved
