@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import data, kernels, nn, optim
+from minidl import compress, data, kernels, nn, optim
 from minidl.cluster.comm import Communicator, world
+from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.recorder import Recorder
 from minidl.parallel import Checkpoint, Job, NonFiniteLoss, Serial, Synchronous
 from minidl.parallel.session import Session
@@ -36,6 +37,12 @@ class Alone:
 
     def post_fingerprint(self, *_: Any) -> None:
         """There is nobody to differ from."""
+
+    def start(self, work: Any, lane: int) -> Pending:
+        return Pending("helper", self.rank, lane, self.now(), done=True, payload=work())
+
+    def wait(self, pending: Pending) -> None:
+        """It is done."""
 
     def tell(self, _: Any) -> None:
         """There is nobody to listen."""
@@ -75,9 +82,16 @@ def train(
         return session
 
 
-@pytest.mark.parametrize(
-    "strategy", [Serial(), Serial(shards=3), Synchronous(bucket_mb=0.1)], ids=["serial", "three shards", "synchronous"]
-)
+STRATEGIES = {
+    "serial": Serial(),
+    "three shards": Serial(shards=3),
+    "buckets": Synchronous(bucket_mb=0.1),
+    "compressed": Synchronous(compressor=compress.TopK(1.0)),
+    "one batch norm": Synchronous(batch_norm="synchronized"),
+}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
 def test_a_residual_network_trains_to_numpys_numbers(strategy: Any, comm: Communicator, cupy: Any) -> None:
     mine, theirs = (train(name, job(), strategy, comm) for name in ("cupy", "numpy"))
     for parameter, expected in zip(mine.parameters, theirs.parameters, strict=True):
