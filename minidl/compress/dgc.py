@@ -42,7 +42,7 @@ class DGC(Sparse):
     density = 1 without masking and warm-up equals SGD with that momentum. With masking it forgets the velocity of what
     it sends, that is of everything: plain SGD.
     Message and all_reduce: those of TopK.
-    Source: Lin et al., Deep gradient compression (arXiv:1712.01887), section 3 and algorithms 1 to 4.
+    Source: Lin et al., Deep gradient compression (arXiv:1712.01887), section 3 (equations 4 to 7).
 
     >>> c = DGC(0.5, momentum=0.5, warmup=())
     >>> for _ in range(2):
