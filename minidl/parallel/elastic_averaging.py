@@ -44,7 +44,8 @@ class ElasticAveraging(Strategy):
     lr rho, and with lr = 0 nothing moves.
 
     `batch_size` counts the samples of all nodes together for "synchronous", of one gradient for the others. The server
-    ends the run when the workers have told it of `epochs` passes, which each does when it comes.
+    ends the run when the workers have told it of `epochs` passes, which each does when it comes. A worker's schedule
+    counts as many updates of each other worker as its own. Of batch norm's running statistics worker 0's hold.
 
     In round robin workers are numbered from 0, as t mod p is (from 1, the last would never have its turn); the centre
     stays in one place, the server; and although it moves after the worker, it moves by the weights that the worker had

@@ -36,7 +36,8 @@ class Gossip(Strategy):
     The mean of all nodes' weights, by which the run is judged, is kept by the mixing, and moves as in plain SGD: by lr
     times the gradient of the whole minibatch, each part of it taken at its own node's weights. What differs between the
     nodes shrinks by 1 - gap in each mixing (`mixing.spectral_gap`). On the ring a node sends two messages a step,
-    however many nodes there are. One node is Serial. Momentum stays with its node.
+    however many nodes there are. One node is Serial. Momentum stays with its node; of batch norm's running statistics
+    node 0's hold.
 
     Source: Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous one.
     """

@@ -223,6 +223,14 @@ def test_workers_on_processes_learn(variant):
         assert report.digests == parallel.train(job, strategy, 3, on="simulation").digests
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_rate_falls_as_the_schedule_says_of_all_workers_updates_together(variant):
+    batch_size = 12 if variant == "synchronous" else 4
+    job = small_job(batch_size=batch_size, epochs=6)  # halved every two epochs
+    report = parallel.train(job, ElasticAveraging(variant=variant), 3, on="simulation")
+    assert [row["lr"] for row in report.history[::2]] == pytest.approx([0.1, 0.05, 0.025])
+
+
 def test_faster_workers_visit_the_centre_more_often_and_nobody_waits_for_the_slow_one():
     job = plain_job(batch_size=4, epochs=8)
     seconds = {}
@@ -258,9 +266,7 @@ def test_a_tree_makes_lg_p_messages_one_after_the_other_of_what_are_p_in_round_r
     length = len(weights(report)) * 8
     assert length <= size < 1.01 * length
     messages *= rounds
-    if (
-        variant == "round_robin"
-    ):  # a visit more to tell of the last step; all but the last hear of the end in the next
+    if variant == "round_robin":  # a visit more to tell of the last step; all but the last hear of the end in the next
         messages += 2 * (nodes + nodes - 1)
     assert report.seconds == pytest.approx(messages * (alpha + size * beta), rel=1e-3)
 

@@ -179,6 +179,13 @@ def test_the_same_simulation_gives_the_same_bits():
     assert len(set(runs[0].digests)) == 4
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_rate_falls_as_the_schedule_says_of_all_nodes_updates_together(asynchronous):
+    job = small_job(batch_size=5 if asynchronous else 20, epochs=6)  # halved every two epochs
+    report = parallel.train(job, Gossip(asynchronous=asynchronous), 4, on="simulation")
+    assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025, 0.025, 0.0125])
+
+
 @pytest.mark.parametrize("slow", [0, 1])
 def test_a_slow_node_holds_back_the_ring_but_not_asynchronous_nodes(slow):
     """An active one (0) and a passive one (1), of a tenth of the speed."""
