@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from minidl import cluster, data
 from minidl.kernels import jit, reference
 
 both = pytest.mark.parametrize("kernels", [reference, jit], ids=["numpy", "numba"])
@@ -68,3 +69,22 @@ def test_large_margins_do_not_overflow(kernels):
 def test_no_rows_are_no_loss(kernels):
     weights, values, columns, _, labels = rows()
     assert kernels.sparse_logistic_epoch(weights, values, columns, np.zeros(1, np.int64), labels[:0], 0.5) == 0.0
+
+
+def hogwild(comm, rows, lr):
+    """Three passes of this process over its part of the rows, on weights that all share; the mean loss in the end."""
+    weights = comm.shared_array("weights", rows.features)
+    first, last = np.linspace(0, len(rows), comm.size + 1).astype(int)[comm.rank :][:2]
+    for _ in range(3):
+        of = (rows.values, rows.columns, rows.starts[first : last + 1], rows.labels[first:last])
+        jit.sparse_logistic_epoch(weights, *of, lr)
+    comm.barrier()
+    return jit.sparse_logistic_epoch(weights, rows.values, rows.columns, rows.starts, rows.labels, 0.0) / len(rows)
+
+
+@pytest.mark.timeout(60)
+def test_two_processes_without_a_lock_learn_as_one_does():
+    rows = data.sparse_rows(n=20_000, features=2_000, nonzeros=10)
+    one, two = (cluster.launch(hogwild, (rows, 0.1), nodes=n).results[0] for n in (1, 2))
+    assert one < 0.5  # log 2 = 0.69 before
+    assert two == pytest.approx(one, rel=0.02)
