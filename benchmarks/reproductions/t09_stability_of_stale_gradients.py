@@ -28,7 +28,7 @@ from minidl.data import Dataset, Splits
 from minidl.kernels import Array
 from minidl.plots import style
 
-TITLE = "T9a. The largest stable rate falls with the staleness"
+TITLE = "The largest stable rate falls with the staleness"
 PUBLISHED = {0: 2.0, 1: 1.0, 2: 0.61803, 3: 0.44504, 4: 0.34730, 8: 0.18454, 16: 0.09516}
 MOMENTA = (0.0, 0.5, 0.9)
 UPDATES, SAMPLES = 1000, 100

@@ -28,7 +28,7 @@ from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import optim, parallel
 from minidl.plots import style
 
-TITLE = "T9b. Stale gradients on digits: 32 workers need a smaller rate, or Adagrad"
+TITLE = "Stale gradients on digits: 32 workers need a smaller rate, or Adagrad"
 WORKERS = (1, 4, 8, 16, 32)
 SEEDS = range(5)
 RULES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the job, of the strategy

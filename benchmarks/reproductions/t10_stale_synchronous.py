@@ -31,7 +31,7 @@ from minidl.data.loader import Batch
 from minidl.parallel.session import Session
 from minidl.plots import style
 
-TITLE = "T10. A bound on the staleness makes up for stragglers that change, not for one that stays"
+TITLE = "A bound on the staleness makes up for stragglers that change, not for one that stays"
 WORKERS, EPOCHS, CLOCKS = 8, 27, 297
 BOUNDS = (0, 1, 3, 10, None)
 SEEDS = range(3)
