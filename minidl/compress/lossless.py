@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.compress import huffman
+from minidl.compress import elias, huffman
 from minidl.compress.compressor import Compressor
 from minidl.compress.message import Message
 from minidl.compress.quantizer import Quantizer, split_scales
@@ -14,22 +14,26 @@ from minidl.kernels import Array
 
 MAX_SYMBOLS = 1 << 16
 FIXED, CODED = 0, 1
+CODES = ("huffman", "elias")
 
 
 @dataclass
 class Lossless(Compressor):
-    """A quantizer whose symbols are sent in Huffman's code for this message: the frequent ones have the short words.
+    """A quantizer whose symbols are sent in a code in which the frequent ones are short.
 
-    Most numbers of a gradient are small, so most symbols of QSGD and TernGrad are zero. With the symbols' entropy H (in
-    bits, by their frequency in this message) the words of n symbols take less than n (H + 1) bits, and no other code
-    with a word for each symbol takes fewer; a code that is fixed beforehand, as Elias', promises nothing of the kind.
-    But words have one bit at least: where nearly all symbols are equal, a code of the distances between the others
-    would do better. Where the code's table takes more than the code saves, the symbols are sent as the quantizer does.
+    Most numbers of a gradient are small, so most symbols of QSGD and TernGrad are zero. What is decoded is exactly what
+    the quantizer by itself would give.
 
-    quantizer: QSGD, TernGrad, OneBit or Sign. What is decoded is exactly what the quantizer by itself would give.
-    Message: the scales as the quantizer's; a byte that says which, and the bytes of `huffman.encode`, or the
+    quantizer: QSGD, TernGrad, OneBit or Sign.
+    code: "huffman", a code for this message. With the symbols' entropy H (in bits, by their frequency in the message)
+    the words of n symbols take less than n (H + 1) bits, and no other code with a word for each symbol takes fewer. But
+    words have one bit at least. "elias" sends only what is not zero and the distances between: less where nearly all is
+    zero, as with one level and large buckets, but a code that is fixed beforehand promises nothing of the kind. For
+    quantizers that have a zero, QSGD and TernGrad.
+    Where the code takes more than it saves, the symbols are sent as the quantizer does.
+    Message: the scales as the quantizer's; a byte that says which; the bytes of `huffman.encode`, `elias.encode` or the
     quantizer's: at most a byte longer than without.
-    Source: Huffman (1952); of gradients, with Elias' code: Alistarh et al., QSGD (arXiv:1610.02132), section 3.2.
+    Source: Huffman (1952) and Elias (1975), as cited there; of gradients: Alistarh et al., QSGD (arXiv:1610.02132).
 
     >>> from minidl.compress import TernGrad
     >>> x = np.zeros(1000)
@@ -37,10 +41,12 @@ class Lossless(Compressor):
     >>> TernGrad().encode(x).nbytes, Lossless(TernGrad()).encode(x).nbytes  # 1,000 words of one bit and 8 bytes more
     (204, 133)
 
-    Errors: TypeError for what is no quantizer; ValueError for one of more than 65,536 symbols.
+    Errors: TypeError for what is no quantizer; ValueError for one of more than 65,536 symbols, for an unknown code, and
+    for Elias' with a quantizer that has no zero.
     """
 
     quantizer: Quantizer
+    code: str = "huffman"
 
     def __post_init__(self) -> None:
         if not isinstance(self.quantizer, Quantizer):
@@ -51,10 +57,15 @@ class Lossless(Compressor):
                 f"{self.quantizer.symbols:,}: use fewer levels"
             )
 
+        if self.code not in CODES:
+            raise ValueError(f"Lossless: unknown code {self.code!r}: choose one of {', '.join(CODES)}")
+        if self.code == "elias" and self.quantizer.symbols % 2 == 0:
+            raise ValueError(f"Lossless: Elias' code leaves out zeros, which {self.quantizer!r} has not: use 'huffman'")
+
     @np.errstate(all="ignore")  # of what is not finite, as in the quantizer
     def encode(self, array: Array) -> Message:
         scales, symbols = self.quantizer.quantize(array)
-        fixed, coded = self.quantizer.pack(symbols), huffman.encode(symbols, self._symbol_bits)
+        fixed, coded = self.quantizer.pack(symbols), self._encode(symbols)
         choice, shorter = (CODED, coded) if coded.size < fixed.size else (FIXED, fixed)
         data = np.concatenate([scales.view(np.uint8), np.array([choice], np.uint8), shorter])
         return Message(data, array.shape, array.dtype)
@@ -63,12 +74,23 @@ class Lossless(Compressor):
     def decode(self, message: Message) -> Array:
         scales, data = split_scales(message, self.quantizer.count_scales(message.shape))
         count = int(np.prod(message.shape))
-        if data[0] == CODED:
-            symbols = huffman.decode(data[1:], self._symbol_bits, count)
-        else:
-            symbols = self.quantizer.unpack(data[1:], count)
+        symbols = self._decode(data[1:], count) if data[0] == CODED else self.quantizer.unpack(data[1:], count)
         numbers = self.quantizer.dequantize(scales, symbols, message.shape)
         return numbers.astype(message.dtype).reshape(message.shape)
+
+    def _encode(self, symbols: Array) -> Array:
+        if self.code == "elias":
+            return elias.encode(symbols.astype(np.int64) - self._zero)
+        return huffman.encode(symbols, self._symbol_bits)
+
+    def _decode(self, data: Array, count: int) -> Array:
+        if self.code == "elias":
+            return elias.decode(data, count) + self._zero
+        return huffman.decode(data, self._symbol_bits, count)
+
+    @property
+    def _zero(self) -> int:
+        return self.quantizer.symbols // 2
 
     @property
     def _symbol_bits(self) -> int:

@@ -19,7 +19,7 @@ class OneBit(Quantizer):
     `ErrorFeedback`.
     Message: two means a column (float32), then a bit a number: 8 columns + ceil(n / 8) bytes, 1 + 64 / rows bits a
     number. The fewer rows, the less it saves: of a single row it makes more than there was.
-    Source: Seide et al., 1-bit stochastic gradient descent (Interspeech 2014), section 3; Dryden et al., Communication
+    Source: Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Dryden et al., Communication
     quantization for data-parallel training of deep neural networks (MLHPC 2016).
 
     >>> c = OneBit()

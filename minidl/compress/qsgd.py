@@ -25,7 +25,7 @@ class QSGD(Quantizer):
     min(d / s^2, sqrt(d) / s) of its squared norm, and at most s (s + sqrt(d)) numbers are not zero on average.
     Unbiased. A bucket with a number that is infinite or NaN decodes to NaN.
     Message: a norm a bucket (float32), then ceil(log2(2s + 1)) bits a number.
-    Source: Alistarh et al., QSGD (arXiv:1610.02132), section 3.1, Lemma 3.1; buckets: section 4.
+    Source: Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1.
 
     >>> c = QSGD(levels=5, bucket=None)
     >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # of norm 5: nothing to round

@@ -37,7 +37,7 @@ class QuantizedAllReduce(Compressor):
     compressor: a quantizer or Half, say. `ErrorFeedback` goes round the whole, not inside. The chunks are sent when the
     sum is waited for: nothing travels beside backward.
     Source: the ring is that of Patarasuk and Yuan (JPDC 69(2), 2009); gathering: Alistarh et al., QSGD
-    (arXiv:1610.02132), algorithm 1.
+    (arXiv:1610.02132).
 
     >>> from minidl import cluster, compress
     >>> def program(comm):

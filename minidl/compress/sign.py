@@ -16,7 +16,7 @@ class Sign(Quantizer):
 
     Biased: without `ErrorFeedback` there are convex functions that it does not minimise.
     Message: the mean (float32), then a bit a number: 4 + ceil(n / 8) bytes.
-    Source: Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847), section 4.
+    Source: Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847).
 
     >>> c = Sign()
     >>> message = c.encode(np.array([1.0, -5.0, 3.0, -1.0]))

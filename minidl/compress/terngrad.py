@@ -23,7 +23,7 @@ class TernGrad(Quantizer):
     |x|_1 / |x|_inf numbers are not zero on average. An array with a number that is infinite or NaN decodes to NaN.
     Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
     are needed.
-    Source: Wen et al., TernGrad (arXiv:1705.07878), equations 1 to 3; clipping: section 4.
+    Source: Wen et al., TernGrad (arXiv:1705.07878).
 
     >>> c = TernGrad()
     >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from minidl import cluster, random
-from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad, TopK, huffman
+from minidl.compress import QSGD, Lossless, OneBit, Sign, TernGrad, TopK, elias, huffman
 
 QUANTIZERS = [QSGD(1, None), QSGD(7, 64), QSGD(127, 512), TernGrad(), OneBit(), Sign()]
 
@@ -89,6 +89,40 @@ def test_one_symbol_only_takes_no_bits_but_the_table():
     assert huffman.decode(huffman.encode(np.full(1000, 3), 4), 4, 1000).tolist() == [3] * 1000
 
 
+@given(st.lists(st.integers(-(2**40), 2**40)) | st.lists(st.sampled_from([0, 0, 0, 0, 0, 1, -1]), max_size=400))
+def test_any_levels_come_back_from_elias_code(numbers):
+    levels = np.array(numbers, np.int64)
+    data = elias.encode(levels)
+    assert elias.decode(data, levels.size).tolist() == numbers
+    places = [i for i, number in enumerate(numbers) if number]
+    distances = np.diff(places, prepend=-1).tolist() if places else []
+    words = [2 * (k.bit_length() - 1) + 1 for k in distances + [abs(numbers[i]) for i in places]]
+    assert data.nbytes == math.ceil((sum(words) + len(places)) / 8)
+
+
+@pytest.mark.parametrize("quantizer", [QSGD(1, None), QSGD(7, 64), TernGrad()], ids=repr)
+@pytest.mark.parametrize("shape", [(0,), (), (7,), (30, 40)], ids=str)
+def test_in_elias_code_what_is_decoded_is_what_the_quantizer_gives(quantizer, shape):
+    array = np.random.default_rng(0).normal(size=shape)
+    random.manual_seed(1)
+    plain = quantizer.encode(array)
+    random.manual_seed(1)
+    coded = Lossless(quantizer, "elias").encode(array)
+    np.testing.assert_array_equal(Lossless(quantizer, "elias").decode(coded), quantizer.decode(plain))
+    assert coded.nbytes <= plain.nbytes + 1
+
+
+def test_one_level_of_a_long_vector_takes_the_bits_of_qsgds_theorem_in_elias_code():
+    n, s = 2**16, 1
+    array = np.random.default_rng(0).normal(size=n)
+    nonzero = s * (s + math.sqrt(n))
+    theorem = (3 + 1.5 * math.log2(2 * (s**2 + n) / nonzero)) * nonzero + 32  # Theorem 3.2 without its o(1)
+    random.manual_seed(0)
+    bits = [8 * Lossless(QSGD(s, None), "elias").encode(array).nbytes for _ in range(10)]
+    assert np.mean(bits) < theorem
+    assert np.mean(bits) < 0.1 * 8 * Lossless(QSGD(s, None)).encode(array).nbytes  # Huffman's words have a bit at least
+
+
 def reduce_on_a_node(comm, array):
     random.manual_seed(comm.rank)
     wait = Lossless(QSGD(2, 64)).begin_all_reduce(array, comm)
@@ -109,3 +143,7 @@ def test_what_is_no_quantizer_is_refused():
         Lossless(TopK(0.1))
     with pytest.raises(ValueError, match=r"at most 65,536 different symbols, .* has 80,001: use fewer levels"):
         Lossless(QSGD(40_000))
+    with pytest.raises(ValueError, match="unknown code 'zip': choose one of huffman, elias"):
+        Lossless(QSGD(1), "zip")
+    with pytest.raises(ValueError, match=r"Elias' code leaves out zeros, which Sign\(\) has not"):
+        Lossless(Sign(), "elias")
