@@ -106,6 +106,8 @@ def contestant(text: str, terms: Terms) -> Contestant:
     lr, momentum = own.get("lr", terms.lr), own.get("momentum", terms.momentum)
     if not 0 < lr < float("inf") or not 0 <= momentum < 1:
         raise ValueError(f"{text}: lr must be above 0, and momentum at least 0 and below 1; got {lr} and {momentum}")
+    if momentum and MODELS[terms.model].optimizer != "sgd":
+        raise ValueError(f"{text}: {terms.model} is not trained by SGD: leave out momentum, got {momentum}")
     nodes = 1 if isinstance(strategy, parallel.Serial) else terms.nodes
     job = parallel.Job(
         model=MODELS[terms.model].fit(data.load(terms.data)),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-MOST_PANELS = 5  # side by side
+MANY_TICKS = 20.0  # from the least to the greatest: beyond that, labels at 1, 2 and 5 would touch
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,19 @@ def draw(
     >>> figure = draw([("10gbe", [run])], source="simulated")
     """
     columns = len(places)
-    is_empty = not any(len(run.loss) for _, runs in places for run in runs)  # logarithms of nothing cannot be drawn
+    all_seconds = [seconds for _, runs in places for run in runs for seconds in run.seconds]
+    all_losses = [loss for _, runs in places for run in runs for loss in run.loss]
     figure, axes = style.new_figure(max(5.5, 2.6 * columns + 1.2), 6.0, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
     for place, (heading, runs) in enumerate(places):
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
             for number, run in enumerate(runs):
                 _line(axes_of, run, getattr(run, name), number)
-            if not is_empty:
-                _log_ticks(axes_of, "y")
+            _log_ticks(axes_of, "y", all_losses)
             axes_of.grid(color="0.92", linewidth=0.6)
             axes_of.set_axisbelow(True)
         timed[place].set_title(heading, fontsize=9)
-        if not is_empty:
-            _log_ticks(timed[place], "x")
+        _log_ticks(timed[place], "x", all_seconds)
         timed[place].set_xlabel("time (s)")
         counted[place].set_xlabel("samples, all nodes")
     for first in (timed[0], counted[0]):
@@ -80,12 +79,15 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
     )
 
 
-def _log_ticks(axes: Axes, name: str) -> None:
-    """A logarithmic scale with ticks at 1, 2 and 5 times the powers of ten, written as plain numbers."""
+def _log_ticks(axes: Axes, name: str, values: Sequence[float]) -> None:
+    """A logarithmic scale with ticks at the powers of ten; where the values are near, at 2 and 5 times these too."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+    if not values:  # the logarithms of nothing cannot be drawn
+        return
     axis = axes.xaxis if name == "x" else axes.yaxis
     (axes.set_xscale if name == "x" else axes.set_yscale)("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    is_wide = max(values) > MANY_TICKS * min(values)
+    axis.set_major_locator(LogLocator(subs=(1.0,) if is_wide else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())

@@ -246,6 +246,10 @@ def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
         (("--strategies", "synchronous:compressor=top_k(2)"), "TopK: density must be above 0 and at most 1, got 2"),
         (("--strategies", "serial", "--epochs", 0), "--epochs must be at least 1, got 0"),
         (("--strategies", "serial", "--seed", -1), "--seed must be at least 0, got -1"),
+        (
+            ("--strategies", "serial", "--model", "gpt", "--data", "stdlib_text", "--momentum", 0.9),
+            "leave out momentum",
+        ),
         (("--strategies", "serial", "--target", 95), "--target must be above 0 and at most 1, got 95"),
         (("--strategies", "serial", "--flops", 0), "--flops must be a number above 0, got 0"),
         (("--strategies", "serial", "--memory", "nan"), "--memory must be a number above 0, got nan"),
