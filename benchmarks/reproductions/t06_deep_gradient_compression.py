@@ -11,8 +11,11 @@ epochs, means of 3 seeds. Sparsity counts for each parameter by itself with one 
 What must show: without a residual, top-k of 0.1 % has 3 points more error than dense and 10 times its loss; DGC with
 its warm-up is within 0.6 points of dense; what is sent and what is kept add up to what was given, to the bit; the
 momentum identity: under a constant gradient an entry that waits 10 steps moves by 41.381 with dense momentum and with
-DGC, but by 10 where momentum comes after compression. Momentum correction and masking are not visible in accuracy at
-this size.
+DGC, but by 10 where momentum comes after compression.
+
+Measured: the thresholds leave slack, 0.1 points instead of 0.6 and 4.6 instead of 3; single seeds deviate by 0.3 and
+1.2 points. Momentum correction and masking are not visible in accuracy at this size. Without the warm-up, whatever
+keeps the rest ends with less training loss than dense at 0.1 %, and yet with 0.8 points more test error.
 """
 
 from __future__ import annotations
