@@ -41,8 +41,8 @@ class PowerSGD(Compressor):
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
-        if rank < 1:
-            raise ValueError(f"PowerSGD: rank must be at least 1, got {rank}")
+        if not (isinstance(rank, int) and rank >= 1):
+            raise ValueError(f"PowerSGD: rank must be a whole number of at least 1, got {rank!r}")
         self.rank, self.warm_start, self.seed = rank, warm_start, seed
         self._q: Array | None = None
 

@@ -39,10 +39,10 @@ class QSGD(Quantizer):
     bucket: int | None = 512
 
     def __post_init__(self) -> None:
-        if not 1 <= self.levels < 2**31:
-            raise ValueError(f"QSGD: levels must be at least 1 and below 2**31, got {self.levels}")
-        if self.bucket is not None and self.bucket < 1:
-            raise ValueError(f"QSGD: bucket must be at least 1, or None for the whole array, got {self.bucket}")
+        if not (isinstance(self.levels, int) and 1 <= self.levels < 2**31):
+            raise ValueError(f"QSGD: levels must be a whole number from 1 to 2**31 - 1, got {self.levels!r}")
+        if not (self.bucket is None or (isinstance(self.bucket, int) and self.bucket >= 1)):
+            raise ValueError(f"QSGD: bucket must be a whole number from 1, or None for all, got {self.bucket!r}")
 
     @property
     def symbols(self) -> int:

@@ -95,8 +95,8 @@ class Tap:
     def __init__(self, layer: nn.Linear) -> None:
         self.layer = layer
         self.pairs: list[Array] = []  # u beside v, of every backward since the last `factors`
-        # What the gradient of the weights would have been asked for, and nothing else may ask for, in the first layer:
-        self.asks = Tensor(np.zeros((), layer.weight.dtype), requires_grad=True)
+        # In a first layer without bias nothing else needs a gradient, and backward would not come by:
+        self.leaf = Tensor(np.zeros((), layer.weight.dtype), requires_grad=True)
         layer.forward = MethodType(self._forward, layer)  # type: ignore[method-assign]
 
     def _forward(self, layer: nn.Linear, x: Any) -> Tensor:
@@ -109,7 +109,7 @@ class Tap:
             self.pairs.append(np.hstack([u, kernels.to_numpy(x.data).reshape(-1, layer.in_features)]))
             return g, kernels.array_module(g).zeros((), g.dtype)
 
-        return record(out.data, (out, self.asks), vjp, view_of=out)
+        return record(out.data, (out, self.leaf), vjp, view_of=out)
 
     def factors(self) -> Array:
         """This rank's pairs, a row each; none if it had no samples, or did not use the layer."""

@@ -114,6 +114,7 @@ def test_a_column_that_adds_nothing_becomes_zero():
     assert np.abs(q.T @ q - np.diag([1, 0, 1])).max() < 1e-15
 
 
-def test_a_rank_below_one_is_refused():
-    with pytest.raises(ValueError, match="PowerSGD: rank must be at least 1, got 0"):
-        PowerSGD(0)
+@pytest.mark.parametrize("rank", [0, -1, 1.5])
+def test_a_rank_that_is_none_is_refused(rank):
+    with pytest.raises(ValueError, match=f"PowerSGD: rank must be a whole number of at least 1, got {rank}"):
+        PowerSGD(rank)

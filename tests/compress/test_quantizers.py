@@ -181,8 +181,9 @@ def test_five_ternary_numbers_share_a_byte():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: QSGD(0), "levels must be at least 1 and below 2\\*\\*31, got 0"),
-        (lambda: QSGD(4, 0), "bucket must be at least 1, or None for the whole array, got 0"),
+        (lambda: QSGD(0), "levels must be a whole number from 1 to .*, got 0"),
+        (lambda: QSGD(1.5), "levels must be a whole number from 1 to .*, got 1.5"),
+        (lambda: QSGD(4, 0), "bucket must be a whole number from 1, or None for all, got 0"),
         (lambda: TernGrad(clip=0.0), "clip must be positive, or None not to clip, got 0.0"),
         (lambda: TernGrad(clip=float("nan")), "clip must be positive"),
     ],
