@@ -263,7 +263,8 @@ class Session:
             job, nodes, rank = replace(job, seed=seed), 1, 0
         order = job.order(self.train, nodes, max(samples, 1))
         sampler = DistributedSampler(samples, nodes, rank, order=order)
-        return DataLoader(self.train, job.batch_size_of(self.epoch), sampler=sampler)
+        epoch = min(self.epoch, job.epochs - 1)  # of a stream, a fast node makes more passes than there are epochs
+        return DataLoader(self.train, job.batch_size_of(epoch), sampler=sampler)
 
     def _one_pass(self, loader: DataLoader) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader."""
