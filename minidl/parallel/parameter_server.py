@@ -51,6 +51,20 @@ class ParameterServer(Strategy):
     Synchronous on a minibatch P times as large at P times the rate. A gradient counts as zero where a parameter has
     none. The optimizer must treat all weights alike: no parameter groups, no layer-wise rates.
 
+    >>> from minidl import data, nn, optim, parallel
+    >>> job = parallel.Job(
+    ...     model=lambda: nn.models.MLP(2, 16, 3),
+    ...     data=lambda: data.spirals(n=100),
+    ...     optimizer=lambda parameters: optim.SGD(parameters, lr=0.1),
+    ...     batch_size=5,
+    ...     epochs=2,
+    ... )
+    >>> report = parallel.train(job, parallel.ParameterServer(), nodes=4, on="simulation")
+    >>> sorted(report.staleness.items())
+    [(0, 1), (1, 1), (2, 1), (3, 29)]
+
+    Errors: ValueError for a setting that makes no sense; from `train` for what does not fit the job.
+
     Source: Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3;
     staleness: Ho et al. (NIPS 2013), see `clocks.py`; staleness_aware: Zhang et al., Staleness-aware async-SGD for
     distributed deep learning (arXiv:1511.05950).

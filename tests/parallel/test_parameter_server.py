@@ -203,6 +203,15 @@ def test_in_the_end_every_message_has_been_received(on, settings):
     assert sum(entry.nbytes for entry in traffic) == sum(entry.nbytes_received for entry in traffic)
 
 
+def test_a_worker_that_makes_more_passes_than_there_are_epochs_keeps_to_the_last_batch_size():
+    node = cluster.Node(1e9, 1e9, speeds={0: 0.01})
+    job = plain_job(batch_schedule=lambda epoch: [2, 3, 5][epoch])
+    report = parallel.train(job, ParameterServer(), 2, cluster.Simulation(node=node))
+    slow, fast = (len(result.losses) for result in report.results[:2])
+    assert slow < 3 < fast
+    assert report.history[-1]["samples"] == 180
+
+
 def wire_bytes(*fields):
     return encode(fields)[3]
 
