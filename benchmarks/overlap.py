@@ -47,7 +47,9 @@ def main() -> None:
             times = (f"{1e3 * statistics.median(side):.2f}" for side in zip(*pairs, strict=True))
             spread = f"{min(ratios):.2f} .. {max(ratios):.2f}"
             table.add_row(name, str(bucket_mb), *times, f"{statistics.median(ratios):.2f}", spread)
-    Console().print(table)
+    console = Console()
+    console.width = max(console.width, 110)  # where the output is piped, rich would fold the table at 80
+    console.print(table)
 
 
 def step_seconds(workload: Any, options: argparse.Namespace, strategy: Synchronous) -> float:
