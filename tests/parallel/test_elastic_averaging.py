@@ -268,6 +268,7 @@ def test_a_tree_makes_lg_p_messages_one_after_the_other_of_what_are_p_in_round_r
     messages *= rounds
     if variant == "round_robin":  # a visit more to tell of the last step; all but the last hear of the end in the next
         messages += 2 * (nodes + nodes - 1)
+        assert [sent["send"].messages for sent in report.trace.ledger()[:nodes]] == [rounds + 2] * 7 + [rounds + 1]
     assert report.seconds == pytest.approx(messages * (alpha + size * beta), rel=1e-3)
 
 

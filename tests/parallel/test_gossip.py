@@ -57,12 +57,14 @@ def test_without_gradients_the_mean_is_kept(topology):
     report = parallel.train(plain_job(lr=0.0), Watched(topology, scatter=10.0), 4, on="simulation")
     means = paths(report).mean(axis=0)
     np.testing.assert_allclose(means, np.broadcast_to(means[0], means.shape), atol=1e-12)
+    spread = np.linalg.norm(paths(report) - means, axis=(0, 2))
+    assert (spread[-1] < 0.1 * spread[0]) == (topology != "none")
 
 
 @pytest.mark.parametrize("topology", [*NAMED, ONE_WAY])
 def test_the_mean_moves_by_the_gradient_of_the_whole_minibatch(topology):
-    """Each part of it taken at its own node's weights; the last minibatch of 12 + 1 samples is dealt unevenly."""
-    job = plain_job(data=partial(blobs, 61))
+    """Each part of it taken at its own node's weights, and counted by its samples: 5, 5, 4 and 4 of 18."""
+    job = plain_job(batch_size=18)
     report = parallel.train(job, Watched(topology), 4, on="simulation")
     means, gradients = paths(report).mean(axis=0), paths(report, "gradients").mean(axis=0)
     np.testing.assert_allclose(means[1:], means[:-1] - 0.1 * gradients, atol=1e-13)

@@ -40,6 +40,12 @@ def test_the_full_graph_agrees_at_once_and_a_torus_sooner_than_a_ring():
     assert gaps[-1] == pytest.approx(1.0, abs=1e-12)
 
 
+def test_where_some_have_more_neighbours_than_others_the_mean_is_kept_all_the_same():
+    star = mixing.check(mixing.matrix([{1, 2, 3}, {0}, {0}, {0}]))
+    np.testing.assert_allclose(star[0], [0.25] * 4)
+    np.testing.assert_allclose(np.diag(star), [0.25, 0.75, 0.75, 0.75])
+
+
 def test_on_a_torus_of_3_by_4_everyone_has_four_neighbours():
     neighbours = mixing.torus(12)
     assert neighbours[0] == {1, 3, 4, 8}
