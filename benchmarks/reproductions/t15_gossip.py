@@ -13,9 +13,9 @@ simulated cluster (1 Gbit/s Ethernet) with one node ten times as slow: when each
 
 It must show: the factor (1 + 2 cos(2 pi / n))/3 to 1e-8; two messages a step on the ring for any n; on random shards
 the ring within 0.5 points of averaging all; on sorted shards within 1 point, where the mean of nodes that never speak
-is wrong for a third and more; on the ring all end with the slow node, asynchronous pairs as if it were not there. Measured: on random shards no difference, on
-sorted ones 0.3 points (a test sample is 0.28), and 48 to 55 % wrong without a word; the bounds leave room for other
-random numbers.
+is wrong for a third and more; on the ring all end with the slow node, asynchronous pairs as if it were not there.
+Measured: on random shards no difference, on sorted ones 0.3 points (a test sample is 0.28), and 48 to 55 % wrong
+without a word; the bounds leave room for other random numbers.
 """
 
 from __future__ import annotations
