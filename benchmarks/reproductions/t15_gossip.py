@@ -8,7 +8,7 @@ asynchronously, so that a slow node no longer holds back the others.
 Here: (1) nodes that start apart and have a rate of 0: the factor by which their distance shrinks a step, and the
 messages that a node sends. (2) An MLP 64-64-10 on the digits, 8 nodes of 8 samples, rate 0.1, 20 epochs, means of 3
 seeds; each node keeps its shard, random or sorted by label (two or three of ten classes). The mean of the nodes' models
-is judged. The pilot's rates and epochs are not known: its 3.06 % on sorted shards is of a longer run. (3) On a
+is judged. The pilot's rates and epochs are not known; compare its rows with each other, not with ours. (3) On a
 simulated cluster (1 Gbit/s Ethernet) with one node ten times as slow: when each node has made its 5 passes.
 
 It must show: the factor (1 + 2 cos(2 pi / n))/3 to 1e-8; two messages a step on the ring for any n; on random shards
