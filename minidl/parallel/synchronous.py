@@ -31,7 +31,9 @@ class Synchronous(Strategy):
     bits as `Serial(shards=p)`.
     compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it.
     The gradients are then sent one by one: `bucket_mb` and `algorithm` have no meaning.
-    overlap: messages travel while backward goes on; otherwise they begin when it is done.
+    overlap: messages travel while backward goes on; otherwise they begin when it is done. It hides a network, not work:
+    processes of one machine add up in shared memory with the cores that backward needs, and False may be faster there
+    (`benchmarks/overlap.py`).
     accumulate: into so many pieces a node's part is cut, whose gradients it adds up before anything is sent: large
     minibatches then need no more memory than small ones, and no more messages.
     batch_norm: "local": each node normalises over its own part (or piece of it), and node 0's running statistics hold;
