@@ -19,7 +19,7 @@ class BackupWorkers(Quorum):
             for each minibatch: gradient of the mean loss; send it; receive weights
 
     backups: b; the N others are the rest of the nodes. batch_size: of one gradient. An epoch counts the samples of
-    the gradients that are used. A learning-rate schedule steps with every update.
+    the gradients that are used. A learning-rate schedule counts every gradient that is used.
 
     With b = 0 equal to Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but what a
     parameter has no gradient for counts as zero), if the training set can be dealt in such minibatches. All updates are

@@ -22,7 +22,7 @@ class EagerSGD(Quorum):
 
     quorum: "majority", half of the workers rounded up; "solo", whoever comes first; or a number of workers. Here a
     coordinator counts; in the paper, an all-reduce begins when the first worker, or one drawn at random, is ready.
-    batch_size: of one gradient. A learning-rate schedule steps with every update.
+    batch_size: of one gradient. A learning-rate schedule counts every gradient that is used.
 
     With a quorum of all equal to Synchronous on a minibatch P times as large, as BackupWorkers(0) is. A late gradient
     is of weights that are gone: `report.staleness` counts how old they were.

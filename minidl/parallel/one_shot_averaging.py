@@ -22,9 +22,10 @@ class OneShotAveraging(Strategy):
     `batch_size` counts the samples of one node's minibatch. `Job(shards="fixed")` is the published algorithm, in which
     a node sees its own shard only; with shards="shuffled" the samples are dealt anew in every epoch.
 
-    Equal to the mean of p serial runs, one on each shard. For a convex loss that mean is at most as bad as the runs are
-    on average; a network's loss is not convex, and models that have gone apart have a mean that may be worse than each.
-    The row of an epoch judges the mean as if training had ended there. Batch norm's running statistics are node 0's.
+    Equal to the mean of p serial runs, one on each shard, by whose steps a learning-rate schedule goes. For a convex
+    loss that mean is at most as bad as the runs are on average; a network's loss is not convex, and models that have
+    gone apart have a mean that may be worse than each. The row of an epoch judges the mean as if training had ended
+    there. Batch norm's running statistics are node 0's.
 
     Source: Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
     """

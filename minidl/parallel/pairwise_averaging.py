@@ -11,7 +11,7 @@ Both ends of a pair move by the same d, so the mean of all nodes is kept; with n
 at the mean of the two. Between question and answer the active node goes on computing: a slow neighbour costs it
 averages, not time. (Where the paper has a thread that answers at once, here a node answers between two gradients.)
 
-Each node makes `epochs` passes over its own shard; its schedule counts as many updates of each other node as its own.
+Each node makes `epochs` passes over its own shard, by whose steps its schedule goes.
 An active node that is done says so to its neighbours; a passive one that is done answers on, its weights still moving,
 until all its neighbours are. A pass is judged by the mean of the weights that each node had at its end.
 
@@ -34,7 +34,7 @@ def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -
     for batch in session.passes():
         session.model.zero_grad()
         session.local_loss(batch).backward()
-        session.update(others=session.nodes - 1)
+        session.update()
         side.average()
     side.finish()
 

@@ -178,7 +178,7 @@ class ParameterServer(Strategy):
         if session.server == 0:
             session.record("staleness", staleness)
         session.set_gradient(gradient)
-        session.update(1 / max(1, staleness) if self.staleness_aware else 1.0)
+        session.update(1 / max(1, staleness) if self.staleness_aware else 1.0, others=self.push_every - 1)
 
     def _may_go_on(self, session: Session, clocks: Clocks, worker: int) -> bool:
         if session.finished:

@@ -56,8 +56,7 @@ class Session:
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
-        self.optimizer = job.optimizer(self.parameters)
-        self.schedule = job.build_schedule(self.optimizer, len(self.train))
+        self._begin_optimizer(len(self.train))
         self.history: list[dict[str, Any]] = []
         self.epoch = 0  # epochs (of `passes` and `stream`: passes over this node's shard) that are done
         self.step = 0  # minibatches of this epoch before the present one
@@ -109,10 +108,13 @@ class Session:
     def passes(self, seed: int | None = None) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, `epochs` passes over it.
 
-        With a seed, of the whole training set in that seed's order. Each pass ends with a snapshot of the weights.
+        The schedule counts the steps of such a pass. With a seed, of the whole training set, as one node reads it whose
+        job has that seed. Each pass ends with a snapshot of the weights.
         """
+        if seed is None:
+            self._begin_optimizer(len(range(self.comm.rank, len(self.train), self.nodes)))
         while self.epoch < self.job.epochs:
-            yield from self._one_pass(self._own_loader(seed))
+            yield from self._one_pass(self._own_loader(seed), None if seed is None else (seed, 0))
             self.keep(self.epoch, self.weights())
 
     def stream(self) -> Iterator[Batch]:
@@ -147,7 +149,8 @@ class Session:
     def update(self, lr_factor: float = 1.0, others: int = 0) -> None:
         """One step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
 
-        others: the updates that other nodes make to their own weights meanwhile, which the schedule counts too.
+        others: the updates that the schedule counts besides: those that other nodes make to their own weights
+        meanwhile, or those that this one stands for, being by several gradients.
         """
         self.comm.mark("update")
         rates = [group["lr"] for group in self.optimizer.param_groups]
@@ -193,8 +196,7 @@ class Session:
     def hold(self, start: int, stop: int) -> None:
         """Of all weights as one vector, hold these alone, with an optimizer and a schedule of their own."""
         self.parameters = [Parameter(self.weights()[start:stop])]
-        self.optimizer = self.job.optimizer(self.parameters)
-        self.schedule = self.job.build_schedule(self.optimizer, len(self.train))
+        self._begin_optimizer(len(self.train))
 
     def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
         """All nodes together have processed so many samples by now: at an epoch's end a snapshot is kept of `weights`.
@@ -252,6 +254,11 @@ class Session:
 
     # Below the surface
 
+    def _begin_optimizer(self, samples: int) -> None:
+        """A new optimizer of the parameters, and its schedule for epochs of so many samples."""
+        self.optimizer = self.job.optimizer(self.parameters)
+        self.schedule = self.job.build_schedule(self.optimizer, samples)
+
     def _common_loader(self) -> DataLoader:
         batch_size = self.job.batch_size_of(self.epoch)
         order = self.job.order(self.train, self.nodes, batch_size)
@@ -266,10 +273,11 @@ class Session:
         epoch = min(self.epoch, job.epochs - 1)  # of a stream, a fast node makes more passes than there are epochs
         return DataLoader(self.train, job.batch_size_of(epoch), sampler=sampler)
 
-    def _one_pass(self, loader: DataLoader) -> Iterator[Batch]:
-        """The minibatches of one epoch of the loader."""
+    def _one_pass(self, loader: DataLoader, seed_and_rank: tuple[int, int] | None = None) -> Iterator[Batch]:
+        """The minibatches of one epoch of the loader, with the random numbers of this rank or of the one given."""
         loader.set_epoch(self.epoch)
-        random.manual_seed((self.job.seed, self.epoch, self.comm.rank))  # dropout: resuming needs no more state
+        seed, rank = seed_and_rank or (self.job.seed, self.comm.rank)
+        random.manual_seed((seed, self.epoch, rank))  # dropout: resuming needs no more state
         self.model.train()
         self._loss_sum, self._samples_seen = 0.0, 0
         samples, started = 0, self.clock()

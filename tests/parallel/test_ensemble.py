@@ -9,7 +9,7 @@ import pytest
 from minidl import nn, parallel
 from minidl.parallel import Ensemble
 from minidl.parallel.evaluation import evaluate_ensemble
-from tests.parallel.jobs import small_job
+from tests.parallel.jobs import dropout_job, small_job
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -25,6 +25,18 @@ def test_member_k_is_serial_from_seed_plus_k_and_predictions_are_averaged(on):
         assert members == pytest.approx([truth.history[-1][name] for truth in truths], rel=1e-12)
     together = evaluate_ensemble(job, [truth.model() for truth in truths], job.build_data().test)
     assert (report.history[-1]["test_loss"], report.accuracy) == pytest.approx(together, rel=1e-12)
+
+
+def test_a_member_drops_out_what_serial_does_from_its_seed():
+    job = dropout_job(shards="by_label")
+    report = parallel.train(job, Ensemble(), 3, "simulation")
+    assert report.digests == [parallel.train(replace(job, seed=job.seed + k)).digests[0] for k in range(3)]
+
+
+@pytest.mark.parametrize("members", ["all", "shard"])
+def test_the_rate_falls_with_a_members_own_passes(members):
+    report = parallel.train(small_job(epochs=4), Ensemble(members), 5, "simulation")  # halved every two epochs
+    assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025])
 
 
 @pytest.mark.parametrize("members", ["all", "shard"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minidl import data, parallel
+from minidl import data, optim, parallel
 from minidl.parallel import OneShotAveraging
 from tests.parallel.jobs import small_job
 
@@ -29,7 +29,7 @@ def serial_on_class(job: parallel.Job, label: int) -> np.ndarray:
     shard = np.flatnonzero(train.y == label)
     model = job.build_model()
     optimizer = job.optimizer(model.parameters())
-    schedule = job.build_schedule(optimizer, len(train))
+    schedule = job.build_schedule(optimizer, len(shard))
     for epoch in range(job.epochs):
         order = np.random.default_rng((job.seed, epoch, label)).permutation(shard)
         for x, y in data.DataLoader(data.Dataset(train.x[order], train.y[order]), job.batch_size):
@@ -46,6 +46,23 @@ def test_there_is_one_round():
     for ledger in report.trace.ledger():
         assert set(ledger) == {"all_reduce"}
         assert ledger["all_reduce"].messages == 2  # of one recursive doubling among four
+
+
+@pytest.mark.parametrize(("nodes", "batch_size"), [(2, 16), (3, 5), (5, 60), (7, 4)])
+def test_the_rate_falls_with_the_passes_over_a_shard_however_many_nodes_there_are(nodes, batch_size):
+    job = small_job(batch_size=batch_size, epochs=4)  # halved every two epochs
+    report = parallel.train(job, OneShotAveraging(), nodes, "simulation")
+    assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025])
+
+
+def warm_up(optimizer, steps_per_epoch):
+    return optim.LinearLR(optimizer, start_factor=0.1, total_iters=2 * steps_per_epoch)
+
+
+def test_a_schedule_that_begins_below_the_rate_begins_there():
+    job = small_job(schedule=warm_up, batch_size=10)
+    report = parallel.train(job, OneShotAveraging(), 3, "simulation")
+    assert [row["lr"] for row in report.history] == pytest.approx([0.055, 0.1, 0.1])
 
 
 def test_one_node_is_serial():

@@ -8,7 +8,7 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from minidl.cluster.engines.payload import encode
 from minidl.parallel import ParameterServer
-from tests.parallel.jobs import small_job, two_layers
+from tests.parallel.jobs import decay, small_job, two_layers
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -149,6 +149,13 @@ def test_pushes_are_the_sums_of_what_has_been_accumulated():
     summed = parallel.train(plain_job(lr=1.0), Counting(push_every=3), nodes=2, on="simulation")
     assert summed.history[-1]["steps"] == once.history[-1]["steps"] / 3
     assert np.abs(weights(summed) - weights(once)).max() < 1e-12  # as many gradients, each a unit vector
+
+
+@pytest.mark.parametrize("push_every", [1, 3])
+def test_the_rate_falls_as_fast_where_gradients_are_pushed_in_sums(push_every):
+    job = plain_job(schedule=decay, epochs=4)  # halved every two epochs
+    report = parallel.train(job, ParameterServer(push_every=push_every), 2, "simulation")
+    assert [row["lr"] for row in report.history] == pytest.approx([0.05, 0.025, 0.025, 0.0125])
 
 
 def test_fewer_fetches_and_pushes_send_fewer_bytes():

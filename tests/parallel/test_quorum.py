@@ -37,6 +37,21 @@ def test_waiting_for_all_equals_synchronous_on_the_minibatch_of_all(strategy, op
         assert row["loss"] == pytest.approx(true["loss"], rel=1e-9)
 
 
+def test_a_schedule_counts_the_gradients_that_are_used():
+    def steps(optimizer, steps_per_epoch):
+        return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
+
+    truth = parallel.train(plain_job(schedule=steps, batch_size=20), Synchronous(), 4, "simulation")
+    for strategy in (BackupWorkers(0), EagerSGD(4)):
+        report = parallel.train(plain_job(schedule=steps), strategy, 4, SLOW)
+        assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+        assert [row["lr"] for row in report.history] == [0.05, 0.025, 0.0125]
+    for strategy in (BackupWorkers(1), EagerSGD("solo")):
+        report = parallel.train(plain_job(schedule=steps), strategy, 4, SLOW)
+        assert report.history[-1]["lr"] == 0.1 * 0.5 ** (report.staleness.total() // 12)
+        assert report.history[-1]["lr"] <= 0.0125
+
+
 def test_unequal_gradients_weigh_as_their_samples():
     this = partial(plain_job, data=partial(blobs, 34), epochs=1)  # of 20 and 14: the last parts have 4, 4, 3 and 3
     truth = parallel.train(this(batch_size=20), Synchronous(), 4, "simulation")
