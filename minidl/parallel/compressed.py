@@ -25,8 +25,9 @@ class CompressedGradients:
     """Adds up the compressed gradients of `parameters` over the ranks, a parameter at a time, the last ones first.
 
     Used as `GradientBuckets`. A parameter without a gradient counts as zero where others have one, and stays without
-    where no rank has one: a byte a parameter, sent after the gradients, says who has. Frozen parameters take no part.
-    With a compressor that must know the norm of the whole gradient, everything is sent after backward.
+    where no rank has one and none sends anything either, such as what error feedback has kept of earlier gradients: a
+    byte a parameter, sent after the gradients, says who has. Frozen parameters take no part. With a compressor that
+    must know the norm of the whole gradient, everything is sent after backward.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class CompressedGradients:
             for compressor in self.compressors:
                 compressor.begin_step(norm, self.comm.size)
         self._order.rest()
-        for parameter, total in zip(self.parameters, self._sums, strict=True):
-            parameter.grad = kernels.array_module(parameter.data).asarray(total())
+        sums = [total() for total in self._sums]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max")
-        for parameter, is_used in zip(self.parameters, users, strict=True):
-            if not is_used:
+        for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):
+            if is_used or total.any():  # what arrives late counts, though nobody has a gradient now
+                parameter.grad = kernels.array_module(parameter.data).asarray(total)
+            else:
                 parameter.grad = None
         self._used, self._sums = [], []
 

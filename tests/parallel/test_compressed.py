@@ -5,8 +5,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import compress, nn, optim, parallel
+from minidl import cluster, compress, nn, optim, parallel
 from minidl.parallel import Synchronous
+from minidl.parallel.compressed import CompressedGradients
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_strategies import Uneven, weights
 
@@ -78,6 +79,54 @@ def test_tied_frozen_and_unused_parameters_train_as_without_compression(overlap)
     report = parallel.train(job, Synchronous(compressor=Whole(), overlap=overlap), 3, on="simulation")
     truth = parallel.train(job, Synchronous(algorithm="ordered"), 3, on="simulation")
     assert report.digests == truth.digests
+
+
+KEEPING = [
+    compress.ErrorFeedback(compress.TopK(0.1)),
+    compress.ErrorFeedback(compress.TopK(0.1, all_reduce="split")),
+    compress.ErrorFeedback(compress.Sign()),
+    compress.ErrorFeedback(compress.PowerSGD(1)),
+    compress.DGC(0.1, warmup=(), momentum_correction=False),
+]
+
+
+def used_now_and_then(comm, compressor):
+    """Two parameters, the second with a gradient in the first step, then on rank 0 alone, then nowhere."""
+    parameters = [nn.Parameter(np.zeros((6, 5))), nn.Parameter(np.zeros((8, 4)))]
+    gradients = CompressedGradients(parameters, comm, compressor)
+    rng = np.random.default_rng((1, comm.rank))
+    computed, received, has_gradient = np.zeros((8, 4)), np.zeros((8, 4)), []
+    for step in range(5):
+        for parameter in parameters:
+            parameter.grad = rng.normal(size=parameter.shape)
+        if step > 1 or (step == 1 and comm.rank > 0):
+            parameters[1].grad = None
+        else:
+            computed += parameters[1].grad
+        gradients.begin()
+        gradients.finish()
+        has_gradient.append(parameters[1].grad is not None)
+        if has_gradient[-1]:
+            received += parameters[1].grad
+    keeper = gradients.compressors[0]  # of the last parameter
+    kept = keeper.accumulated if isinstance(keeper, compress.DGC) else keeper.residual
+    return computed, received, kept.reshape(8, 4), has_gradient
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("compressor", KEEPING, ids=repr)
+def test_what_was_kept_of_earlier_gradients_arrives_though_no_node_has_a_gradient_now(compressor, nodes):
+    results = cluster.launch(used_now_and_then, args=(compressor,), nodes=nodes, on="simulation").results
+    computed, received, kept, has_gradient = zip(*results, strict=True)
+    assert all((one == received[0]).all() for one in received)
+    assert np.abs(received[0] + sum(kept) - sum(computed)).max() < 1e-12
+    assert has_gradient == ([True] * 5,) * nodes
+
+
+def test_where_nothing_is_late_a_parameter_that_no_node_uses_stays_without_a_gradient():
+    compressor = compress.ErrorFeedback(compress.TopK(1.0))
+    results = cluster.launch(used_now_and_then, args=(compressor,), nodes=3, on="simulation").results
+    assert [has_gradient for *_, has_gradient in results] == [[True, True, False, False, False]] * 3
 
 
 def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient():
