@@ -17,6 +17,7 @@ from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import Messages, Work
+from minidl.cluster.network import Network
 from minidl.cluster.operands import Operand, check_algorithm
 from minidl.cluster.recorder import Recorder, Shares
 
@@ -231,6 +232,11 @@ class Communicator(Messages):
         """Seconds since the program began on all ranks."""
         return self._owner.endpoint.now()
 
+    @property
+    def network(self) -> Network | None:
+        """What messages take by the model of a simulation or emulation; None where they take what they take."""
+        return self._owner.endpoint.network
+
     def mark(self, label: str) -> None:
         """Label the compute from here to the next mark in the trace: "forward", "backward"."""
         self._owner.recorder.mark(label)
@@ -280,7 +286,7 @@ class Communicator(Messages):
 
     def _best_all_reduce(self, nbytes: int, itemsize: int) -> tuple[str, dict[str, int]]:
         """What "auto" means here: the algorithm that the cost model finds the fastest, and its options."""
-        network = self._owner.endpoint.network
+        network = self.network
         if network is not None and network.topology is not None:
             return tree_cost.best_all_reduce(network, self._ranks, nbytes, itemsize)
         return cost.best_all_reduce(self.size, nbytes, network, itemsize), {}

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(60)
 def test_buckets_travel_in_a_lane_of_their_own_while_backward_goes_on(on):
     network = cluster.Network(1e-6, 1e-9) if on == "simulation" else None
     job = d06_overlap.timed_job(steps=1, layers=4, width=16, samples=2)
-    events = parallel.train(job, d06_overlap.Timed(bucket_mb=1e-6, algorithm="ring"), 2, on, network).trace.events
+    events = parallel.train(job, d06_overlap.Timed(1e-6, "ring", overlap=True), 2, on, network).trace.events
     backward = [e for e in events if e.rank == 0 and e.kind == "compute" and e.label == "backward" and e.end > e.start]
     beside = [e for e in events if e.rank == 0 and e.lane > 0 and e.operation == "all_reduce"]
     assert {e.operation for e in events if e.lane > 0} == {"all_reduce"}
@@ -26,6 +26,13 @@ def test_buckets_travel_in_a_lane_of_their_own_while_backward_goes_on(on):
     assert min(e.start for e in beside) < max(e.end for e in backward)
     without = parallel.train(job, d06_overlap.Timed(1e-6, "ring", overlap=False), 2, on, network).trace.events
     assert all(e.lane == 0 for e in without)
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+@pytest.mark.parametrize("network", [cluster.Network(1e-6, 1e-9), None], ids=["network", "none"])
+def test_by_default_messages_travel_beside_backward_where_there_is_a_network_to_hide(on, network):
+    trace = parallel.train(small_job(epochs=1), Synchronous(bucket_mb=1e-6), 2, on, network).trace
+    assert any(event.lane > 0 for event in trace.events) == (network is not None)
 
 
 @pytest.mark.parametrize("overlap", [True, False])
@@ -75,7 +82,7 @@ class Branching(nn.Module):
 @pytest.mark.parametrize("on", ["simulation", "processes"])
 @pytest.mark.parametrize(
     "strategy",
-    [Synchronous(1e-6, "ordered"), Synchronous(compressor=compress.TopK(1.0))],
+    [Synchronous(1e-6, "ordered", overlap=True), Synchronous(compressor=compress.TopK(1.0), overlap=True)],
     ids=["buckets", "compressor"],
 )
 def test_however_backward_runs_all_is_reduced_in_one_order(on, strategy):
