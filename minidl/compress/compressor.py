@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minidl.cluster.comm import Communicator
 from minidl.compress.message import Message
 from minidl.kernels import Array
@@ -81,7 +83,9 @@ class Compressor:
         """This node's gradient of all parameters, one of `nodes` that add up, has this 2-norm: if `needs_norm`."""
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        """Raise ValueError if arrays of this shape or dtype cannot be compressed in this way."""
+        """Raise ValueError if arrays of this shape or dtype cannot be compressed in this way: whole numbers, say."""
+        if not np.issubdtype(dtype, np.floating):
+            raise ValueError(f"{type(self).__name__} compresses floating-point numbers, not {np.dtype(dtype)}")
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         """Raise ValueError if the sums must not be given to this optimizer."""

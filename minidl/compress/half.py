@@ -41,6 +41,7 @@ class Half(Compressor):
             raise ValueError(f"Half: unknown format {self.format!r}: choose one of {', '.join(FORMATS)}")
 
     def encode(self, array: Array) -> Message:
+        self.check(array.shape, array.dtype)
         flat = array.reshape(-1)
         if self.format == "fp16":
             with np.errstate(over="ignore"):  # to infinity, as is said above

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,7 @@ class Lossless(Compressor):
 
     @np.errstate(all="ignore")  # of what is not finite, as in the quantizer
     def encode(self, array: Array) -> Message:
+        self.check(array.shape, array.dtype)
         scales, symbols = self.quantizer.quantize(array)
         fixed, coded = self.quantizer.pack(symbols), self._encode(symbols)
         choice, shorter = (CODED, coded) if coded.size < fixed.size else (FIXED, fixed)
@@ -87,6 +89,9 @@ class Lossless(Compressor):
         if self.code == "elias":
             return elias.decode(data, count) + self._zero
         return huffman.decode(data, self._symbol_bits, count)
+
+    def check(self, shape: tuple[int, ...], dtype: Any) -> None:
+        self.quantizer.check(shape, dtype)
 
     @property
     def _zero(self) -> int:

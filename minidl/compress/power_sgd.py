@@ -37,17 +37,19 @@ class PowerSGD(Compressor):
     >>> message.nbytes, x.nbytes, bool(np.allclose(c.decode(message), x))
     (56, 96, True)
 
-    Errors: ValueError for a rank below 1.
+    Errors: ValueError for a rank below 1, a seed below 0, for integers.
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
         if not (isinstance(rank, int) and rank >= 1):
             raise ValueError(f"PowerSGD: rank must be a whole number of at least 1, got {rank!r}")
+        if not (isinstance(seed, int) and seed >= 0):
+            raise ValueError(f"PowerSGD: seed must be a whole number of at least 0, got {seed!r}")
         self.rank, self.warm_start, self.seed = rank, warm_start, seed
         self._q: Array | None = None
 
     def __repr__(self) -> str:
-        return f"PowerSGD(rank={self.rank})"
+        return f"PowerSGD(rank={self.rank}, warm_start={self.warm_start}, seed={self.seed})"
 
     @property
     def encodes_jointly(self) -> bool:
@@ -59,6 +61,7 @@ class PowerSGD(Compressor):
 
     def encode(self, array: Array) -> Message:
         """P and Q of this array by itself."""
+        self.check(array.shape, array.dtype)
         if self._is_sent_whole(array.shape):
             numbers = array.reshape(-1)
         else:

@@ -15,6 +15,7 @@ class Quantizer(Compressor):
     """`quantize` makes scales and symbols of an array, `dequantize` numbers of them; here they become bytes.
 
     Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs.
+    Errors: ValueError for arrays of integers.
     A wrapper may take the same scales and symbols and write the symbols more briefly (`lossless.py`).
 
     A scale that is infinite or not a number goes over the wire like any other, so what it belongs to decodes to NaN or
@@ -40,6 +41,7 @@ class Quantizer(Compressor):
 
     @np.errstate(all="ignore")  # of what is not finite, as is said above
     def encode(self, array: Array) -> Message:
+        self.check(array.shape, array.dtype)
         scales, symbols = self.quantize(array)
         return Message(np.concatenate([scales.view(np.uint8), self.pack(symbols)]), array.shape, array.dtype)
 

@@ -47,8 +47,8 @@ class RandomK(Sparse):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_density("RandomK", self.density)
-        if self.seed is not None and self.seed < 0:
-            raise ValueError(f"RandomK: seed must be at least 0, or None, got {self.seed}")
+        if not (self.seed is None or (isinstance(self.seed, int) and self.seed >= 0)):
+            raise ValueError(f"RandomK: seed must be a whole number of at least 0, or None, got {self.seed!r}")
         if self.seed is not None and self.all_reduce != "gather":
             raise ValueError(
                 f"RandomK: with a seed the values are added up as dense vectors are: all_reduce={self.all_reduce!r} "

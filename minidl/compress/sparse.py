@@ -66,8 +66,7 @@ class Sparse(Compressor):
         return total
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        if not np.issubdtype(dtype, np.floating):
-            raise ValueError(f"{type(self).__name__} compresses floating-point numbers, not {np.dtype(dtype)}")
+        super().check(shape, dtype)
         if (size := math.prod(shape)) > LARGEST_SIZE:
             raise ValueError(
                 f"{type(self).__name__}: an index has 32 bits, which cannot tell {size:,} entries apart: "

@@ -79,3 +79,8 @@ def test_infinities_and_nan_are_kept(format):
 def test_an_unknown_format_is_refused():
     with pytest.raises(ValueError, match="Half: unknown format 'int8': choose one of fp16, bf16"):
         Half("int8")
+
+
+def test_whole_numbers_are_refused():
+    with pytest.raises(ValueError, match="Half compresses floating-point numbers, not int64"):
+        Half().encode(np.arange(3))

@@ -118,3 +118,14 @@ def test_a_column_that_adds_nothing_becomes_zero():
 def test_a_rank_that_is_none_is_refused(rank):
     with pytest.raises(ValueError, match=f"PowerSGD: rank must be a whole number of at least 1, got {rank}"):
         PowerSGD(rank)
+
+
+def test_a_seed_that_is_none_and_whole_numbers_are_refused():
+    with pytest.raises(ValueError, match="PowerSGD: seed must be a whole number of at least 0, got -1"):
+        PowerSGD(1, seed=-1)
+    with pytest.raises(ValueError, match="PowerSGD compresses floating-point numbers, not int64"):
+        PowerSGD(1).encode(np.arange(20).reshape(4, 5))
+
+
+def test_it_is_shown_with_all_its_settings():
+    assert repr(PowerSGD(2, warm_start=False)) == "PowerSGD(rank=2, warm_start=False, seed=0)"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import random
-from minidl.compress import QSGD, OneBit, Quantizer, Sign, TernGrad
+from minidl.compress import QSGD, Lossless, OneBit, Quantizer, Sign, TernGrad
 from minidl.compress.quantizer import pack_bits, unpack_bits
 
 QUANTIZERS = [
@@ -186,6 +186,8 @@ def test_five_ternary_numbers_share_a_byte():
         (lambda: QSGD(4, 0), "bucket must be a whole number from 1, or None for all, got 0"),
         (lambda: TernGrad(clip=0.0), "clip must be positive, or None not to clip, got 0.0"),
         (lambda: TernGrad(clip=float("nan")), "clip must be positive"),
+        (lambda: QSGD(4).encode(np.arange(3)), "QSGD compresses floating-point numbers, not int64"),
+        (lambda: Lossless(QSGD(4)).encode(np.arange(3)), "QSGD compresses floating-point numbers, not int64"),
     ],
 )
 def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
