@@ -71,6 +71,10 @@ class QuantizedAllReduce(Compressor):
     def is_stateful(self) -> bool:
         return self.compressor.is_stateful
 
+    @property
+    def needs_norm(self) -> bool:
+        return self.compressor.needs_norm
+
     def encode(self, array: Array) -> Message:
         return self.compressor.encode(array)
 
@@ -99,6 +103,9 @@ class QuantizedAllReduce(Compressor):
 
     def begin_epoch(self, epoch: int) -> None:
         self.compressor.begin_epoch(epoch)
+
+    def begin_step(self, norm: float, nodes: int) -> None:
+        self.compressor.begin_step(norm, nodes)
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.compressor.check(shape, dtype)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.compress import DGC, Compressor, ErrorFeedback, Message, RandomK, Threshold, TopK
+from minidl.compress import DGC, Compressor, ErrorFeedback, Message, QuantizedAllReduce, RandomK, Threshold, TopK
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -122,7 +122,8 @@ def test_on_many_nodes_what_was_summed_and_all_residuals_are_all_gradients(inner
         np.testing.assert_array_equal(others, sums)
 
 
-def test_it_passes_on_what_its_compressor_has_to_know():
+@pytest.mark.parametrize("wrapper", [ErrorFeedback, QuantizedAllReduce])
+def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
     told = []
 
     class Curious(Compressor):
@@ -143,10 +144,10 @@ def test_it_passes_on_what_its_compressor_has_to_know():
         def check_optimizer(self, optimizer):
             told.append(("optimizer", optimizer))
 
-    compressor = ErrorFeedback(Curious())
+    compressor = wrapper(Curious())
     assert compressor.needs_norm
-    assert compressor.is_stateful
-    assert not compressor.encodes_jointly
+    assert compressor.is_stateful == (wrapper is ErrorFeedback)
+    assert compressor.encodes_jointly == (wrapper is QuantizedAllReduce)
     compressor.begin_epoch(3)
     compressor.begin_step(1.0, 4)
     compressor.check((2,), "float32")
