@@ -294,8 +294,7 @@ class Session:
     def _end_pass(self) -> None:
         self.epoch += 1
         self._losses.append((self._loss_sum, self._samples_seen))
-        if self.comm.rank == 0:
-            self._buffers.append([buffer.numpy().copy() for buffer in self.model.buffers()])
+        self._buffers.append([buffer.numpy().copy() for buffer in self.model.buffers()])
 
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:
         comm = self.comm

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,8 @@ class RankResult:
 
     state: the run's last state, from rank 0, where all nodes have the same weights; else None, and there are snapshots.
     losses: for each pass, the sum of this node's losses and the number of samples. buffers: of the model (the running
-    statistics of batch norm) after each pass, of rank 0. recorded: what the strategy has recorded.
+    statistics of batch norm) after each pass; of the nodes that have not failed, the first one's hold. recorded: what
+    the strategy has recorded.
     """
 
     digest: str
@@ -69,7 +71,7 @@ def judged(job: Job, strategy: Strategy, results: Sequence[RankResult], config: 
         snapshots = [snapshot for result in results for snapshot in result.snapshots if snapshot.epoch == epoch]
         if not snapshots:  # the nodes that would have reached it have failed
             continue
-        models = [_model(job, weights, _buffers(results, epoch)) for weights in _whole(strategy, snapshots)]
+        models = [_model(job, weights, _buffers(results, epoch, job.epochs)) for weights in _whole(strategy, snapshots)]
         test_loss, accuracy = evaluate_ensemble(job, models, splits.test)
         steps = max(snapshot.steps for snapshot in snapshots)
         check_finite(test_loss, models[0], epoch, steps, rank=0)
@@ -118,9 +120,10 @@ def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
     return model
 
 
-def _buffers(results: Sequence[RankResult], epoch: int) -> list[Array]:
+def _buffers(results: Sequence[RankResult], epoch: int, epochs: int) -> list[Array]:
+    """Those after the same part of the run: a fast node makes more passes than there are epochs, a slow one fewer."""
     passes = results[0].buffers
-    return passes[min(epoch, len(passes)) - 1] if passes else []
+    return passes[ceil(epoch * len(passes) / epochs) - 1] if passes else []
 
 
 def _mean_loss(results: Sequence[RankResult], epoch: int) -> float:

@@ -3,10 +3,11 @@
 import os
 import signal
 
+import numpy as np
 import pytest
 
-from minidl import cluster, parallel
-from minidl.parallel import ParameterServer
+from minidl import cluster, nn, parallel
+from minidl.parallel import BackupWorkers, ParameterServer
 from tests.parallel.test_parameter_server import plain_job
 
 pytestmark = pytest.mark.timeout(120)
@@ -47,6 +48,29 @@ def test_a_worker_that_dies_with_the_lock_gives_it_back(on):
     report = survive(ParameterServer(servers=2, locked=True), on, faults=faults)
     assert list(report.failures) == [2]
     assert report.history[-1]["samples"] == 180
+
+
+class Normalised(nn.Module):
+    """A model that has running statistics."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = nn.Linear(5, 8), nn.BatchNorm2d(8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        hidden = self.norm(self.first(x).reshape(-1, 8, 1, 1)).relu()
+        return self.last(hidden.reshape(-1, 8))
+
+
+@pytest.mark.parametrize("strategy", [ParameterServer(), BackupWorkers(1)])
+def test_without_node_0_the_running_statistics_are_those_of_the_next_node(strategy):
+    job = plain_job(model=lambda: Normalised().double())
+    faults = cluster.FaultPlan().kill(0, at=6)
+    report = parallel.train(job, strategy, 3, "simulation", on_failure="continue", faults=faults)
+    assert list(report.failures) == [0]
+    variance = report.model().norm.running_var.numpy()
+    assert np.abs(variance - 1).min() > 0.01  # as they begin
+    assert variance == pytest.approx(report.results[1].buffers[-1][1])
 
 
 class Mortal(ParameterServer):
