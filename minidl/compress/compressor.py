@@ -44,6 +44,10 @@ class Compressor:
     def needs_norm(self) -> bool:
         return False
 
+    def sends_whole(self, shape: tuple[int, ...]) -> bool:
+        """Whether arrays of this shape are sent as they are, so that nothing is left out."""
+        return False
+
     def encode(self, array: Array) -> Message:
         """The array as a message; of floating-point numbers, of any shape."""
         raise NotImplementedError(f"{type(self).__name__} does not say how an array is encoded: define encode()")

@@ -86,6 +86,8 @@ class ErrorFeedback(Compressor):
     def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
         if not self.encodes_jointly:
             return super().begin_all_reduce(array, comm)
+        if self.compressor.sends_whole(array.shape):  # a node's difference from the mean is no error then
+            return self.compressor.begin_all_reduce(array, comm)
         accumulated = self._accumulated(array)
         wait = self.compressor.begin_all_reduce(accumulated, comm)
 

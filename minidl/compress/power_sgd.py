@@ -62,7 +62,7 @@ class PowerSGD(Compressor):
     def encode(self, array: Array) -> Message:
         """P and Q of this array by itself."""
         self.check(array.shape, array.dtype)
-        if self._is_sent_whole(array.shape):
+        if self.sends_whole(array.shape):
             numbers = array.reshape(-1)
         else:
             matrix = array.reshape(len(array), -1)
@@ -73,14 +73,14 @@ class PowerSGD(Compressor):
 
     def decode(self, message: Message) -> Array:
         numbers = message.data.copy().view(message.dtype)
-        if not self._is_sent_whole(message.shape):
+        if not self.sends_whole(message.shape):
             rows = message.shape[0]
             p, q = np.split(numbers.reshape(-1, self.rank), [rows])
             numbers = p @ q.T
         return numbers.reshape(message.shape)
 
     def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
-        if self._is_sent_whole(array.shape):
+        if self.sends_whole(array.shape):
             return comm.all_reduce(array.copy(), async_op=True, label="PowerSGD").wait
         matrix = array.reshape(len(array), -1)
         adding_p = comm.all_reduce(matrix @ self._first_q(matrix), async_op=True, label="PowerSGD P")
@@ -93,7 +93,7 @@ class PowerSGD(Compressor):
 
         return total
 
-    def _is_sent_whole(self, shape: tuple[int, ...]) -> bool:
+    def sends_whole(self, shape: tuple[int, ...]) -> bool:
         if len(shape) < 2:
             return True
         rows, columns = shape[0], int(np.prod(shape[1:]))
