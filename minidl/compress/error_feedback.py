@@ -29,6 +29,7 @@ class ErrorFeedback(Compressor):
 
     Where nodes encode jointly (PowerSGD) the residual is what is missing from each node's share of the common sum:
     accumulated - sum / nodes. The shares' residuals then add up to what is missing from the sum.
+    Of arrays that are sent as they are there is none.
 
     With a compressor that loses nothing it changes nothing. RandomK(unbiased=True), QSGD or TernGrad may be too wrong
     to be wrapped: where |x - decode(encode(x))| is not smaller than |x|, the residual grows.
