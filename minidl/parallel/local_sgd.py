@@ -39,10 +39,12 @@ class LocalSGD(Strategy):
     algorithm: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.period < 1:
-            raise ValueError(f"LocalSGD: period must be at least 1 step, got {self.period}")
-        if self.post_local_after < 0:
-            raise ValueError(f"LocalSGD: post_local_after must be 0 or more epochs, got {self.post_local_after}")
+        if not isinstance(self.period, int) or self.period < 1:
+            raise ValueError(f"LocalSGD: period must be a whole number of at least 1, got {self.period!r}")
+        if not isinstance(self.post_local_after, int) or self.post_local_after < 0:
+            raise ValueError(
+                f"LocalSGD: post_local_after must be a whole number of at least 0, got {self.post_local_after!r}"
+            )
         if self.algorithm not in ("auto", *ALL_REDUCE):
             choices = ", ".join(("auto", *ALL_REDUCE))
             raise ValueError(f"LocalSGD: unknown algorithm {self.algorithm!r}: choose one of {choices}")

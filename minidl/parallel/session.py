@@ -74,6 +74,7 @@ class Session:
         self._loss_sum, self._samples_seen = 0.0, 0  # of this rank in this epoch
         self._losses: list[tuple[float, int]] = []
         self._buffers: list[list[Array]] = []
+        self._bytes_by_pass: list[int] = []
         self._snapshots: list[Snapshot] = []
         self._recorded: dict[str, list[Any]] = defaultdict(list)
 
@@ -231,6 +232,7 @@ class Session:
             losses=self._losses,
             buffers=self._buffers,
             recorded=dict(self._recorded),
+            bytes_by_pass=self._bytes_by_pass,
             bytes_sent=self.comm.bytes_sent,
         )
 
@@ -294,6 +296,7 @@ class Session:
     def _end_pass(self) -> None:
         self.epoch += 1
         self._losses.append((self._loss_sum, self._samples_seen))
+        self._bytes_by_pass.append(self.comm.bytes_sent)
         self._buffers.append([buffer.numpy().copy() for buffer in self.model.buffers()])
 
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:

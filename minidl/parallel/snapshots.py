@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,8 @@ class RankResult:
 
     state: the run's last state, from rank 0, where all nodes have the same weights; else None, and there are snapshots.
     losses: for each pass, the sum of this node's losses and the number of samples. buffers: of the model (the running
-    statistics of batch norm) after each pass; of the nodes that have not failed, the first one's hold. recorded: what
-    the strategy has recorded.
+    statistics of batch norm) after each pass; of the nodes that have not failed, the first one's hold. bytes_by_pass:
+    sent by the end of each pass. recorded: what the strategy has recorded.
     """
 
     digest: str
@@ -56,6 +55,7 @@ class RankResult:
     losses: list[tuple[float, int]] = field(default_factory=list)
     buffers: list[list[Array]] = field(default_factory=list)
     recorded: dict[str, list[Any]] = field(default_factory=dict)
+    bytes_by_pass: list[int] = field(default_factory=list)
     bytes_sent: int = 0
 
 
@@ -85,7 +85,7 @@ def judged(job: Job, strategy: Strategy, results: Sequence[RankResult], config: 
                 "accuracy": accuracy,
                 "seconds": seconds,
                 "samples_per_second": samples / seconds if seconds > 0 else float("inf"),
-                "bytes": round(results[0].bytes_sent * epoch / job.epochs),
+                "bytes": _bytes(results, epoch, job.epochs),
                 "lr": snapshots[-1].lr,
                 "steps": steps,
                 "samples": samples,
@@ -123,7 +123,15 @@ def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
 def _buffers(results: Sequence[RankResult], epoch: int, epochs: int) -> list[Array]:
     """Those after the same part of the run: a fast node makes more passes than there are epochs, a slow one fewer."""
     passes = results[0].buffers
-    return passes[ceil(epoch * len(passes) / epochs) - 1] if passes else []
+    return passes[max(1, epoch * len(passes) // epochs) - 1] if passes else []
+
+
+def _bytes(results: Sequence[RankResult], epoch: int, epochs: int) -> int:
+    """What the first node has sent after the same part of the run; by the last epoch, all."""
+    passes = results[0].bytes_by_pass
+    if epoch == epochs or not passes:
+        return results[0].bytes_sent
+    return passes[max(1, epoch * len(passes) // epochs) - 1]
 
 
 def _mean_loss(results: Sequence[RankResult], epoch: int) -> float:

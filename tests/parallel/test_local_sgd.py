@@ -103,11 +103,19 @@ def test_local_sgd_learns_with_few_rounds():
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match="period must be at least 1 step, got 0"):
+    with pytest.raises(ValueError, match=r"period must be a whole number of at least 1, got 2\.5"):
+        LocalSGD(2.5)
+    with pytest.raises(ValueError, match="period must be a whole number of at least 1, got 0"):
         LocalSGD(period=0)
-    with pytest.raises(ValueError, match="post_local_after must be 0 or more epochs, got -1"):
+    with pytest.raises(ValueError, match="post_local_after must be a whole number of at least 0, got -1"):
         LocalSGD(post_local_after=-1)
     with pytest.raises(ValueError, match="unknown algorithm 'star'"):
         LocalSGD(algorithm="star")
     with pytest.raises(ValueError, match="a minibatch of 2 samples cannot be shared by 3 nodes"):
         parallel.train(small_job(batch_size=2), LocalSGD(), nodes=3)
+
+
+def test_the_bytes_of_a_row_are_those_of_the_rounds_up_to_then():
+    report = parallel.train(small_job(), LocalSGD(4, post_local_after=1), 3, "simulation")  # 4 rounds, 1 and 1
+    rounds = [6 * row["bytes"] / report.history[-1]["bytes"] for row in report.history]
+    assert rounds == [4, 5, 6]
