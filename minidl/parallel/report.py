@@ -15,7 +15,7 @@ from minidl.cluster.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.job import Job
-from minidl.parallel.snapshots import RankResult
+from minidl.parallel.rank_result import RankResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -30,7 +30,7 @@ from minidl.parallel.divergence import check_finite
 from minidl.parallel.evaluation import evaluate
 from minidl.parallel.job import Job
 from minidl.parallel.progress import Progress
-from minidl.parallel.snapshots import RankResult, Snapshot
+from minidl.parallel.rank_result import RankResult, Snapshot
 from minidl.tensor import Tensor
 
 PROGRESS_SECONDS = 0.1  # at most ten messages a second

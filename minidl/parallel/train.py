@@ -17,10 +17,11 @@ from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import NonFiniteLoss
 from minidl.parallel.job import Job
 from minidl.parallel.progress import Progress
+from minidl.parallel.rank_result import RankResult
 from minidl.parallel.report import Report
 from minidl.parallel.serial import Serial
 from minidl.parallel.session import Session
-from minidl.parallel.snapshots import RankResult, judged
+from minidl.parallel.snapshots import judged
 from minidl.parallel.strategy import Strategy
 
 
