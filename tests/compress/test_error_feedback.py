@@ -91,6 +91,9 @@ def reduce_twice(comm, compressor):
 class RankOne(Compressor):
     """Joint encoding, small: all columns are replaced by their mean; the sums of the nodes are exact."""
 
+    def __repr__(self):
+        return "RankOne()"
+
     @property
     def encodes_jointly(self):
         return True
