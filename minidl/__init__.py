@@ -2,7 +2,7 @@
 
 The learning side: `tensor` (the autograd engine), `functional` (differentiable operations), `nn` (layers and models),
 `optim` (update rules and schedules), `data`; below it `kernels`, the arithmetic on arrays. The cluster side: `cluster`,
-nodes that talk. On both: `parallel`, training on many nodes.
+nodes that talk, and `compress`, smaller gradients. On both: `parallel`, training on many nodes.
 
 >>> from minidl import Tensor
 >>> x = Tensor([1.0, 2.0, 3.0], requires_grad=True)

@@ -1,6 +1,12 @@
 """Gradient compression: what is sent instead of a gradient, and what becomes of what was not sent.
 
-`compressor.py` says what a compressor is, `message.py` what goes over the wire; then a method a file.
+`compressor.py` says what a compressor is, `message.py` what goes over the wire; then a method a file:
+
+    few entries            top_k, random_k, threshold, dgc (on sparse); sums of sparse vectors: sparse_all_reduce
+    few bits an entry      half, qsgd, terngrad, one_bit, sign (on quantizer); sums round a ring: quantized_all_reduce
+    few numbers a matrix   power_sgd
+    what was left out      error_feedback
+    without loss           lossless, by the codes in huffman and elias
 """
 
 from minidl.compress.compressor import Compressor
