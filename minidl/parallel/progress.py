@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,3 +30,8 @@ class Progress:
     def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:
         """The message for a row that was made after the run."""
         return cls(row["epoch"], epochs, 1, 1, row["loss"], row["samples_per_second"], shares, row)
+
+
+def per_second(samples: int, seconds: float) -> float:
+    """The throughput; infinite where a simulation has been told neither what work takes nor what messages take."""
+    return samples / seconds if seconds > 0 else math.inf

@@ -7,9 +7,7 @@ minibatch and the next.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -29,7 +27,7 @@ from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
 from minidl.parallel.evaluation import evaluate
 from minidl.parallel.job import Job
-from minidl.parallel.progress import Progress
+from minidl.parallel.progress import Progress, per_second
 from minidl.parallel.rank_result import RankResult, Snapshot
 from minidl.tensor import Tensor
 
@@ -226,7 +224,7 @@ class Session:
     def result(self) -> RankResult:
         """What the rank brings back."""
         return RankResult(
-            digest=self.digest(),
+            digest=vector.digest(self.parameters),
             state=self.state() if self._is_judged_here and self.comm.rank == 0 else None,
             snapshots=self._snapshots,
             losses=self._losses,
@@ -246,13 +244,6 @@ class Session:
             history=self.history,
             config=self.config,
         )
-
-    def digest(self) -> str:
-        """A hash of all parameters: equal on two ranks exactly if their models are equal to the bit."""
-        digest = hashlib.sha256()
-        for parameter in self.parameters:
-            digest.update(np.ascontiguousarray(parameter.numpy()).tobytes())
-        return digest.hexdigest()
 
     # Below the surface
 
@@ -347,8 +338,3 @@ class Session:
                 row=row,
             )
         )
-
-
-def per_second(samples: int, seconds: float) -> float:
-    """The throughput; infinite where a simulation has been told neither what work takes nor what messages take."""
-    return samples / seconds if seconds > 0 else math.inf

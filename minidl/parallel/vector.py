@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -41,3 +42,11 @@ def parts(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor,
     for parameter in parameters:
         yield parameter, vector[start : start + parameter.size].reshape(parameter.shape)
         start += parameter.size
+
+
+def digest(parameters: Sequence[Tensor]) -> str:
+    """A hash of all weights: equal on two ranks exactly if their models are equal to the bit."""
+    result = hashlib.sha256()
+    for parameter in parameters:
+        result.update(np.ascontiguousarray(parameter.numpy()).tobytes())
+    return result.hexdigest()
