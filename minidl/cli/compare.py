@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from minidl.cli.comparison import Terms
     from minidl.cluster import Network, Node
 
+PIPED_WIDTH = 120  # of tables that no terminal bounds: names of strategies with their settings are long
 DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none"}
 
 
@@ -131,12 +133,16 @@ def _run(
         raise ValueError(f"{out} holds a comparison already: choose another --out")
     folder = run_folder.prepare(out, f"compare-{terms.model}-{terms.data}", None)
     report = compare_report.Report(terms, target, folder)
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(report.title, highlight=False, markup=False, soft_wrap=True)
-    with RaceProgress(console, len(contestants) * len(networks), terms.epochs) as progress:
-        for outcome in comparison.outcomes(contestants, networks, terms, progress):
-            report.add(outcome)  # at once, so that what has run is kept if the command is stopped
-            progress.finished(outcome)
+    try:
+        with RaceProgress(console, len(contestants) * len(networks), terms.epochs) as progress:
+            for outcome in comparison.outcomes(contestants, networks, terms, progress):
+                report.add(outcome)  # at once, so that what has run is kept if the command is stopped
+                progress.finished(outcome)
+    except (KeyboardInterrupt, SystemExit):
+        console.print(run_folder.what_is_left(folder), highlight=False, markup=False, soft_wrap=True)
+        raise
     report.draw()
     for table in report.tables():
         console.print(table)

@@ -34,6 +34,14 @@ def prepare(folder: Path | None, name: str, resume: Path | None) -> Path:
     return folder
 
 
+def what_is_left(folder: Path) -> str:
+    """What to say about a command that was stopped; a folder in which there is nothing is removed."""
+    if any(folder.iterdir()):
+        return f"Stopped; what had run by then is in {folder}."
+    folder.rmdir()
+    return "Stopped before anything had run to its end."
+
+
 def _make_new(name: str) -> Path:
     """runs/NAME-DATE-TIME, with a number where another run began in the same second."""
     RUNS.mkdir(exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from typer import BadParameter
 from typer.core import TyperCommand
 
 
@@ -16,7 +17,7 @@ class SeveralWords(TyperCommand):
 
 
 def spread(words: list[str], repeatable: set[str]) -> list[str]:
-    """The words with every repeatable option written once for each of its values.
+    """The words with every repeatable option written once for each of its values; BadParameter for one without any.
 
     >>> spread(["--networks", "1gbe", "10gbe", "--nodes", "8"], {"--networks"})
     ['--networks', '1gbe', '--networks', '10gbe', '--nodes', '8']
@@ -25,6 +26,8 @@ def spread(words: list[str], repeatable: set[str]) -> list[str]:
     option, values = "", 0  # the repeatable option that is being read, and how many values it has
     for word in words:
         if word.startswith("-") and len(word) > 1:
+            if option and not values and word.startswith("--"):
+                raise BadParameter(f"Option '{option}' requires an argument.")
             option, values = (word if word in repeatable else ""), 0
             result.append(word)
         else:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import comparison, place
+from minidl.cli import comparison, place, run_folder
 from minidl.cli.app import app
 from minidl.cli.comparison import Outcome, Terms
 from minidl.cli.several_words import spread
@@ -215,9 +215,17 @@ def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
                     *(f"synchronous:lr={k / 100}" for k in range(1, 40)), "--out", "out")  # fmt: skip
     read_until(process, "2/")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
+    assert "Stopped; what had run by then is in out." in out
     assert [row["strategy"] for row in rows("runs.csv")][:2] == ["serial", "synchronous"]
+
+
+def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
+    folder = tmp_path / "new"
+    folder.mkdir()
+    assert run_folder.what_is_left(folder) == "Stopped before anything had run to its end."
+    assert not folder.exists()
 
 
 # ---- bad input ----
@@ -290,8 +298,14 @@ def test_an_option_takes_all_words_up_to_the_next():
     options = {"--a", "--b"}
     assert spread(["--a", "1", "2", "-c", "3", "4"], options) == ["--a", "1", "--a", "2", "-c", "3", "4"]
     assert spread(["--a", "1", "--a", "2", "3"], options) == ["--a", "1", "--a", "2", "--a", "3"]
-    assert spread(["--a", "--b", "-"], options) == ["--a", "--b", "-"]
+    assert spread(["--a", "-3", "--b", "-"], options) == ["--a", "-3", "--b", "-"]
     assert spread(["x", "--a=1", "2"], options) == ["x", "--a=1", "2"]
+
+
+def test_an_option_without_a_word_is_named(tmp_path):
+    result = minidl(tmp_path, "compare", "--strategies", "--networks", "1gbe")
+    assert result.returncode == 2
+    assert "Option '--strategies' requires an argument." in result.stderr
 
 
 def test_simulate_takes_several_words_too(tmp_path):

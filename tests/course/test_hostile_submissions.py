@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from filelock import FileLock
 
 from course import grade
 from course.checking.session import TOKEN
@@ -297,8 +298,17 @@ CLASS = [
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A teacher's folder: one solution with one exercise, whose hidden test and words are known to nobody else."""
-    root = tmp_path_factory.mktemp("teacher")
+    """A teacher's folder, the same for all of pytest's processes."""
+    base = tmp_path_factory.getbasetemp()
+    root = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "teacher"
+    with FileLock(f"{root}.lock"):
+        if not root.exists():
+            set_up(root)
+    return root
+
+
+def set_up(root: Path) -> None:
+    """One solution with one exercise, whose hidden test and words are known to nobody else; and a file of others."""
     reference = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4)
     reference.cells = [c for c in reference.cells if not role_of(c).get("grade") or c.id == f"check_{TREE}"]
     for cell in reference.cells:
@@ -310,7 +320,6 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nbformat.write(reference, path)
     (root / "other").mkdir()
     (root / "other" / "kept").write_text("kept")
-    return root
 
 
 def hand_in(one: Hostile, course: Path) -> None:
@@ -337,7 +346,16 @@ def hand_in(one: Hostile, course: Path) -> None:
 
 @pytest.fixture(scope="module")
 def graded(course: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    """What grades.csv says of each, and its page."""
+    """What grades.csv says of each, and its page: graded once, in whichever process asks first."""
+    outcome = course.with_name("teacher.json")
+    with FileLock(f"{outcome}.lock"):
+        if not outcome.exists():
+            outcome.write_text(json.dumps(grade_all(course)))
+    rows, pages = json.loads(outcome.read_text())
+    return rows, pages
+
+
+def grade_all(course: Path) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     for one in CLASS:
         hand_in(one, course)
     nothing_yet = left_on_the_machine()
