@@ -87,6 +87,7 @@ class Session:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
+        self._keeping = threading.Lock()  # held while something is taken out of the pipe and kept
 
     def __enter__(self) -> Session:
         return self
@@ -106,7 +107,8 @@ class Session:
         until = time.monotonic() + 0.2
         while self._process and ready(self._output, select.POLLIN, 0.0) and time.monotonic() < until:
             time.sleep(0.001)  # the thread that reads is behind
-        return self._printed.decode(errors="replace")[: self.limits.printed]
+        with self._keeping:  # what it has taken out of the pipe is kept by now
+            return self._printed.decode(errors="replace")[: self.limits.printed]
 
     def _forget_printed(self) -> None:
         _ = self.printed
@@ -290,8 +292,14 @@ class Session:
 
     def _keep_beginning(self, output: Any) -> None:
         """Read all that the process prints, so that it never blocks, and keep the beginning."""
-        while data := output.read1(65536):
-            self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
+        poll, is_open = select.poll(), True
+        poll.register(output, select.POLLIN)
+        while is_open:
+            poll.poll()
+            with self._keeping:
+                data = os.read(output.fileno(), 65536)
+                self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
+            is_open = bool(data)
         output.close()
 
 

@@ -117,7 +117,7 @@ def test_a_checkpoint_is_numpys_and_goes_on_to_the_same_bits(tmp_path: Path, com
     train("cupy", job(epochs=1), Serial(), comm, tmp_path)
     checkpoint = Checkpoint.load(tmp_path / "checkpoint.npz")
     assert all(isinstance(array, (np.ndarray, np.generic)) for array in checkpoint.model.values())
-    assert train("cupy", job(), Serial(), comm, resume=checkpoint).digest() == whole.digest()
+    assert train("cupy", job(), Serial(), comm, resume=checkpoint).result().digest == whole.result().digest
 
 
 def test_a_loss_that_is_not_finite_is_found(comm: Communicator) -> None:
