@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import signal
 import subprocess
@@ -73,12 +74,18 @@ def shared_memory() -> frozenset[str]:
 def remove_shared_memory(before: frozenset[str]) -> None:
     """Remove the entries that are new since `before` and that no process has mapped any more."""
     new = shared_memory() - before
-    if not new:
-        return
-    mapped = set()
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            mapped |= {part.path.rpartition("/")[2] for part in process.memory_maps() if "/dev/shm/" in part.path}
-    for name in new - mapped:
+    mapped = mapped_files() if new else set()
+    for name in new:
         with contextlib.suppress(OSError):
-            os.unlink(os.path.join(SHARED_MEMORY, name))
+            path = os.path.join(SHARED_MEMORY, name)
+            if os.stat(path).st_ino not in mapped:
+                os.unlink(path)
+
+
+def mapped_files() -> set[int]:
+    """The inodes of shared memory that processes have mapped: a semaphore is mapped under a name that it had before."""
+    inodes = set()
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        with contextlib.suppress(OSError), open(maps, encoding="utf-8", errors="replace") as lines:
+            inodes |= {int(line.split()[4]) for line in lines if "/dev/shm/" in line}
+    return inodes

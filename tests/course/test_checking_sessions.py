@@ -11,6 +11,7 @@ import uuid
 from multiprocessing import shared_memory
 from pathlib import Path
 
+import multiprocess
 import pytest
 
 from course.bootstrap import ROOT
@@ -136,3 +137,14 @@ print(session._mark, session._scratch.root, flush=True)
         time.sleep(0.1)
     assert strays.marked(int(mark)) == []
     assert not os.path.exists(scratch)
+
+
+def test_semaphores_that_a_living_process_has_made_meanwhile_are_not_taken_from_it() -> None:
+    before = strays.shared_memory()
+    lock = multiprocess.get_context("spawn").Lock()
+    mine = strays.shared_memory() - before
+    strays.remove_shared_memory(before)
+    assert mine
+    assert mine <= strays.shared_memory()
+    with lock:
+        pass
