@@ -5,7 +5,7 @@
     few entries            top_k, random_k, threshold, dgc (on sparse); sums of sparse vectors: sparse_all_reduce
     few bits an entry      half, qsgd, terngrad, one_bit, sign (on quantizer); sums round a ring: quantized_all_reduce
     few numbers a matrix   power_sgd
-    what was left out      error_feedback
+    what was left out      error_feedback (on wrapper, as quantized_all_reduce)
     without loss           lossless, by the codes in huffman and elias
 """
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.compress.compressor import Compressor
 from minidl.compress.message import Message
+from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
-from minidl.optim import Optimizer
 
 
 @dataclass
-class ErrorFeedback(Compressor):
+class ErrorFeedback(Wrapper):
     """Any compressor with a memory of its errors: gradients arrive late, but none is lost.
 
         accumulated = gradient + residual
@@ -48,7 +47,6 @@ class ErrorFeedback(Compressor):
     Errors: TypeError for what is no compressor; ValueError for one that has a memory of its errors already.
     """
 
-    compressor: Compressor
     residual: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -60,10 +58,6 @@ class ErrorFeedback(Compressor):
             )
 
     @property
-    def encodes_jointly(self) -> bool:
-        return self.compressor.encodes_jointly
-
-    @property
     def is_stateful(self) -> bool:
         return True
 
@@ -71,18 +65,11 @@ class ErrorFeedback(Compressor):
     def keeps_errors(self) -> bool:
         return True
 
-    @property
-    def needs_norm(self) -> bool:
-        return self.compressor.needs_norm
-
     def encode(self, array: Array) -> Message:
         accumulated = self._accumulated(array)
         message = self.compressor.encode(accumulated)
         self.residual = accumulated - self.compressor.decode(message)
         return message
-
-    def decode(self, message: Message) -> Array:
-        return self.compressor.decode(message)
 
     def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
         if not self.encodes_jointly:
@@ -98,21 +85,6 @@ class ErrorFeedback(Compressor):
             return result
 
         return total
-
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
-        return self.compressor.begin_sum(message, comm)
-
-    def begin_epoch(self, epoch: int) -> None:
-        self.compressor.begin_epoch(epoch)
-
-    def begin_step(self, norm: float, nodes: int) -> None:
-        self.compressor.begin_step(norm, nodes)
-
-    def check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.compressor.check(shape, dtype)
-
-    def check_optimizer(self, optimizer: Optimizer) -> None:
-        self.compressor.check_optimizer(optimizer)
 
     def _accumulated(self, array: Array) -> Array:
         return array.copy() if self.residual is None else array + self.residual

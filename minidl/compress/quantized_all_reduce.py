@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -12,12 +11,12 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.message import Message
+from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
-from minidl.optim import Optimizer
 
 
 @dataclass
-class QuantizedAllReduce(Compressor):
+class QuantizedAllReduce(Wrapper):
     """A compressor whose messages are not gathered, but added up in a ring: fewer bytes, and an error at every hop.
 
         chunk i of the sum begins at node i + 1; p - 1 times:
@@ -49,8 +48,6 @@ class QuantizedAllReduce(Compressor):
     Errors: TypeError for what is no compressor; ValueError for one that encodes jointly or keeps its errors.
     """
 
-    compressor: Compressor
-
     def __post_init__(self) -> None:
         if not isinstance(self.compressor, Compressor):
             raise TypeError(f"QuantizedAllReduce wraps a compressor, such as QSGD(7), not {self.compressor!r}")
@@ -66,20 +63,6 @@ class QuantizedAllReduce(Compressor):
     @property
     def encodes_jointly(self) -> bool:
         return True
-
-    @property
-    def is_stateful(self) -> bool:
-        return self.compressor.is_stateful
-
-    @property
-    def needs_norm(self) -> bool:
-        return self.compressor.needs_norm
-
-    def encode(self, array: Array) -> Message:
-        return self.compressor.encode(array)
-
-    def decode(self, message: Message) -> Array:
-        return self.compressor.decode(message)
 
     def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
         def total() -> Array:
@@ -100,15 +83,3 @@ class QuantizedAllReduce(Compressor):
             return np.concatenate(chunks).reshape(array.shape)
 
         return total
-
-    def begin_epoch(self, epoch: int) -> None:
-        self.compressor.begin_epoch(epoch)
-
-    def begin_step(self, norm: float, nodes: int) -> None:
-        self.compressor.begin_step(norm, nodes)
-
-    def check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.compressor.check(shape, dtype)
-
-    def check_optimizer(self, optimizer: Optimizer) -> None:
-        self.compressor.check_optimizer(optimizer)

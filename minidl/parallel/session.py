@@ -7,7 +7,6 @@ minibatch and the next.
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -121,7 +120,7 @@ class Session:
 
         Faster nodes make more of them. Who holds the weights that count calls `processed`, and tells the others.
         """
-        for _ in itertools.count():
+        while True:
             for batch in self._one_pass(self._own_loader()):
                 yield batch
                 if self.finished:
