@@ -299,5 +299,6 @@ class Communicator(Messages):
 
 def world(endpoint: Endpoint, recorder: Recorder, seed: int, faults: RankFaults | None) -> Communicator:
     """The communicator of all ranks, which an engine hands to the program."""
-    rng = random.manual_seed((seed, endpoint.rank))
+    rng = random.stream(random.Purpose.PROGRAM, seed, endpoint.rank)
+    random.use(rng)
     return Communicator(Rank(endpoint, recorder, faults), tuple(range(endpoint.size)), 0, rng)

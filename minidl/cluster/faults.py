@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minidl.random import Purpose, stream
+
 if TYPE_CHECKING:
     from minidl.cluster.engines.protocol import Endpoint
 
@@ -160,9 +162,8 @@ class RankFaults:
             if fault.kind == "drop":
                 return DROPPED
             self._messages += 1
-            payload = _with_a_bit_flipped(
-                payload, np.random.default_rng((self._seed, fault.rank, call, self._messages))
-            )
+            rng = stream(Purpose.FAULT, self._seed, fault.rank, call, self._messages)
+            payload = _with_a_bit_flipped(payload, rng)
         return payload
 
     def end(self) -> None:

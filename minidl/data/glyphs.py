@@ -13,11 +13,12 @@ from minidl.data.cache import cached_arrays
 from minidl.data.checks import at_least
 from minidl.data.dataset import Splits, image_splits
 from minidl.data.errors import DataError
+from minidl.random import Purpose, stream
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-VERSION = 1  # count up whenever a change below draws other images, so that old caches are not taken for new ones
+VERSION = 2  # count up whenever a change below draws other images, so that old caches are not taken for new ones
 SIZE = 28  # pixels
 CANVAS = 4 * SIZE  # letters are drawn and turned at four times the size, then averaged down
 
@@ -84,8 +85,8 @@ def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("drawing glyphs", total=n_train + n_test)
         parts = (("train", TRAIN_FONTS, n_train), ("test", TEST_FONTS, n_test))
-        for stream, (part, fonts, n) in enumerate(parts):
-            rng = np.random.default_rng((seed, stream))
+        for part, fonts, n in parts:
+            rng = stream(Purpose.GLYPHS, seed, part)
             letters = [_letters(font) for font in fonts]
             labels = rng.permutation(np.arange(n) % 26).astype(np.uint8)
             images = np.empty((n, 1, SIZE, SIZE), np.uint8)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.checks import at_least, replica
+from minidl.random import Purpose, stream
 
 
 def epoch_order(n: int, shuffle: bool, seed: int, epoch: int) -> NDArray[np.int64]:
@@ -18,7 +19,7 @@ def epoch_order(n: int, shuffle: bool, seed: int, epoch: int) -> NDArray[np.int6
     """
     if not shuffle:
         return np.arange(n, dtype=np.int64)
-    return np.random.default_rng((seed, epoch)).permutation(n).astype(np.int64, copy=False)
+    return stream(Purpose.SHUFFLE, seed, epoch).permutation(n).astype(np.int64, copy=False)
 
 
 class DistributedSampler:

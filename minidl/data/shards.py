@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from minidl.random import Purpose, stream
+
 
 def order_of_shards(
     samples: NDArray[np.int64], num_replicas: int, batch_size: int, seed: int, epoch: int
@@ -24,5 +26,5 @@ def order_of_shards(
     sizes = np.bincount(rank_of_place, minlength=num_replicas)
     order = np.empty(len(samples), dtype=np.int64)
     for rank, shard in enumerate(np.split(samples, np.cumsum(sizes)[:-1])):
-        order[rank_of_place == rank] = np.random.default_rng((seed, epoch, rank)).permutation(shard)
+        order[rank_of_place == rank] = stream(Purpose.SHARD_SHUFFLE, seed, epoch, rank).permutation(shard)
     return order

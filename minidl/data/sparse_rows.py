@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.checks import at_least
+from minidl.random import Purpose, stream
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def sparse_rows(
     at_least("seed", seed, 0)
     if features < nonzeros:
         raise ValueError(f"a row of {features} features cannot have {nonzeros} nonzeros: use at most {features}")
-    random = np.random.default_rng(seed)
+    random = stream(Purpose.SPARSE_ROWS, seed)
     edges = np.arange(nonzeros + 1) * features // nonzeros
     columns = random.integers(edges[:-1], edges[1:], (n, nonzeros), dtype=np.int32)
     values = random.standard_normal((n, nonzeros), dtype=np.float32)

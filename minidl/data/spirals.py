@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from minidl.data.checks import at_least
 from minidl.data.dataset import Dataset, Splits
+from minidl.random import Purpose, stream
 
 
 def spirals(n: int = 1000, classes: int = 3, noise: float = 0.2, seed: int = 0) -> Splits:
@@ -24,7 +25,7 @@ def spirals(n: int = 1000, classes: int = 3, noise: float = 0.2, seed: int = 0) 
     at_least("seed", seed, 0)
     if not noise >= 0:
         raise ValueError(f"noise must be a standard deviation, 0 or more, not {noise}")
-    rng = np.random.default_rng(seed)
+    rng = stream(Purpose.SPIRALS, seed)
     labels = np.arange(n, dtype=np.int64) % classes
     radius = rng.uniform(0, 1, n)
     angle = 2 * np.pi * labels / classes + 4 * radius + noise * rng.standard_normal(n)

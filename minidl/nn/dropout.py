@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
+from minidl import random
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
 
@@ -12,6 +13,8 @@ from minidl.tensor import Tensor
 class Dropout(Module):
     """In training, zero with probability p, else x / (1 - p); in evaluation, x.
 
+    The random numbers come from `minidl.random.generator()`; in a run of `parallel.train`, every call of every layer
+    has its own stream (`minidl.random.ForwardPass`).
     Errors: ValueError unless 0 <= p <= 1. Source: Srivastava et al., Dropout (JMLR 15, 2014).
 
     >>> Dropout(0.5).eval()(Tensor([1.0, 2.0]))
@@ -24,7 +27,9 @@ class Dropout(Module):
         self.p = p
 
     def forward(self, x: Any) -> Tensor:
-        return F.dropout(x, self.p, self.training)
+        if not self.training or self.p == 0:
+            return F.dropout(x, self.p, training=False)
+        return F.dropout(x, self.p, generator=random.layer_generator(self))
 
     def extra_repr(self) -> str:
         return f"p={self.p}"

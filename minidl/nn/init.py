@@ -1,8 +1,9 @@
 """Initialisation: fill a tensor, in place, with numbers from which training starts well.
 
 With n inputs of variance 1, a unit's sum has variance n Var(w): Var(w) = 1/n keeps the signal's size from layer to
-layer, 2/n makes up for the half that ReLU cuts off. The random numbers come from `minidl.random.generator()`, so that
-`minidl.manual_seed` decides them, on every kind of kernel alike.
+layer, 2/n makes up for the half that ReLU cuts off. Every call draws from a generator of its own, the next one that
+`minidl.random.generator()` spawns: `minidl.manual_seed` decides the numbers, on every kind of kernel alike, and they do
+not depend on the size of what was filled before.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from minidl.tensor import Tensor
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     """Fill with numbers drawn evenly from a <= x < b."""
-    return _fill(tensor, random.generator().random, b - a, a)
+    return _fill(tensor, _next_generator().random, b - a, a)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     """Fill with numbers of the normal distribution."""
-    return _fill(tensor, random.generator().standard_normal, std, mean)
+    return _fill(tensor, _next_generator().standard_normal, std, mean)
 
 
 def constant_(tensor: Tensor, value: float) -> Tensor:
@@ -102,6 +103,10 @@ def fans(tensor: Tensor) -> tuple[int, int]:
         raise ValueError(f"fan_in and fan_out need a weight with at least 2 axes (out, in, ...), got {tensor.shape}")
     window = prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+def _next_generator() -> np.random.Generator:
+    return random.generator().spawn(1)[0]
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

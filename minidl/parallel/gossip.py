@@ -14,6 +14,7 @@ from minidl.parallel.mixing import Matrix
 from minidl.parallel.pairwise_averaging import average_in_pairs
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
+from minidl.random import Purpose, stream
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Gossip(Strategy):
         if not isinstance(self.topology, str):
             return np.array(self.topology)
         if self.topology == "random":
-            return mixing.matching(nodes, np.random.default_rng((seed, step)))
+            return mixing.matching(nodes, stream(Purpose.MATCHING, seed, step))
         return mixing.matrix(mixing.TOPOLOGIES[self.topology](nodes))
 
     def run(self, session: Session) -> None:

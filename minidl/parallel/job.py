@@ -19,6 +19,7 @@ from minidl.data.sampler import epoch_order
 from minidl.data.shards import order_of_shards
 from minidl.kernels import Array
 from minidl.nn import Module
+from minidl.random import Purpose, stream
 from minidl.tensor import Tensor
 
 Loss = Callable[[Tensor, Array], Tensor]
@@ -110,13 +111,15 @@ class Job:
         if self.shards == "shuffled":
             return partial(epoch_order, n, True, self.seed)
         by_label = self.shards == "by_label"
-        samples = np.argsort(train.y, kind="stable") if by_label else epoch_order(n, True, self.seed, 0)
+        samples = np.argsort(train.y, kind="stable") if by_label else stream(Purpose.SHARDS, self.seed).permutation(n)
         return partial(order_of_shards, samples, nodes, batch_size, self.seed)
 
     def build_model(self) -> Module:
-        """The model with its first weights: the same on every rank."""
-        random.manual_seed(self.seed)
-        return copy.deepcopy(self.model) if isinstance(self.model, Module) else self.model()
+        """The model with its first weights: the same on every rank. The caller's generator is left as it is."""
+        if isinstance(self.model, Module):
+            return copy.deepcopy(self.model)
+        with random.using(stream(Purpose.WEIGHTS, self.seed)):
+            return self.model()
 
     def build_data(self) -> Splits:
         """The training set and the test set."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl import random
 from minidl.data.loader import Batch
 from minidl.parallel.job import Job
 from minidl.parallel.session import Session
@@ -41,7 +40,7 @@ class Serial(Strategy):
             raise ValueError(f"Serial runs on one node, not on {nodes}: choose another strategy, such as Synchronous()")
 
     def run(self, session: Session) -> None:
-        backward = self._backward if self.shards == 1 else ShardedBackward(session, self.shards)
+        backward = self._backward if self.shards == 1 else ShardedBackward(self.shards)
         for batch in session.batches():
             session.model.zero_grad()
             backward(session, batch)
@@ -55,21 +54,17 @@ class Serial(Strategy):
 class ShardedBackward:
     """Backward as p nodes do it: each shard by itself, with its node's random numbers; gradients are added in order."""
 
-    def __init__(self, session: Session, shards: int) -> None:
+    def __init__(self, shards: int) -> None:
         self.shards = shards
-        self.generators: list[np.random.Generator] = []
 
     def __call__(self, session: Session, batch: Batch) -> None:
-        if session.step == 0:
-            seed = session.job.seed
-            self.generators = [np.random.default_rng((seed, session.epoch, shard)) for shard in range(self.shards)]
         sums: list[np.ndarray | None] = [None] * len(session.parameters)
         buffers: list[np.ndarray] = []
-        for shard, generator in enumerate(self.generators):
+        for shard in range(self.shards):
             part = Batch(batch.x[shard :: self.shards], batch.y[shard :: self.shards], batch.total)
             if len(part.x) == 0:
                 continue
-            random.use_generator(generator)
+            session.begin_forward(replica=shard)
             session.model.zero_grad()
             session.loss(part).backward()
             for i, parameter in enumerate(session.parameters):

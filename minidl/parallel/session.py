@@ -20,7 +20,7 @@ from minidl.cluster.comm import Communicator
 from minidl.data import DataLoader, DistributedSampler
 from minidl.data.loader import Batch
 from minidl.kernels import Array
-from minidl.nn import Parameter
+from minidl.nn import Module, Parameter
 from minidl.parallel import vector
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
@@ -71,6 +71,7 @@ class Session:
         self._loss_sum, self._samples_seen = 0.0, 0  # of this rank in this epoch
         self._losses: list[tuple[float, int]] = []
         self._buffers: list[list[Array]] = []
+        self._layer_names: dict[Module, str] = {}
         self._bytes_by_pass: list[int] = []
         self._snapshots: list[Snapshot] = []
         self._recorded: dict[str, list[Any]] = defaultdict(list)
@@ -141,6 +142,14 @@ class Session:
         self._samples_seen += len(batch.x)
         self.comm.mark("backward")
         return mean
+
+    def begin_forward(self, replica: int, micro_batch: int = 0, seed: int | None = None) -> None:
+        """The next forward pass draws the dropout masks of this replica and micro-batch, at the present epoch and step.
+
+        Every minibatch comes with this rank's number as `replica` and with micro-batch 0. seed: the job's by default.
+        """
+        seed = self.job.seed if seed is None else seed
+        random.begin_forward(random.ForwardPass(self._layer_names, seed, self.epoch, self.step, replica, micro_batch))
 
     # Weights and gradients
 
@@ -265,16 +274,17 @@ class Session:
         epoch = min(self.epoch, job.epochs - 1)  # of a stream, a fast node makes more passes than there are epochs
         return DataLoader(self.train, job.batch_size_of(epoch), sampler=sampler)
 
-    def _one_pass(self, loader: DataLoader, seed_and_rank: tuple[int, int] | None = None) -> Iterator[Batch]:
-        """The minibatches of one epoch of the loader, with the random numbers of this rank or of the one given."""
+    def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
+        """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
         loader.set_epoch(self.epoch)
-        seed, rank = seed_and_rank or (self.job.seed, self.comm.rank)
-        random.manual_seed((seed, self.epoch, rank))  # dropout: resuming needs no more state
+        seed, replica = seed_and_replica or (self.job.seed, self.comm.rank)
         self.model.train()
+        self._layer_names = {module: name for name, module in self.model.named_modules()}
         self._loss_sum, self._samples_seen = 0.0, 0
         samples, started = 0, self.clock()
         last_told = started
         for self.step, batch in enumerate(loader):
+            self.begin_forward(replica, seed=seed)
             yield batch
             samples += batch.total
             now = self.clock()

@@ -34,9 +34,9 @@ class Synchronous(Strategy):
     overlap: whether messages travel while backward goes on, or begin when it is done. None: where there is a network to
     hide, simulated or emulated. Processes of one machine add up in shared memory, with the cores that backward needs:
     beside it, a step of a large MLP took 1.35 times as long there (`benchmarks/overlap.py`).
-    accumulate: into so many pieces a node's part is cut, whose gradients it adds up before anything is sent: large
-    minibatches then need no more memory than small ones, and no more messages.
-    batch_norm: "local": each node normalises over its own part (or piece of it), and node 0's running statistics hold;
+    accumulate: number of micro-batches whose gradients a node adds up before anything is sent: large minibatches then
+    need no more memory than small ones, and no more messages.
+    batch_norm: "local": each node normalises over its own micro-batch, and node 0's running statistics hold;
     "synchronized": over all nodes' parts, for which they wait for each other in every such layer.
 
     Equal to Serial on the whole minibatch up to rounding, local batch norm and dropout (each node has its own random
@@ -63,7 +63,7 @@ class Synchronous(Strategy):
             )
         if not isinstance(self.accumulate, int) or self.accumulate < 1:
             raise ValueError(
-                f"Synchronous: accumulate must be a whole number of pieces, at least 1, got {self.accumulate}"
+                f"Synchronous: accumulate must be a whole number of micro-batches, at least 1, got {self.accumulate}"
             )
         if self.batch_norm not in ("local", "synchronized"):
             raise ValueError(f"Synchronous: unknown batch_norm {self.batch_norm!r}: choose one of local, synchronized")
@@ -87,17 +87,18 @@ class Synchronous(Strategy):
             if session.step == 0:
                 gradients.begin_epoch(session.epoch)
             session.model.zero_grad()
-            *earlier, last = pieces(batch, self.accumulate)
-            for piece in earlier:
-                self._backward(session, piece)
-            gradients.begin()
-            self._backward(session, last)
+            micro_batches = cut(batch, self.accumulate)
+            for i, micro_batch in enumerate(micro_batches):
+                if i == len(micro_batches) - 1:
+                    gradients.begin()
+                session.begin_forward(session.comm.rank, i)
+                self._backward(session, micro_batch)
             gradients.finish()
             session.update()
 
-    def _backward(self, session: Session, piece: Batch) -> None:
-        if len(piece.x):  # in the ragged last minibatch a part may be empty
-            session.loss(piece).backward()
+    def _backward(self, session: Session, micro_batch: Batch) -> None:
+        if len(micro_batch.x):  # in the ragged last minibatch a part may be empty
+            session.loss(micro_batch).backward()
         elif self.batch_norm == "synchronized":
             backward_without_samples(session)
 
@@ -109,6 +110,6 @@ class Synchronous(Strategy):
         return CompressedGradients(session.parameters, session.comm, self.compressor, overlap)
 
 
-def pieces(batch: Batch, count: int) -> list[Batch]:
-    """The batch cut into so many pieces, whose sizes differ by one at most; if some are empty, the first ones."""
+def cut(batch: Batch, count: int) -> list[Batch]:
+    """The batch as `count` micro-batches, whose sizes differ by one at most; if some are empty, the first ones."""
     return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

@@ -1,8 +1,8 @@
 """Convolution without unfolding: images are laid out row after row with zeros between, and slid over themselves.
 
-    layout.py    where the numbers lie, so that every tap of the filter is one constant shift
-    sliding.py   the inner loops
-    here         image -> rows -> sums -> image, for the output and for both gradients
+layout.py    where the numbers lie, so that every tap of the filter is one constant shift
+sliding.py   the inner loops
+here         image -> rows -> sums -> image, for the output and for both gradients
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from numbers import Real
 import numpy as np
 
 from minidl.cluster.engines.real_rank import BYTES_PER_S, FLOPS_PER_S
+from minidl.random import Purpose, stream
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Core:
         self._node = node or Node(FLOPS_PER_S, BYTES_PER_S)
         self.factor = slowdown / (node.speed(rank) if node else 1.0)
         self._jitter = node.jitter if node else 0.0
-        self._rng = np.random.default_rng((seed, rank, 0x6A69))  # a stream of its own: the program's is untouched
+        self._rng = stream(Purpose.JITTER, seed, rank)
 
     def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
         """How long the stated seconds and the work take together."""
