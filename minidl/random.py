@@ -23,7 +23,7 @@ import numpy as np
 class Purpose(Enum):
     """What random numbers are for, with the coordinates that follow the seed in `stream`."""
 
-    MANUAL = "what `manual_seed` starts: the seed alone, or all its numbers"
+    MANUAL = "what `manual_seed` starts, and code outside this library: what that code likes"
     PROGRAM = "a rank's own program, `comm.rng`: rank"
     WEIGHTS = "a model's first weights: none; the same on all ranks"
     SHUFFLE = "the order of an epoch's samples: epoch; the same on all ranks"
@@ -74,8 +74,9 @@ def manual_seed(seed: int | tuple[int, ...]) -> np.random.Generator:
 
 
 def use(fresh: np.random.Generator) -> None:
-    """Make `fresh` this context's generator."""
+    """Make `fresh` this context's generator; a forward pass that was begun is over."""
     _generator.set(fresh)
+    _forward.set(None)
 
 
 def generator() -> np.random.Generator:
@@ -135,8 +136,8 @@ class ForwardPass:
 _forward: ContextVar[ForwardPass | None] = ContextVar("minidl_forward", default=None)
 
 
-def begin_forward(forward: ForwardPass) -> None:
-    """From here on, layers of this context draw from this forward pass."""
+def begin_forward(forward: ForwardPass | None) -> None:
+    """From here on, layers of this context draw from this forward pass; None: from `generator()` again."""
     _forward.set(forward)
 
 

@@ -294,6 +294,7 @@ class Session:
         self._end_pass()
 
     def _end_pass(self) -> None:
+        random.begin_forward(None)
         self.epoch += 1
         self._losses.append((self._loss_sum, self._samples_seen))
         self._bytes_by_pass.append(self.comm.bytes_sent)

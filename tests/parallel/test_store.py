@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from minidl import cluster
 from minidl.parallel import Store
 from minidl.parallel.requests import ask
+from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -75,7 +76,7 @@ def test_additions_commute_any_interleaving_gives_the_same_sum_of_integers(seed,
         return end(comm, store)
 
     got = launch(client, clients, servers, seed=seed).results[0]
-    rngs = [np.random.default_rng((seed, rank)) for rank in range(clients)]
+    rngs = [stream(Purpose.PROGRAM, seed, rank) for rank in range(clients)]
     total = np.zeros(7, dtype=np.int64)
     for rng in rngs:
         for _ in range(4):

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl import data, kernels, nn, no_grad
+from minidl.random import Purpose, stream
 
 Array = NDArray[Any]
 Samples = tuple[Array, Array]
@@ -53,7 +54,7 @@ def samples(seed: int) -> Sets:
     splits = data.digits()
     x = np.concatenate([part.x for part in splits]).reshape(-1, SIZES[0])
     y = np.concatenate([part.y for part in splits])
-    rng = np.random.default_rng((seed, 2))
+    rng = stream(Purpose.MANUAL, seed, "noisy digits")
     chosen = rng.permutation(len(y))
     training, validation, test = np.split(chosen[: TRAINING + 2 * HELD_OUT], [TRAINING, TRAINING + HELD_OUT])
     labels = y[training]
@@ -65,7 +66,7 @@ def samples(seed: int) -> Sets:
 
 def start(seed: int) -> list[Array]:
     """The weights and biases of SIZES with which training begins."""
-    rng = np.random.default_rng((seed, 1))
+    rng = stream(Purpose.MANUAL, seed, "first weights for noisy digits")
     arrays = []
     for inputs, outputs in pairwise(SIZES):
         arrays.append((rng.standard_normal((outputs, inputs)) * np.sqrt(2 / inputs)).astype(np.float32))

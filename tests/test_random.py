@@ -1,0 +1,264 @@
+"""Random streams: no two purposes, seeds, replicas, epochs, steps, micro-batches, layers or calls share numbers."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import minidl
+from minidl import compress, data, nn, optim, parallel, random
+from minidl import functional as F
+from minidl.random import ForwardPass, Purpose, stream
+from tests.parallel.jobs import blobs, small_job
+
+pytestmark = pytest.mark.timeout(120)
+
+SHARED_BY_ALL_RANKS = {Purpose.WEIGHTS, Purpose.SHUFFLE, Purpose.SHARDS, Purpose.COMMON_CHOICE, Purpose.POWER_ITERATION}
+SHARED_BY_ALL_RANKS |= {Purpose.SHARD_SHUFFLE, Purpose.MATCHING, Purpose.QUORUM}  # each rank deals all shards
+FROZEN = {
+    "shuffle": (935088468408734716, 1950465228206545394, 4342153298196378832, 3439488269458300611),
+    "dropout": (1351079615952979152, 2394528426144671545, 3908860702038722866, 1858957124373302477),
+    "manual": (4537529895794443687, 4474566889474028258, 4419811710971719454, 818177737776043071),
+}
+
+
+def first_numbers(generator: np.random.Generator) -> tuple[int, ...]:
+    return tuple(generator.integers(2**62, size=4).tolist())
+
+
+# ---- streams ----
+
+
+def test_different_arguments_give_different_streams_whatever_their_number_and_size():
+    seeds = [0, 1, 2**32, 2**64, 2**128, 2**128 + 1]
+    places = [(), (0,), (0, 0), (0, 0, 0), (0,) * 8, (1,), (2**32,), (0, 1), (1, 0), ("0",), ("",), ("a", "b"), ("ab",)]
+    all_arguments = itertools.product(Purpose, seeds, places)
+    drawn = [first_numbers(stream(purpose, seed, *place)) for purpose, seed, place in all_arguments]
+    assert len(set(drawn)) == len(drawn) == len(Purpose) * len(seeds) * len(places)
+
+
+def test_a_stream_depends_on_its_arguments_alone():
+    assert first_numbers(stream(Purpose.SHUFFLE, 3, 1)) == first_numbers(stream(Purpose.SHUFFLE, 3, 1))
+    assert first_numbers(stream(Purpose.SHUFFLE, np.int64(3), np.uint8(1))) == first_numbers(
+        stream(Purpose.SHUFFLE, 3, 1)
+    )
+
+
+def test_streams_are_frozen():
+    """A release that changes these numbers changes every figure of the course: do not."""
+    assert first_numbers(stream(Purpose.SHUFFLE, 0, 0)) == FROZEN["shuffle"]
+    assert first_numbers(stream(Purpose.DROPOUT, 0, 1, 2, 3, 0, "drop", 0)) == FROZEN["dropout"]
+    assert first_numbers(random.manual_seed(0)) == FROZEN["manual"]
+
+
+def test_numpy_seeds_of_users_never_meet_the_library_s_streams():
+    ours = {first_numbers(stream(purpose, 0, *place)) for purpose in Purpose for place in [(), (0,), (0, 0), (0, 0, 0)]}
+    theirs = {first_numbers(np.random.default_rng(seed)) for seed in (0, (0, 0), (0, 0, 0), (0, 1), 1)}
+    assert not ours & theirs
+
+
+def test_the_library_makes_no_generator_but_by_a_stream():
+    """Apart from `generator()` without a seed, whose entropy is the operating system's."""
+    made = []
+    for path in Path(minidl.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("default_rng", "RandomState", "SeedSequence", "PCG64"):
+                made.append(path.name)
+    assert made == ["random.py"] * 2
+
+
+# ---- the generator of a context ----
+
+
+def test_making_a_model_leaves_the_caller_s_generator_alone():
+    random.manual_seed(5)
+    expected = first_numbers(random.generator())
+    random.manual_seed(5)
+    small_job().build_model()
+    small_job(model=nn.Linear(5, 3).double).build_model()
+    assert first_numbers(random.generator()) == expected
+
+
+def test_training_in_this_process_leaves_the_caller_s_generator_alone():
+    random.manual_seed(5)
+    expected = first_numbers(random.generator())
+    for on in ("simulation", "processes"):
+        random.manual_seed(5)
+        parallel.train(small_job(epochs=1), parallel.Synchronous(), nodes=2, on=on)
+        assert first_numbers(random.generator()) == expected
+
+
+def test_a_job_s_weights_do_not_depend_on_what_was_drawn_before():
+    first = small_job().build_model().state_dict()
+    random.generator().random(7)
+    second = small_job().build_model().state_dict()
+    assert all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_every_initialisation_draws_from_a_generator_of_its_own():
+    """So the size of one layer does not change the next, and half a model can be made as the whole would make it."""
+    random.manual_seed(0)
+    small, after_small = nn.Linear(3, 4), nn.Linear(5, 6)
+    random.manual_seed(0)
+    large, after_large = nn.Linear(300, 4), nn.Linear(5, 6)
+    np.testing.assert_array_equal(after_small.weight.numpy(), after_large.weight.numpy())
+    assert small.weight.numpy().reshape(-1)[0] != after_small.weight.numpy().reshape(-1)[0]
+    assert large.weight.size == 1200
+
+
+# ---- masks in a run ----
+
+
+def test_the_first_mask_has_nothing_to_do_with_the_first_weights():
+    """Before, both came from default_rng(seed): the mask was the sign of the weights in every entry."""
+
+    class Watching(nn.Module):
+        seen: ClassVar[dict[str, np.ndarray]] = {}
+
+        def __init__(self):
+            self.linear, self.drop = nn.Linear(40, 50, bias=False), nn.Dropout(0.5)
+
+        def forward(self, x):
+            if self.training and "mask" not in self.seen:
+                self.seen["weights"] = self.linear.weight.numpy().copy()
+                self.seen["mask"] = self.drop(np.ones((50, 40), np.float32)).numpy() > 0
+            return self.linear(x)
+
+    def splits():
+        x, y = np.zeros((8, 40), np.float32), np.arange(8) % 3
+        return data.Splits(data.Dataset(x, y), data.Dataset(x, y), ("a", "b", "c"))
+
+    job = parallel.Job(Watching, splits, partial(optim.SGD, lr=0.1), batch_size=8, epochs=1)
+    parallel.train(job, nodes=1, on="simulation")
+    agree = np.mean(Watching.seen["mask"] == (Watching.seen["weights"] > 0))
+    assert abs(agree - 0.5) < 4 * 0.5 / np.sqrt(2000)  # 4 standard deviations of 2,000 fair coins
+
+
+class Twice(nn.Module):
+    """Two dropout layers, one of which is called twice."""
+
+    def __init__(self):
+        self.first, self.drop, self.again = nn.Linear(5, 8), nn.Dropout(0.5), nn.Dropout(0.5)
+        self.last = nn.Linear(8, 3)
+        self.double()
+
+    def forward(self, x):
+        return self.last(self.again(self.drop(self.drop(self.first(x)))))
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """Every stream that is made, with the code that asked for it counted: {arguments: times}."""
+    made = defaultdict(int)
+
+    def recording(purpose, seed, *coordinates):
+        made[(purpose, seed, *coordinates)] += 1
+        return stream(purpose, seed, *coordinates)
+
+    for module in [random, *(sys_modules_with_stream())]:
+        monkeypatch.setattr(module, "stream", recording)
+    return made
+
+
+def sys_modules_with_stream():
+    import sys
+
+    return [
+        m
+        for name, m in list(sys.modules.items())
+        if name.startswith("minidl.") and getattr(m, "stream", None) is stream
+    ]
+
+
+STRATEGIES = {
+    "serial": (parallel.Serial(), 1),
+    "serial in shards": (parallel.Serial(shards=3), 1),
+    "synchronous": (parallel.Synchronous(accumulate=2), 3),
+    "local SGD": (parallel.LocalSGD(period=2), 3),
+    "gossip": (parallel.Gossip("random"), 3),
+    "asynchronous gossip": (parallel.Gossip(asynchronous=True), 4),
+    "one shot": (parallel.OneShotAveraging(), 3),
+    "parameter server": (parallel.ParameterServer(), 3),
+    "elastic averaging": (parallel.ElasticAveraging(), 3),
+    "backup workers": (parallel.BackupWorkers(), 3),
+    "eager SGD": (parallel.EagerSGD(), 3),
+    "QSGD": (parallel.Synchronous(compressor=compress.QSGD(4)), 3),
+    "random k of each rank": (parallel.Synchronous(compressor=compress.RandomK(0.5, seed=None)), 3),
+    "random k in common": (parallel.Synchronous(compressor=compress.RandomK(0.5)), 3),
+    "PowerSGD": (parallel.Synchronous(compressor=compress.PowerSGD(1, warm_start=False)), 3),
+}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("shards", ["shuffled", "fixed"])
+def test_no_two_draws_of_a_run_share_a_stream_but_where_all_ranks_do(drawn, name, shards):
+    strategy, nodes = STRATEGIES[name]
+    job = small_job(model=Twice, data=blobs, shards=shards, seed=3, epochs=2)
+    parallel.train(job, strategy, nodes, on="simulation")
+    assert any(arguments[0] is Purpose.DROPOUT for arguments in drawn)
+    twice = {arguments: times for arguments, times in drawn.items() if times > 1}
+    assert not [arguments for arguments in twice if arguments[0] not in SHARED_BY_ALL_RANKS], twice
+    numbers = {first_numbers(stream(*arguments)) for arguments in drawn}
+    assert len(numbers) == len(drawn)
+
+
+def test_every_call_of_every_layer_in_every_step_on_every_replica_has_a_mask_of_its_own(drawn):
+    job = small_job(model=Twice, batch_size=20, epochs=2)
+    parallel.train(job, parallel.Synchronous(accumulate=2), 3, on="simulation")
+    masks = [arguments[1:] for arguments in drawn if arguments[0] is Purpose.DROPOUT]
+    calls = [("drop", 0), ("drop", 1), ("again", 0)]
+    places = itertools.product([job.seed], range(2), range(3), range(3), range(2), calls)
+    assert set(masks) == {(*place, *call) for *place, call in places}
+
+
+def test_masks_do_not_depend_on_which_layers_a_rank_has():
+    """A stage that holds only the second layer draws what the whole model draws there."""
+    model = Twice()
+    names = {module: name for name, module in model.named_modules()}
+    whole, part = (ForwardPass(names, 0, 1, 2, 3) for _ in range(2))
+    for layer in (model.drop, model.drop):
+        whole.of(layer)
+    assert first_numbers(whole.of(model.again)) == first_numbers(part.of(model.again))
+
+
+def test_code_without_a_layer_draws_anew_in_every_forward_pass():
+    """F.dropout in a model's own forward has no name: the calls of one pass share a generator, one after the other."""
+
+    class Plain(nn.Module):
+        masks: ClassVar[list[tuple[bool, ...]]] = []
+
+        def __init__(self):
+            self.linear = nn.Linear(5, 3).double()
+
+        def forward(self, x):
+            if self.training:
+                for _ in range(2):
+                    self.masks.append(tuple((F.dropout(np.ones(60), 0.5).numpy() > 0).tolist()))
+            return self.linear(x)
+
+    parallel.train(small_job(model=Plain), parallel.Synchronous(), 2, on="simulation")
+    steps = 3 * 4
+    assert len(Plain.masks) == len(set(Plain.masks)) == 2 * 2 * steps
+
+
+def test_outside_a_run_dropout_follows_manual_seed():
+    layer = nn.Dropout(0.5)
+    random.manual_seed(4)
+    first, second = layer(np.ones(60)).numpy(), layer(np.ones(60)).numpy()
+    random.manual_seed(4)
+    np.testing.assert_array_equal(layer(np.ones(60)).numpy(), first)
+    assert not np.array_equal(first, second)
+
+
+def test_sharded_serial_training_draws_the_masks_of_the_nodes():
+    job = small_job(model=Twice)
+    serial = parallel.train(job, parallel.Serial(shards=3), on="simulation")
+    nodes = parallel.train(job, parallel.Synchronous(algorithm="ordered"), 3, on="simulation")
+    assert serial.digests[0] == nodes.digests[0]
