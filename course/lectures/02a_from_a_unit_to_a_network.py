@@ -621,13 +621,13 @@ def model_error(model, x, y):
 
 amounts, errors = (45, 90, 180, 360, 720, 1437), []
 for amount in amounts:
-    subsets = [np.random.default_rng(seed).permutation(n)[:amount] for seed in range(5)]
+    subsets = [np.random.default_rng(seed).permutation(n)[:amount] for seed in range(20)]
     models = [fit(images[rows], train.y[rows], seed) for seed, rows in enumerate(subsets)]
     errors.append(100 * np.mean([model_error(m, test.x.reshape(-1, 64), test.y) for m in models]))
 
 # %%
 figure = draw(
-    [Panel([Line("mean of five networks", amounts, errors, "both")], "training images", "test error (%)", log="x")],
+    [Panel([Line("mean of twenty networks", amounts, errors, "both")], "training images", "test error (%)", log="x")],
     source="measured",
 )
 see(
