@@ -30,31 +30,14 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-SHARED = Path("/dev/shm")
-
-
-def segments_of_mpi() -> set[str]:
-    """The names that no process of another run holds: those would come and go by themselves."""
-    held = ""
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                held += (entry / "maps").read_text()
-            except OSError:
-                continue  # it has just ended
-    return {str(path) for path in SHARED.glob("mpich*") if str(path) not in held}
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
-    before, descriptors = segments_of_mpi(), process_census.descriptors()
+    before, descriptors = process_census.shared_memory(), process_census.descriptors()
     yield
     assert process_census.wait_until_gone(process_census.ranks(os.getpid())) == []
-    left = segments_of_mpi() - before
-    if left:  # of a run elsewhere that is just starting or ending, perhaps
-        time.sleep(1)
-        left &= segments_of_mpi()
-    assert left == set()
+    assert process_census.left_in_shared_memory(before) == set()
     assert {d.split()[0] for d in process_census.descriptors()} <= {d.split()[0] for d in descriptors}
 
 
@@ -457,7 +440,7 @@ def test_ranks_end_when_the_launching_process_is_ended(tmp_path: Path, number: s
         below = process_census.descendants(script.pid)
         assert len(below) >= 4
         script.send_signal(number)
-        _, said = script.communicate(timeout=10)
-        assert process_census.wait_until_gone(below, 3.0) == []
+        _, said = script.communicate(timeout=30)
+        assert process_census.wait_until_gone(below) == []
     if number == signal.SIGINT:
         assert "KeyboardInterrupt" in said
