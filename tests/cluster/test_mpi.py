@@ -19,6 +19,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster import Communicator
 from tests.cluster import process_census
+from tests.tiers import exhaustively
 
 pytest.importorskip("mpi4py", reason="needs the extra mpi")
 launcher = pytest.importorskip("minidl.cluster.engines.mpi.launcher")
@@ -195,7 +196,7 @@ def test_an_endless_loop_ends_at_the_deadline() -> None:
         cluster.launch(program, nodes=2, on="mpi", deadline=4)
 
 
-@pytest.mark.parametrize("seconds", [0.05, 0.2, 0.4, 0.6])
+@pytest.mark.parametrize("seconds", [0.2, *exhaustively(0.05, 0.4, 0.6)])
 def test_a_launch_whose_time_is_up_while_it_starts_leaves_nothing(seconds: float) -> None:
     with pytest.raises(cluster.CommTimeout, match="deadline"):
         cluster.launch(wait_in_a_circle, nodes=2, on="mpi", deadline=seconds)
@@ -382,7 +383,12 @@ def test_under_mpiexec_a_rank_that_raises_makes_launch_raise_on_all_and_the_scri
 
 
 @pytest.mark.parametrize(
-    "what", ["os.kill(os.getpid(), signal.SIGKILL)", "os.kill(os.getpid(), signal.SIGSTOP)", "while True: pass"]
+    "what",
+    [
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getpid(), signal.SIGSTOP)",
+        *exhaustively("while True: pass"),
+    ],
 )
 def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: str) -> None:
     done = under_mpiexec(
