@@ -16,6 +16,21 @@ LONGEST_FIRST = (
     "course/test_hostile_submissions.py",
     "course/test_grading.py",
     "cli/test_interrupts.py",
+    "cluster/conformance/test_conformance.py",
+    "cluster/test_mpi.py",
+    "cli/test_train.py",
+    "parallel/test_learning.py",
+    "kernels/test_compiled.py",
+    "course/test_release.py",
+    "course/test_student_check.py",
+    "course/test_hostile_answers.py",
+    "cluster/test_scripts.py",
+    "course/test_checking_notebooks.py",
+    "reproductions/test_reproductions.py",
+    "test_solutions.py",
+    "house/test_style.py",
+    "house/test_readme.py",
+    "cli/test_resume.py",
 )
 """Files that take longest. They start first, so that all processes of a parallel run end at about the same time."""
 
