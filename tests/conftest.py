@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,14 +36,32 @@ LONGEST_FIRST = (
 """Files that take longest. They start first, so that all processes of a parallel run end at about the same time."""
 
 
+@dataclass(frozen=True)
+class Tiers:
+    """The test functions that have a case in the first tier, and those that have an exhaustive one."""
+
+    first: set[str]
+    exhaustive: set[str]
+
+
+TIERS = pytest.StashKey[Tiers]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    more = [item for item in items if item.get_closest_marker("exhaustive")]
+    first = [item for item in items if not item.get_closest_marker("exhaustive")]
+    config.stash[TIERS] = Tiers({function(item) for item in first}, {function(item) for item in more})
     if not config.getoption("exhaustive"):
-        left_out = [item for item in items if item.get_closest_marker("exhaustive")]
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("exhaustive")]
+        config.hook.pytest_deselected(items=more)
+        items[:] = first
     places = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: places.get(item.path, len(places)))  # stable: the others keep their order
+
+
+def function(item: pytest.Item) -> str:
+    """The test function of a case."""
+    return item.nodeid.partition("[")[0]
