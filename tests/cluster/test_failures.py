@@ -192,9 +192,9 @@ def test_a_stopped_rank_is_found_by_the_timeout_and_killed_all_the_same() -> Non
             os.kill(os.getpid(), signal.SIGSTOP)
         comm.recv(1)
 
-    error = failure_of(program, nodes=3, timeout=0.5)
+    error = failure_of(program, nodes=3, timeout=2.0)
     assert isinstance(error, cluster.CommTimeout)
-    assert str(error).startswith("a receive from rank 1 did not complete within 0.5 s\nrank ")
+    assert str(error).startswith("a receive from rank 1 did not complete within 2 s\nrank ")
     assert ", in recv (call 2), at " in str(error)
     assert "rank 1 did not answer" in str(error)
 
@@ -205,9 +205,9 @@ def test_an_endless_loop_is_ended_by_the_deadline() -> None:
             pass
         comm.recv(0)
 
-    error = failure_of(program, nodes=2, deadline=0.7)
+    error = failure_of(program, nodes=2, deadline=4.0)
     assert isinstance(error, cluster.CommTimeout)
-    assert str(error).startswith("the run did not finish within its deadline of 0.7 s")
+    assert str(error).startswith("the run did not finish within its deadline of 4 s")
     assert "rank 0 did not answer" in str(error)
     assert "for rank 0 in recv" in str(error)
 
