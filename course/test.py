@@ -1,4 +1,4 @@
-"""`python3 -m course test`: the project's tests, on as many processes as there are cores."""
+"""`python3 -m course test`: the tests in parallel; with `--all` the exhaustive ones too (see tests/conftest.py)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ def run(arguments: list[str]) -> int:
 
 
 def parallel(arguments: list[str], cores: int) -> list[str]:
-    """The options that spread the tests over processes, unless `arguments` speak against it."""
+    """The options that spread the tests over processes, unless `arguments` speak against it.
+
+    One process more than there are cores: many tests wait, for a timeout or for processes that they start, and another
+    test computes meanwhile. A file stays in one process, so that what its tests share is made once. Files start in the
+    order of tests/conftest.py, the longest first.
+    """
     if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
         return []
-    return ["-n", str(min(cores, 8)), "--dist", "worksteal"]
+    return ["-n", str(min(cores, 8) + 1), "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def cores() -> int:

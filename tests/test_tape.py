@@ -116,7 +116,7 @@ def test_an_embedding_tied_to_the_output_layer_collects_both() -> None:
     np.testing.assert_allclose(w.grad, a.grad + b.grad, rtol=1e-12)
 
 
-@pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [10_000, pytest.param(100_000, marks=[pytest.mark.slow, pytest.mark.exhaustive])])
 def test_deep_graphs_need_no_recursion(depth: int) -> None:
     """Forward, backward, and deletion: of a graph walked, of one retained, and of one never walked."""
     x = leaf(1.0)

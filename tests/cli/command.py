@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextvars
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -48,7 +49,13 @@ def start(folder: Path, *arguments: object, **changes: str) -> subprocess.Popen[
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=with_default_signals,
     )
+
+
+def with_default_signals() -> None:
+    """Hang-ups end the program, also where the tests themselves run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def read_until(process: subprocess.Popen[str], text: str) -> None:

@@ -61,12 +61,43 @@ def alive(pids: list[int]) -> list[int]:
     return [pid for pid in pids if pid in running]
 
 
-def wait_until_gone(pids: list[int], seconds: float = 2.0) -> list[int]:
-    """Those of the processes that are still there after that many seconds."""
+def wait_until_gone(pids: list[int], seconds: float = 20.0) -> list[int]:
+    """Those of the processes that are still there after `seconds`.
+
+    The default is long for a loaded machine and shorter than every timeout after which a lost process would end.
+    """
     end = time.monotonic() + seconds
     while alive(pids) and time.monotonic() < end:
         time.sleep(0.01)
     return alive(pids)
+
+
+def left_in_shared_memory(before: set[str], seconds: float = 20.0) -> set[str]:
+    """The names in /dev/shm that were not there `before`, and that no process holds, for as long as `seconds`.
+
+    Tests in other processes make names and remove them; what a run has left behind stays.
+    """
+    end = time.monotonic() + seconds
+    while (left := shared_memory() - before - _held(shared_memory())) and time.monotonic() < end:
+        time.sleep(0.05)
+    return left
+
+
+def shared_memory() -> set[str]:
+    """The names in /dev/shm."""
+    return set(os.listdir("/dev/shm"))
+
+
+def _held(names: set[str]) -> set[str]:
+    """Those of the names in /dev/shm that some process has mapped."""
+    maps = ""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                maps += (entry / "maps").read_text()
+            except OSError:
+                continue  # it has just ended
+    return {name for name in names if f"/dev/shm/{name}" in maps}
 
 
 def descriptors() -> set[str]:

@@ -37,7 +37,7 @@ def one_stands_still(comm: cluster.Communicator) -> None:
 def test_a_rank_that_stands_still_is_at_fault_and_not_who_waited_for_one_who_waited_for_it(on: str) -> None:
     faults = cluster.FaultPlan().stop(1, at="all_reduce")
     for _ in range(3):
-        error = failure_of(one_stands_still, on=on, timeout=0.5, faults=faults)
+        error = failure_of(one_stands_still, on=on, timeout=1.5, faults=faults)
         assert isinstance(error, cluster.CommTimeout)
         assert error.rank == 1
         assert "rank 1" in str(error).splitlines()[0]
@@ -49,7 +49,7 @@ def test_a_process_that_was_stopped_is_said_to_be_stopped() -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         comm.recv((comm.rank + 1) % comm.size)
 
-    assert "rank 1 did not answer: it was stopped by a signal" in str(failure_of(program, timeout=1))
+    assert "rank 1 did not answer: it was stopped by a signal" in str(failure_of(program, timeout=2))
 
 
 def test_a_rank_that_died_as_well_is_said_to_be_dead() -> None:

@@ -51,7 +51,7 @@ def test_a_killed_process_was_killed() -> None:
 @pytest.mark.parametrize("on", ENGINES)
 def test_a_stopped_rank_is_found_by_the_timeout(on: str) -> None:
     with pytest.raises(cluster.CommTimeout) as caught:
-        cluster.launch(steps, nodes=3, on=on, timeout=0.5, faults=FaultPlan().stop(1, at=("all_reduce", 2)))
+        cluster.launch(steps, nodes=3, on=on, timeout=2.0, faults=FaultPlan().stop(1, at=("all_reduce", 2)))
     assert fired(caught.value.trace) == [(1, "stop in all_reduce (call 2)")]
 
 

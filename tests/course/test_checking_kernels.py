@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -175,10 +174,8 @@ def test_in_a_kernel_the_student_s_line_is_named_and_an_interrupt_ends_the_check
     run(kernel, LOOPS)
     timer = threading.Timer(3.0, kernel.interrupt)
     timer.start()
-    begin = time.monotonic()
     shown, error = run(kernel, "chapter.exercises['f'](f)")
     assert error == "KeyboardInterrupt"
-    assert time.monotonic() - begin < 15
     left = "import psutil\n[p.cmdline() for p in psutil.Process().children(recursive=True)]"
     assert run(kernel, left) == ("[]", "")
     shown, _ = run(kernel, "def f(x): return x + 1\nchapter.exercises['f'](f)")

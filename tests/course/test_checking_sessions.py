@@ -80,12 +80,11 @@ def test_after_its_end_a_process_is_made_anew_with_its_code() -> None:
 
 
 def test_the_time_of_all_calls_is_bounded() -> None:
-    with Session(loading("import time\ndef f():\n    time.sleep(0.6)"), Limits(total=1.5)) as session:
-        call(session)
+    with Session(loading("import time\ndef f():\n    time.sleep(1.5)"), Limits(total=2.8)) as session:
+        call(session)  # before the check, so it does not count
         session.begin_check()
         call(session)
-        call(session)
-        with pytest.raises(TooLong, match=r"all calls together did not finish within 1.5 s; it was at cell 1, line 3"):
+        with pytest.raises(TooLong, match=r"all calls together did not finish within 2.8 s; it was at cell 1, line 3"):
             call(session)
 
 
@@ -104,7 +103,7 @@ def test_a_process_that_gets_no_core_is_not_stuck() -> None:
         waited, computed = starved(pid), time.process_time()
         while time.monotonic() - begin < 1.0:
             pass
-        idle = 1.0 - (time.process_time() - computed)
+        idle = time.monotonic() - begin - (time.process_time() - computed)
         assert abs(starved(pid) - waited - idle) < 0.3
     finally:
         for process in crowd:

@@ -1,4 +1,7 @@
-"""Every check rejects known wrong answers, for the right reason, and accepts right answers of another shape."""
+"""Every check rejects known wrong answers, for the right reason, and accepts right answers of another shape.
+
+One wrong answer of every exercise; with `--all`, every one.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,13 @@ KNOWN = {
     chapter: import_module(f"tests.mutants.{chapter}") if find_spec(f"tests.mutants.{chapter}") else NONE_YET
     for chapter in CHAPTERS
 }
-MUTANTS = [(chapter, mutant) for chapter, known in KNOWN.items() for mutant in known.MUTANTS]
+FIRST = {(chapter, mutant.exercise): mutant for chapter, known in KNOWN.items() for mutant in reversed(known.MUTANTS)}
+"""The first wrong answer of every exercise."""
+MUTANTS = [
+    pytest.param(chapter, mutant, marks=[] if mutant is FIRST[chapter, mutant.exercise] else pytest.mark.exhaustive)
+    for chapter, known in KNOWN.items()
+    for mutant in known.MUTANTS
+]
 ALTERNATIVES = [(chapter, alternative) for chapter, known in KNOWN.items() for alternative in known.ALTERNATIVES]
 SECONDS_A_CALL = 8.0
 

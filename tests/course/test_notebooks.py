@@ -12,9 +12,12 @@ from course.building import text
 from course.building.execution import execute
 from course.building.sources import Source, orphans, sources
 from course.building.staleness import read_notebook, stale_notebooks
+from tests.course import lecture_record
 
 SOURCES = sources()
 LECTURES = [source for source in SOURCES if source.is_lecture]
+QUICK = "01a_backpropagation"
+"""The lecture of the first tier; with `--all` every one runs that has not run as it is (lecture_record.py)."""
 
 
 def test_there_are_lectures_and_assignments():
@@ -35,9 +38,20 @@ def test_no_notebook_is_without_a_text():
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("source", LECTURES, ids=str)
-def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(source: Source, tmp_path: Path):
+@pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(source, id=str(source), marks=[] if source.name == QUICK else pytest.mark.exhaustive)
+        for source in LECTURES
+    ],
+)
+def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(
+    source: Source, tmp_path: Path, pytestconfig: pytest.Config
+):
     """All but the cells that say that they differ from run to run; pictures are not compared."""
+    record = getattr(pytestconfig, "cache", None)  # none with `-p no:cacheprovider`
+    if lecture_record.has_run(source, record):
+        pytest.skip("it has run as it is")
     notebook = text.read(source.path)
     asyncio.run(execute(notebook, tmp_path))  # raises for errors and warnings
     before = {cell.id: shown(cell) for cell in read_notebook(source.executed).cells}
@@ -48,6 +62,7 @@ def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(source: So
     ]
     mend = f"mark what was measured with `{text.MEASURED}`, or python3 -m course build {source.name} --force"
     assert differ == [], mend
+    lecture_record.note(source, record)
 
 
 def shown(cell: nbformat.NotebookNode) -> list[str]:

@@ -21,6 +21,7 @@ from course.building.release import released
 from course.building.sources import Source, sources
 from course.checking import Status
 from course.grading.judged_notebook import check_cells, checks_of, judge_notebook
+from tests.tiers import all_but_first_exhaustive
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
 BETWEEN = re.compile(r"### BEGIN (SOLUTION|HIDDEN TESTS)\n(?P<lines>.*?)### END \1", re.S)
@@ -28,6 +29,9 @@ ORDINARY = re.compile(r"(else:|try:|return \w+|continue|break|pass|[\])}]+|retur
 """Lines that say nothing: they may stand in a solution and in the release as well."""
 
 each_assignment = pytest.mark.parametrize("source", ASSIGNMENTS, ids=lambda source: source.name)
+one_assignment = pytest.mark.parametrize(
+    "source", all_but_first_exhaustive(ASSIGNMENTS), ids=lambda source: source.name
+)
 
 
 @each_assignment
@@ -61,7 +65,7 @@ def test_the_release_shows_no_outputs(source: Source):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120)
-@each_assignment
+@one_assignment
 def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: Path):
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
     shutil.copytree(source.executed.parent, tmp_path / "solutions" / source.name)
@@ -88,7 +92,7 @@ def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-@each_assignment
+@one_assignment
 def test_the_release_runs_in_a_kernel_and_displays_zero_points(source: Source, tmp_path: Path):
     notebook = nbformat.read(source.exercise, as_version=4)
     asyncio.run(execute(notebook, tmp_path))  # raises for errors and warnings
@@ -99,12 +103,13 @@ def test_the_release_runs_in_a_kernel_and_displays_zero_points(source: Source, t
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_solution_runs_in_a_kernel_and_displays_all_points(tmp_path: Path):
-    """The others are judged in tests/test_solutions.py, without a kernel."""
-    notebook = text.read(ASSIGNMENTS[-1].path)
+@one_assignment
+def test_a_solution_runs_in_a_kernel_and_displays_all_points(source: Source, tmp_path: Path):
+    """Without a kernel, all are judged in tests/test_solutions.py."""
+    notebook = text.read(source.path)
     asyncio.run(execute(notebook, tmp_path))
     assert displayed_points(notebook) == points(notebook)
-    assert notebook == nbformat.read(ASSIGNMENTS[-1].executed, as_version=4), "the committed one is not what runs now"
+    assert notebook == nbformat.read(source.executed, as_version=4), "the committed one is not what runs now"
 
 
 def checking_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:

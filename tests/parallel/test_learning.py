@@ -36,7 +36,13 @@ def test_lenet_reads_letters_in_fonts_that_it_has_not_seen():
         assert train(job).accuracy > 0.8
 
 
-@pytest.mark.parametrize(("strategy", "nodes"), [(Serial(), 1), (Synchronous(), 2)], ids=["one node", "two nodes"])
+@pytest.mark.parametrize(
+    ("strategy", "nodes"),
+    [
+        pytest.param(Serial(), 1, id="one node", marks=pytest.mark.exhaustive),
+        pytest.param(Synchronous(), 2, id="two nodes"),
+    ],
+)
 def test_a_gpt_predicts_text_far_better_than_letter_frequencies_can(strategy, nodes):
     text = partial(data.stdlib_text, n_chars=200_000)
     splits = text()

@@ -1,4 +1,4 @@
-"""One program, three engines, the same answers: every case on every engine, with 1 to 9 and 16 ranks."""
+"""One program, three engines, the same answers: every case on every engine, with 1 to 9 and 16 ranks (`--all`)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import pytest
 
 from tests.cluster.conformance.registry import CASES
 from tests.cluster.conformance.runs import INSTALLED, SIZES, outcome
+from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 
+QUICK = (1, 2, 5, 8)  # one rank, a pair, no power of two, a power of two
+EACH_SIZE = [*QUICK, *exhaustively(*(size for size in SIZES if size not in QUICK))]
 
-@pytest.mark.parametrize("size", SIZES)
+
+@pytest.mark.parametrize("size", EACH_SIZE)
 def test_every_rank_sees_what_it_should_in_every_engine_and_the_same_in_all(size: int) -> None:
     outcomes = {engine: outcome(engine, size) for engine in INSTALLED}
     failed = [

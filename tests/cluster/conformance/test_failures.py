@@ -15,9 +15,9 @@ from tests.cluster.conformance.runs import ENGINES, engines
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 
 
-def failure(program: Any, engine: str, nodes: int = 3) -> cluster.ClusterError:
+def failure(program: Any, engine: str, nodes: int = 3, timeout: float = 25) -> cluster.ClusterError:
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, nodes=nodes, on=ENGINES[engine](), timeout=2, deadline=30)
+        cluster.launch(program, nodes=nodes, on=ENGINES[engine](), timeout=timeout, deadline=30)
     return caught.value
 
 
@@ -51,7 +51,7 @@ def test_two_large_sends_wait_for_each_other(engine: str) -> None:
         comm.send(np.ones(8193), 1 - comm.rank)
         comm.recv(1 - comm.rank)
 
-    error = failure(program, engine, nodes=2)
+    error = failure(program, engine, nodes=2, timeout=3)
     assert type(error) is (cluster.CommTimeout if engine == "mpi" else cluster.Deadlock)
     assert {(wait.rank, wait.peer, wait.operation) for wait in error.waits} == {(0, 1, "send"), (1, 0, "send")}
 
@@ -96,16 +96,20 @@ def test_a_message_that_does_not_fit_into_out_is_an_error_of_the_receiver(engine
     assert "shape (3,)" in str(error).splitlines()[0]
 
 
-@pytest.mark.parametrize("plan", [cluster.FaultPlan().kill(1, at=("all_reduce", 2)), cluster.FaultPlan().stop(1, at=3)])
+@pytest.mark.parametrize(
+    ("plan", "timeout"),
+    [(cluster.FaultPlan().kill(1, at=("all_reduce", 2)), 25), (cluster.FaultPlan().stop(1, at=3), 3)],
+    ids=["kill", "stop"],
+)
 @engines
-def test_a_planned_fault_strikes_at_the_same_call(engine: str, plan: cluster.FaultPlan) -> None:
+def test_a_planned_fault_strikes_at_the_same_call(engine: str, plan: cluster.FaultPlan, timeout: float) -> None:
     def program(comm: Communicator) -> None:
         for _ in range(3):
             comm.all_reduce(np.ones(3), algorithm="ring")
             comm.barrier()
 
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, nodes=3, on=ENGINES[engine](), timeout=1, deadline=30, faults=plan)
+        cluster.launch(program, nodes=3, on=ENGINES[engine](), timeout=timeout, deadline=30, faults=plan)
     assert caught.value.trace is not None
     fired = [(event.rank, event.operation, event.call) for event in caught.value.trace.events if event.kind == "fault"]
     assert fired == [(1, "all_reduce", 3)]

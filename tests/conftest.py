@@ -1,0 +1,74 @@
+"""The two tiers of tests, and the order of their files.
+
+`pytest` runs the first tier, which proves every claim at least once. `pytest --all` also runs the tests marked
+`exhaustive`: the remaining cases of a sweep, every wrong answer of every exercise, every lecture.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+
+LONGEST_FIRST = (
+    "course/test_hostile_submissions.py",
+    "course/test_grading.py",
+    "cli/test_interrupts.py",
+    "cluster/conformance/test_conformance.py",
+    "cluster/test_mpi.py",
+    "cli/test_train.py",
+    "parallel/test_learning.py",
+    "kernels/test_compiled.py",
+    "course/test_release.py",
+    "course/test_student_check.py",
+    "course/test_hostile_answers.py",
+    "cluster/test_scripts.py",
+    "course/test_checking_notebooks.py",
+    "reproductions/test_reproductions.py",
+    "test_solutions.py",
+    "house/test_style.py",
+    "house/test_readme.py",
+    "cli/test_resume.py",
+)
+"""Files that take longest. They start first, so that all processes of a parallel run end at about the same time."""
+
+
+@dataclass(frozen=True)
+class Tiers:
+    """The test functions that have a case in the first tier, and those that have an exhaustive one."""
+
+    first: set[str]
+    exhaustive: set[str]
+
+
+TIERS = pytest.StashKey[Tiers]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", dest="exhaustive", help="also run the tests marked `exhaustive`")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let Ctrl-C reach the programs that tests start; what a script starts in the background ignores SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    more = [item for item in items if item.get_closest_marker("exhaustive")]
+    first = [item for item in items if not item.get_closest_marker("exhaustive")]
+    config.stash[TIERS] = Tiers({function(item) for item in first}, {function(item) for item in more})
+    if not config.getoption("exhaustive"):
+        config.hook.pytest_deselected(items=more)
+        items[:] = first
+    places = {TESTS / name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))  # stable: the others keep their order
+
+
+def function(item: pytest.Item) -> str:
+    """The test function of a case."""
+    return item.nodeid.partition("[")[0]
