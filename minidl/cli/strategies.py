@@ -15,7 +15,7 @@ from minidl.cli import components
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)
-_PARTS: components.Parts = {compress.Compressor: ("compressor", COMPRESSORS)}
+_PARTS: components.Parts = {compress.Compressor: COMPRESSORS}
 
 
 def parse(text: str) -> parallel.Strategy:
