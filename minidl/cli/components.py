@@ -91,9 +91,8 @@ def value_of(name: str, setting: str, node: ast.expr, hint: Any, parts: Parts) -
     if part is not None and isinstance(call.func, ast.Name) and not is_none:
         kind, known, others = part
         if call.func.id.replace("_", "").lower() in {one.replace("_", "") for one in others}:
-            raise ValueError(
-                f"{name}: {setting} must be {hint_text(hint)}, got {ast.unparse(node)}: choose one of {', '.join(known)}"
-            )
+            got = f"got {ast.unparse(node)}: choose one of {', '.join(known)}"
+            raise ValueError(f"{name}: {setting} must be {hint_text(hint)}, {got}")
         return build(kind, call, known, parts)
     try:
         value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)  # words need no quotation marks
