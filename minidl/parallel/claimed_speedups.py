@@ -46,6 +46,8 @@ def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
             f"{base.value('target') or 'no target'}"
         )
     mine, bases = table.same(run), table.same(base)
+    if run in bases:  # the baseline itself
+        return ""
     if column != "seconds_to_target" and (worse := _worse(mine, bases)):
         return f"its speedup is over a run of better quality: {worse}"
     usual = _mean_seconds(bases, column)
