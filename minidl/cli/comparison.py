@@ -25,6 +25,7 @@ class Terms:
     batch_size: samples of one minibatch of all nodes together; an asynchronous gradient is of batch_size / nodes
     samples, so that a node computes as much between two messages as in a synchronous step. slow: by rank, how many
     times as long a node computes. node: of the simulated cluster; None: the nodes are processes of this machine.
+    seeds: every strategy is trained with that many seeds: seed, seed + 1, ...
     """
 
     model: str
@@ -39,6 +40,12 @@ class Terms:
     momentum: float
     node: cluster.Node | None
     slow: dict[int, float] = field(default_factory=dict)
+    seeds: int = 1
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds that every strategy is trained with."""
+        return range(self.seed, self.seed + self.seeds)
 
     @property
     def on(self) -> str:
@@ -48,7 +55,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A strategy as it was typed, and the job that it is given: on one node if it cannot use more."""
+    """A strategy as it was typed, and the job that it is given, with its seed: on one node if it cannot use more."""
 
     text: str
     strategy: parallel.Strategy
@@ -140,10 +147,12 @@ def outcomes(
     terms: Terms,
     progress: Callable[[Contestant, str, parallel.Progress], None],
 ) -> Iterator[Outcome]:
-    """Run each contestant on each network, one after the other."""
+    """Run each contestant on each network with each seed, one after the other."""
     for name, network in networks:
-        for one in contestants:
-            yield _outcome(one, name, network, terms, partial(progress, one, name))
+        for contestant in contestants:
+            for seed in terms.all_seeds:
+                one = replace(contestant, job=replace(contestant.job, seed=seed))
+                yield _outcome(one, name, network, terms, partial(progress, one, name))
 
 
 def _outcome(

@@ -18,18 +18,26 @@ MANY_TICKS = 20.0  # from the least to the greatest: beyond that, labels at 1, 2
 
 @dataclass(frozen=True)
 class Run:
-    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early."""
+    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early.
+
+    band: the lower and the upper edge of a band around the loss, if it is the mean of several runs.
+    """
 
     label: str
     seconds: Sequence[float]
     samples: Sequence[float]
     loss: Sequence[float]
     note: str = ""
+    band: tuple[Sequence[float], Sequence[float]] | None = None
 
 
 @style.applied()
 def draw(
-    places: Sequence[tuple[str, Sequence[Run]]], *, source: str, title: str = "", ylabel: str = "test loss"
+    places: Sequence[tuple[str, Sequence[Run]]],
+    *,
+    source: str,
+    title: str = "",
+    ylabel: str = "test loss",
 ) -> Figure:
     """Draw the runs of each place, such as a network, above against seconds and below against samples.
 
@@ -41,7 +49,9 @@ def draw(
     """
     columns = len(places)
     all_seconds = [seconds for _, runs in places for run in runs for seconds in run.seconds]
-    all_losses = [loss for _, runs in places for run in runs for loss in run.loss]
+    all_losses = [
+        loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
+    ]
     figure, axes = style.new_figure(max(5.5, 2.6 * columns + 1.2), 6.0, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
     for place, (heading, runs) in enumerate(places):
@@ -67,6 +77,8 @@ def draw(
 
 def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
     count = len(style.SERIES)
+    if run.band is not None:
+        axes.fill_between(x, *run.band, color=style.SERIES[number % count], alpha=0.18, linewidth=0)
     axes.plot(
         x,
         run.loss,

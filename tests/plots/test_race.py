@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.colors import to_rgb
 
 from minidl.plots import race
 from minidl.plots.race import Run
@@ -55,3 +56,15 @@ def test_runs_look_alike_in_all_panels_and_unlike_each_other() -> None:
     looks = [[(line.get_color(), line.get_marker()) for line in axes.get_lines()] for axes in figure.axes]
     assert looks[0] == looks[1] == looks[2] == looks[3]
     assert len(set(looks[0])) == 12
+
+
+def test_a_band_is_drawn_around_its_line_in_the_same_colour_and_fits_into_the_panel() -> None:
+    run = Run("mean", [0.1, 0.2], [100, 200], [1.0, 0.5], band=([0.5, 0.1], [2.0, 9.0]))
+    figure = race.draw([("1gbe", [SLOW, run])], source="simulated")
+    for axes in figure.axes:
+        (band,) = axes.collections
+        (edges,) = band.get_paths()
+        assert (edges.vertices[:, 1].min(), edges.vertices[:, 1].max()) == (0.1, 9.0)
+        assert tuple(band.get_facecolor()[0][:3]) == to_rgb(axes.get_lines()[1].get_color())
+        assert axes.get_ylim()[0] < 0.1
+        assert axes.get_ylim()[1] > 9.0
