@@ -55,11 +55,8 @@ class Report:
             + ", ".join(common),
             f"{where}{slow}",
         ]
-        for name, by_value in ((f"learning rate{decay}", rates), ("momentum", momenta)):
-            if len(by_value) > 1:
-                each = "; ".join(f"{value:g}{GLUE}for{GLUE}{', '.join(texts)}" for value, texts in by_value.items())
-                broken = fill(f"{name}: {each}", WIDTH, break_long_words=False, break_on_hyphens=False)
-                lines.append(broken.replace(GLUE, " "))
+        lines += _differences(f"learning rate{decay}", rates, terms.lr)
+        lines += _differences("momentum", momenta, terms.momentum)
         return "\n".join(lines)
 
     def _by_value(self, name: str) -> dict[float, list[str]]:
@@ -157,6 +154,17 @@ class Report:
             "mean_staleness": one.mean_staleness,
             "greatest_staleness": max(one.staleness, default=None),
         }
+
+
+def _differences(name: str, by_value: dict[float, list[str]], usual: float) -> list[str]:
+    """A line that says which strategies have which value; none where all have the same. usual: if nothing is typed."""
+    if len(by_value) == 1:
+        return []
+    own = "; ".join(
+        f"{value:g}{GLUE}for{GLUE}{', '.join(texts)}" for value, texts in by_value.items() if value != usual
+    )
+    common = f"{usual:g}, but " if usual in by_value else ""
+    return [fill(f"{name}: {common}{own}", WIDTH, break_long_words=False, break_on_hyphens=False).replace(GLUE, " ")]
 
 
 def _history(one: Outcome) -> Iterator[dict[str, Any]]:

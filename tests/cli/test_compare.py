@@ -245,7 +245,7 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "mlp on spirals, 4 nodes, minibatch 32, 2 epochs, seeds 0 to 1"
-    assert lines[2] == "learning rate: 0.2 for synchronous; 1e+30 for synchronous:lr=1e30"
+    assert lines[2] == "learning rate: 0.2, but 1e+30 for synchronous:lr=1e30"
     assert lines[4].startswith("  2/4 1gbe, synchronous, seed 1: ")
     text = " ".join(result.stdout.split())
     assert "synchronous:lr=1e30: 2 of 2 seeds diverged" in text
@@ -268,10 +268,10 @@ def test_the_title_has_the_rates_that_were_used():
     )
     different = title("serial", "gossip:lr=1.6,momentum=0.5", "synchronous", lr_decay=0.9)
     assert different.splitlines()[2:] == [
-        "learning rate (x 0.9 an epoch): 0.2 for serial, synchronous;",
-        "1.6 for gossip:lr=1.6,momentum=0.5",
-        "momentum: 0 for serial, synchronous; 0.5 for gossip:lr=1.6,momentum=0.5",
+        "learning rate (x 0.9 an epoch): 0.2, but 1.6 for gossip:lr=1.6,momentum=0.5",
+        "momentum: 0, but 0.5 for gossip:lr=1.6,momentum=0.5",
     ]
+    assert title("serial:lr=1", "gossip:lr=2").splitlines()[2] == "learning rate: 1 for serial:lr=1; 2 for gossip:lr=2"
 
 
 # ---- on processes, and as a user sees it ----
