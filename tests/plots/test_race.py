@@ -68,3 +68,17 @@ def test_a_band_is_drawn_around_its_line_in_the_same_colour_and_fits_into_the_pa
         assert tuple(band.get_facecolor()[0][:3]) == to_rgb(axes.get_lines()[1].get_color())
         assert axes.get_ylim()[0] < 0.1
         assert axes.get_ylim()[1] > 9.0
+
+
+def test_titles_and_labels_that_are_long_stay_within_the_figure() -> None:
+    name = "synchronous:lr=0.2,momentum=0.9,compressor=ef(quantized_all_reduce(half(bf16)))," + 8 * "and_more=1,"
+    runs = [Run(f"{i}{name[:60]}", [0.1, 0.2], [100, 200], [1.0, 0.5]) for i in range(2)] + [
+        Run(name, [0.1], [100], [0.9])
+    ]
+    figure = race.draw([("1gbe", runs)], source="simulated", title=f"{'words of usual width, ' * 8}\n{name}")
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # that of Agg has one
+    for artist in (*figure.legends, *figure.texts, figure._suptitle):  # type: ignore[attr-defined]
+        box = artist.get_window_extent(renderer)
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
