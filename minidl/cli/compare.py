@@ -58,6 +58,13 @@ def compare(
         float | None, typer.Option(help="Factor on the learning rate after every epoch; by default the model's.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the weights, the shuffles, jitter and random choices.")] = 0,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            help="Runs of every strategy, with seeds SEED, SEED + 1, ...: table and picture then have the mean and the "
+            "standard deviation."
+        ),
+    ] = 1,
     kernels: Annotated[str | None, typer.Option(help="numpy or numba; by default $MINIDL_KERNELS, or numba.")] = None,
     target: Annotated[float, typer.Option(help="The test accuracy that the strategies race to.")] = 0.95,
     on: Annotated[
@@ -81,7 +88,8 @@ def compare(
 
     Every strategy trains the same model on the same samples for the same number of epochs on every network. Options
     that take several values take all words up to the next option. The folder gets runs.csv (a row a run), history.csv
-    (a row an epoch of each) and loss.png (loss against time, and against samples).
+    (a row an epoch of each) and loss.png (loss against time, and against samples). One seed says nothing about how
+    far runs differ by chance: --seeds 5 does.
     """
     with ending("compare"):
         if show:
@@ -95,11 +103,14 @@ def compare(
         job = options.completed_job({name: context.params[name] for name in comparison.JOB})
         options.check_minibatch(job)
         place.check(on, nodes)
+        if seeds < 1:
+            raise ValueError(f"--seeds must be at least 1, got {seeds}")
         terms = comparison.Terms(
             **job,
             momentum=momentum,
             node=_node(on, flops, memory, jitter),
             slow=dict(_slow(text, nodes) for text in items("--slow", slow, "")),
+            seeds=seeds,
         )
         between = items("--networks", networks, DEFAULT_NETWORKS[on])
         _run(terms, texts, [(name, place.network_of(name)) for name in between], target, out)
@@ -132,11 +143,11 @@ def _run(
     if out is not None and (out / compare_report.RUNS).exists():
         raise ValueError(f"{out} holds a comparison already: choose another --out")
     folder = run_folder.prepare(out, f"compare-{terms.model}-{terms.data}", None)
-    report = compare_report.Report(terms, target, folder)
+    report = compare_report.Report(terms, contestants, target, folder)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(report.title, highlight=False, markup=False, soft_wrap=True)
     try:
-        with RaceProgress(console, len(contestants) * len(networks), terms.epochs) as progress:
+        with RaceProgress(console, len(contestants) * len(networks) * terms.seeds, terms) as progress:
             for outcome in comparison.outcomes(contestants, networks, terms, progress):
                 report.add(outcome)  # at once, so that what has run is kept if the command is stopped
                 progress.finished(outcome)

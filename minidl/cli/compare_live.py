@@ -8,15 +8,18 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from minidl import parallel
-from minidl.cli.comparison import Contestant, Outcome
+from minidl.cli.comparison import Contestant, Outcome, Terms
 from minidl.cli.quantities import seconds_text
 
 
 class RaceProgress:
-    """Shows how far a comparison of so many runs is; use in a `with` statement."""
+    """Shows how far a comparison of so many runs is; use in a `with` statement.
 
-    def __init__(self, console: Console, runs: int, epochs: int) -> None:
-        self.console, self.runs, self.epochs = console, runs, epochs
+    Where there are several seeds, each run is named with its own.
+    """
+
+    def __init__(self, console: Console, runs: int, terms: Terms) -> None:
+        self.console, self.runs, self.epochs, self.seeds = console, runs, terms.epochs, terms.seeds
         self.done = 0
         self.bar = Progress(
             TextColumn("{task.fields[run]}"),
@@ -26,7 +29,7 @@ class RaceProgress:
             transient=True,
             disable=not console.is_terminal,
         )
-        self.task = self.bar.add_task("", total=runs * epochs, run=f"run 1 of {runs}", state="")
+        self.task = self.bar.add_task("", total=runs * self.epochs, run=f"run 1 of {runs}", state="")
 
     def __enter__(self) -> RaceProgress:
         self.bar.start()
@@ -42,7 +45,7 @@ class RaceProgress:
             self.task,
             completed=self.done * self.epochs + now.epoch - 1,
             run=f"run {self.done + 1} of {self.runs}",
-            state=f"{contestant.text} on {network}: epoch {now.epoch}, loss {now.loss:.3f}",
+            state=f"{contestant.text} on {network}{self._seed(contestant)}: epoch {now.epoch}, loss {now.loss:.3f}",
         )
 
     def finished(self, outcome: Outcome) -> None:
@@ -50,9 +53,13 @@ class RaceProgress:
         self.done += 1
         self.bar.update(self.task, completed=self.done * self.epochs)
         how = outcome.ended or f"{outcome.accuracy:.2%} after {seconds_text(outcome.seconds)}"
+        run = f"{outcome.network}, {outcome.contestant.text}{self._seed(outcome.contestant)}"
         self.console.print(
-            f"{self.done:>3}/{self.runs} {outcome.network}, {outcome.contestant.text}: {how}",
+            f"{self.done:>3}/{self.runs} {run}: {how}",
             highlight=False,
             markup=False,
             soft_wrap=True,
         )
+
+    def _seed(self, contestant: Contestant) -> str:
+        return f", seed {contestant.job.seed}" if self.seeds > 1 else ""

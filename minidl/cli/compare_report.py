@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from rich import box
@@ -13,13 +14,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from minidl.cli import place
-from minidl.cli.comparison import Outcome, Terms
-from minidl.cli.quantities import seconds_text
+from minidl.cli.comparison import Contestant, Outcome, Terms
+from minidl.cli.over_seeds import OverSeeds
 from minidl.plots import race
-from minidl.plots.style import bytes_text
 
 RUNS = "runs.csv"  # in the folder: a row a run
 HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")
+
+
+SPREAD = "±: standard deviation over the seeds (n - 1)"
+BAND = "line: geometric mean over the seeds; band: one standard deviation of the log"
+GLUE = "\N{NO-BREAK SPACE}"
+WIDTH = 80  # of the title, where it must be broken
 
 
 class Report:
@@ -28,22 +34,37 @@ class Report:
     target: the test accuracy that the strategies race to.
     """
 
-    def __init__(self, terms: Terms, target: float, folder: Path) -> None:
-        self.terms, self.target, self.folder = terms, target, folder
+    def __init__(self, terms: Terms, contestants: Sequence[Contestant], target: float, folder: Path) -> None:
+        self.terms, self.contestants, self.target, self.folder = terms, contestants, target, folder
         self.outcomes: list[Outcome] = []
 
     @property
     def title(self) -> str:
-        """What was compared, in two lines."""
+        """What was compared: the job, where it ran, and what differs between strategies."""
         terms = self.terms
-        rate = f"learning rate {terms.lr:g}" + (f" (x {terms.lr_decay:g} an epoch)" if terms.lr_decay != 1 else "")
-        momentum = f", momentum {terms.momentum:g}" if terms.momentum else ""
+        decay = f" (x {terms.lr_decay:g} an epoch)" if terms.lr_decay != 1 else ""
+        rates, momenta = self._by_value("lr"), self._by_value("momentum")
+        common = [f"learning rate {next(iter(rates)):g}{decay}"] if len(rates) == 1 else []
+        common += [f"momentum {momentum:g}" for momentum in momenta if momentum and len(momenta) == 1]
+        seeds = terms.all_seeds
+        common += [f"seed {terms.seed}" if terms.seeds == 1 else f"seeds {seeds[0]} to {seeds[-1]}"]
         where = "processes of this machine" if terms.node is None else f"simulated {place.node_text(terms.node)}"
         slow = "".join(f", node {node} {factor:g} times slower" for node, factor in terms.slow.items())
-        return (
+        lines = [
             f"{terms.model} on {terms.data}, {terms.nodes} nodes, minibatch {terms.batch_size}, {terms.epochs} epochs, "
-            f"{rate}{momentum}, seed {terms.seed}\n{where}{slow}"
-        )
+            + ", ".join(common),
+            f"{where}{slow}",
+        ]
+        lines += _differences(f"learning rate{decay}", rates, terms.lr)
+        lines += _differences("momentum", momenta, terms.momentum)
+        return "\n".join(lines)
+
+    def _by_value(self, name: str) -> dict[float, list[str]]:
+        """The strategies by the value that they were given."""
+        result: dict[float, list[str]] = {}
+        for one in self.contestants:
+            result.setdefault(getattr(one, name), []).append(one.text)
+        return result
 
     def add(self, outcome: Outcome) -> None:
         """Take the outcome, and write it into runs.csv and history.csv."""
@@ -51,24 +72,28 @@ class Report:
         records = [self._record(one) for one in self.outcomes]
         _write(self.folder / RUNS, list(records[0]), records)
         rows = (row for one in self.outcomes for row in _history(one))
-        _write(self.folder / "history.csv", ["network", "strategy", *HISTORY], rows)
+        _write(self.folder / "history.csv", ["network", "strategy", "seed", *HISTORY], rows)
 
     def draw(self) -> None:
-        """Write loss.png, the test loss of all runs against time and against samples."""
-        places = [
-            (network, [_run(outcome) for outcome in group])
-            for network, group in groupby(self.outcomes, lambda outcome: outcome.network)
-        ]
+        """Write loss.png, the test loss of all strategies against time and against samples."""
+        places = [(network, [one.line() for one in rows]) for network, rows in self._over_seeds()]
         source = "measured" if self.terms.node is None else "simulated"
-        race.draw(places, source=source, title=self.title).savefig(self.folder / "loss.png")
+        title = self.title + f"\n{BAND}" * (self.terms.seeds > 1)
+        race.draw(places, source=source, title=title).savefig(self.folder / "loss.png")
 
     def tables(self) -> Iterator[Table]:
         """A table for each network, a row a strategy; bold is the first at the target."""
-        for network, group in groupby(self.outcomes, lambda outcome: outcome.network):
-            yield self._table(network, list(group))
+        for network, rows in self._over_seeds():
+            yield self._table(network, rows)
 
-    def _table(self, network: str, outcomes: list[Outcome]) -> Table:
-        reached = [seconds for one in outcomes if (seconds := one.seconds_to(self.target)) is not None]
+    def _over_seeds(self) -> Iterator[tuple[str, list[OverSeeds]]]:
+        """For each network, the runs of each strategy."""
+        for network, group in groupby(self.outcomes, lambda outcome: outcome.network):
+            by_strategy = groupby(group, lambda outcome: outcome.contestant.text)
+            yield network, [OverSeeds(list(runs)) for _, runs in by_strategy]
+
+    def _table(self, network: str, rows: list[OverSeeds]) -> Table:
+        reached = [seconds for one in rows if (seconds := one.mean_seconds_to(self.target)) is not None]
         table = Table(
             title=f"{network}: {'measured' if self.terms.node is None else 'simulated'}",
             title_justify="left",
@@ -80,35 +105,26 @@ class Report:
         table.add_column("strategy", overflow="fold")
         for name in ("accuracy", "steps", "time", f"to {self.target:.3g}", "sent", "busy", "stale"):
             table.add_column(name, justify="right", no_wrap=True)
-        for one in outcomes:
-            seconds = one.seconds_to(self.target)
+        for one in rows:
+            seconds = one.mean_seconds_to(self.target)
             is_first = seconds is not None and seconds == min(reached)
-            table.add_row(*map(escape, self._cells(one)), style="bold" if is_first else None)
+            table.add_row(*map(escape, one.cells(self.target)), style="bold" if is_first else None)
         table.caption = (
             f"to {self.target:.3g}: time to that test accuracy; sent: by a node; "
             "busy: % of the nodes' time computing/communicating/waiting; stale: updates that a gradient is behind; "
-            "bold: the first at the target"
-        )
+        ) + ("bold: the first at the target" if self.terms.seeds == 1 else self._caption_of_seeds())
         table.caption_justify = "left"
         return table
 
-    def _cells(self, one: Outcome) -> list[str]:
-        if not one.history or one.ended:
-            return [f"{one.contestant.text}: {one.ended}", *["-"] * 7]
-        seconds, shares = one.seconds_to(self.target), one.shares
-        return [
-            one.contestant.text,
-            f"{one.accuracy:.2%}",
-            f"{one.history[-1]['steps']:,}",
-            seconds_text(one.seconds),
-            "never" if seconds is None else seconds_text(seconds),
-            bytes_text(one.bytes_per_node or 0),
-            "/".join(f"{100 * share:.0f}" for share in shares or ()),
-            "" if one.mean_staleness is None else f"{one.mean_staleness:.2g}",
-        ]
+    def _caption_of_seeds(self) -> str:
+        seeds = self.terms.seeds
+        return (
+            f"means over {seeds} seeds, without runs that diverged; {SPREAD}; k of {seeds}: only k seeds reach the "
+            "target, and the time is theirs; bold: the first at the target, of those that reach it with every seed"
+        )
 
     def _record(self, one: Outcome) -> dict[str, Any]:
-        contestant, terms = one.contestant, self.terms
+        contestant = one.contestant
         last = one.history[-1] if one.history else {}
         shares = one.shares
         return {
@@ -119,7 +135,7 @@ class Report:
             "batch_size": contestant.job.batch_size,
             "lr": contestant.lr,
             "momentum": contestant.momentum,
-            "seed": terms.seed,
+            "seed": contestant.job.seed,
             "ended": one.ended,
             "accuracy": last.get("accuracy"),
             "test_loss": last.get("test_loss"),
@@ -140,14 +156,21 @@ class Report:
         }
 
 
+def _differences(name: str, by_value: dict[float, list[str]], usual: float) -> list[str]:
+    """A line that says which strategies have which value; none where all have the same. usual: if nothing is typed."""
+    if len(by_value) == 1:
+        return []
+    own = "; ".join(
+        f"{value:g}{GLUE}for{GLUE}{', '.join(texts)}" for value, texts in by_value.items() if value != usual
+    )
+    common = f"{usual:g}, but " if usual in by_value else ""
+    return [fill(f"{name}: {common}{own}", WIDTH, break_long_words=False, break_on_hyphens=False).replace(GLUE, " ")]
+
+
 def _history(one: Outcome) -> Iterator[dict[str, Any]]:
+    run = {"network": one.network, "strategy": one.contestant.text, "seed": one.contestant.job.seed}
     for row in one.history:
-        yield {"network": one.network, "strategy": one.contestant.text} | {name: row[name] for name in HISTORY}
-
-
-def _run(one: Outcome) -> race.Run:
-    seconds, samples, loss = ([row[name] for row in one.history] for name in ("seconds", "samples", "test_loss"))
-    return race.Run(one.contestant.text, seconds, samples, loss, one.ended)
+        yield run | {name: row[name] for name in HISTORY}
 
 
 def _write(path: Path, names: list[str], records: Iterable[dict[str, Any]]) -> None:

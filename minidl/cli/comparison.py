@@ -11,12 +11,11 @@ from typing import Any
 
 from minidl import cluster, data, parallel
 from minidl.cli import place, strategies
-from minidl.cli.catalogue import MODELS, decay_every_epoch, optimizer_of
+from minidl.cli.catalogue import MODELS, check_momentum, decay_every_epoch, optimizer_of
 from minidl.cluster.network import Network
 from minidl.cluster.recorder import Shares
 
 JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed", "kernels")  # Terms as typed
-OWN: dict[str, type] = {"lr": float, "momentum": float}  # what a strategy may be given in place of what all have
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,7 @@ class Terms:
     batch_size: samples of one minibatch of all nodes together; an asynchronous gradient is of batch_size / nodes
     samples, so that a node computes as much between two messages as in a synchronous step. slow: by rank, how many
     times as long a node computes. node: of the simulated cluster; None: the nodes are processes of this machine.
+    seeds: every strategy is trained with that many seeds: seed, seed + 1, ...
     """
 
     model: str
@@ -40,6 +40,12 @@ class Terms:
     momentum: float
     node: cluster.Node | None
     slow: dict[int, float] = field(default_factory=dict)
+    seeds: int = 1
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds that every strategy is trained with."""
+        return range(self.seed, self.seed + self.seeds)
 
     @property
     def on(self) -> str:
@@ -49,7 +55,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Contestant:
-    """A strategy as it was typed, and the job that it is given: on one node if it cannot use more."""
+    """A strategy as it was typed, and the job that it is given, with its seed: on one node if it cannot use more."""
 
     text: str
     strategy: parallel.Strategy
@@ -102,12 +108,14 @@ class Outcome:
 
 def contestant(text: str, terms: Terms) -> Contestant:
     """The strategy that was typed, and what it trains under these terms; ValueError if that cannot be."""
-    strategy, own = strategies.parse_with(text, OWN)
+    strategy, own = strategies.parse_with(text, strategies.OF_THE_OPTIMIZER)
     lr, momentum = own.get("lr", terms.lr), own.get("momentum", terms.momentum)
-    if not 0 < lr < float("inf") or not 0 <= momentum < 1:
-        raise ValueError(f"{text}: lr must be above 0, and momentum at least 0 and below 1; got {lr} and {momentum}")
-    if momentum and MODELS[terms.model].optimizer != "sgd":
-        raise ValueError(f"{text}: {terms.model} is not trained by SGD: leave out momentum, got {momentum}")
+    if not 0 < lr < float("inf"):
+        raise ValueError(f"{text}: lr must be a number above 0, got {lr}")
+    try:
+        check_momentum(terms.model, momentum)
+    except ValueError as error:
+        raise ValueError(f"{text}: {error}") from error
     nodes = 1 if isinstance(strategy, parallel.Serial) else terms.nodes
     job = parallel.Job(
         model=MODELS[terms.model].fit(data.load(terms.data)),
@@ -127,7 +135,7 @@ def contestant(text: str, terms: Terms) -> Contestant:
         job = replace(job, batch_size=terms.batch_size // nodes)
     place.check(terms.on, nodes, strategy.servers)
     try:
-        strategy.check(job, nodes)
+        strategies.check(text, strategy, job, nodes, terms.model)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
     return Contestant(text, strategy, job, nodes, lr, momentum)
@@ -139,10 +147,12 @@ def outcomes(
     terms: Terms,
     progress: Callable[[Contestant, str, parallel.Progress], None],
 ) -> Iterator[Outcome]:
-    """Run each contestant on each network, one after the other."""
+    """Run each contestant on each network with each seed, one after the other."""
     for name, network in networks:
-        for one in contestants:
-            yield _outcome(one, name, network, terms, partial(progress, one, name))
+        for contestant in contestants:
+            for seed in terms.all_seeds:
+                one = replace(contestant, job=replace(contestant.job, seed=seed))
+                yield _outcome(one, name, network, terms, partial(progress, one, name))
 
 
 def _outcome(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from minidl.data.checks import one_of
 
@@ -16,17 +17,23 @@ LONGEST = 300  # characters
 _HEAD = re.compile(r"(?P<name>[\w-]+)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?", re.S)
 
 Classes = Mapping[str, type]
-Parts = Mapping[Any, tuple[str, Classes]]
+Parts = Mapping[Any, Classes]
 
 
 def classes(package: types.ModuleType, base: type) -> dict[str, type]:
-    """The dataclasses that the package exports and that are of such a base, by name in snake case.
+    """The classes that the package exports and that are of such a base, by name in snake case.
 
-    What is no dataclass has no settings: it is a base of others.
+    Left out are bases of other exported classes, unless they can be used themselves: a dataclass, or a class with an
+    `__init__` of its own, has settings.
     """
     exported = [getattr(package, name) for name in package.__all__]
-    chosen = [one for one in exported if inspect.isclass(one) and issubclass(one, base) and is_dataclass(one)]
+    chosen = [one for one in exported if inspect.isclass(one) and issubclass(one, base) and _is_usable(one, exported)]
     return {snake_case(one.__name__): one for one in sorted(chosen, key=lambda one: one.__name__)}
+
+
+def _is_usable(cls: type, exported: Sequence[Any]) -> bool:
+    has_settings = is_dataclass(cls) or cls.__init__ is not object.__init__  # type: ignore[misc]
+    return has_settings or not any(inspect.isclass(one) and one in cls.__subclasses__() for one in exported)
 
 
 def snake_case(name: str) -> str:
@@ -58,8 +65,9 @@ def call_of(kind: str, text: str) -> ast.Call:
 def build(kind: str, call: ast.Call, known: Classes, parts: Parts) -> Any:
     """The object that the call names among the classes `known`.
 
-    kind: what they are, for messages. parts: for a base class, what its subclasses are called and which there are: a
-    setting of that type is read as one of them. Errors: ValueError that says what is wrong and what there is.
+    kind: what they are, for messages. parts: by a base class, the classes of that base that can be named: a setting of
+    the type of the base, or of a class between, is read as one of them. Errors: ValueError that says what is wrong and
+    what there is.
     """
     cls = find(kind, ast.unparse(call.func), known)
     name = snake_case(cls.__name__)
@@ -70,24 +78,40 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Parts) -> Any:
     }
     try:
         return cls(**values)
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}") from error
+    except (TypeError, ValueError) as error:
+        is_named = cls.__name__ in str(error)
+        raise ValueError(str(error) if is_named else f"{name}: {error}") from error
 
 
 def value_of(name: str, setting: str, node: ast.expr, hint: Any, parts: Parts) -> Any:
     """What stands behind a setting: a number, a word, a list of them, or one of the parts with its own settings."""
-    for base, (kind, known) in parts.items():
-        is_none = isinstance(node, ast.Constant) and node.value is None
-        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-        if base in (hint, *get_args(hint)) and isinstance(call.func, ast.Name) and not is_none:
-            return build(kind, call, known, parts)
+    part = _part(hint, parts)
+    is_none = isinstance(node, ast.Constant) and node.value is None
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    if part is not None and isinstance(call.func, ast.Name) and not is_none:
+        kind, known, others = part
+        if call.func.id.replace("_", "").lower() in {one.replace("_", "") for one in others}:
+            got = f"got {ast.unparse(node)}: choose one of {', '.join(known)}"
+            raise ValueError(f"{name}: {setting} must be {hint_text(hint)}, {got}")
+        return build(kind, call, known, parts)
     try:
         value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)  # words need no quotation marks
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
         raise ValueError(f"{name}: {setting} must be {hint_text(hint)}, got {ast.unparse(node)}") from None
     if not fits(value, hint):
         raise ValueError(f"{name}: {setting} must be {hint_text(hint)}, got {ast.unparse(node)}")
     return value
+
+
+def _part(hint: Any, parts: Parts) -> tuple[str, Classes, Classes] | None:
+    """Where the setting is an object with settings of its own: its kind, the classes that will do, and the others."""
+    for base, known in parts.items():
+        for one in (hint, *get_args(hint)):
+            if inspect.isclass(one) and issubclass(one, base):
+                fitting = {name: cls for name, cls in known.items() if issubclass(cls, one)}
+                others = {name: cls for name, cls in known.items() if name not in fitting}
+                return snake_case(one.__name__).replace("_", " "), fitting, others
+    return None
 
 
 def find(kind: str, name: str, known: Classes) -> type:
@@ -104,7 +128,11 @@ def find(kind: str, name: str, known: Classes) -> type:
 
 def settings(cls: type) -> dict[str, inspect.Parameter]:
     """What the class can be given, with types and defaults."""
-    return dict(inspect.signature(cls, eval_str=True).parameters)
+    hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)  # type: ignore[misc]
+    return {
+        name: parameter.replace(annotation=hints.get(name, parameter.empty))
+        for name, parameter in inspect.signature(cls).parameters.items()
+    }
 
 
 def description(cls: type) -> str:
@@ -133,6 +161,8 @@ def fits(value: Any, hint: Any) -> bool:
 
     >>> fits(1, float), fits(True, int), fits(None, int | None), fits((1, 2), tuple[int, ...]), fits("a", Literal["b"])
     (True, False, True, True, False)
+    >>> fits((0.25, 0.1), Sequence[float]), fits("fast", Sequence[float]), fits(1e999, float)
+    (True, False, False)
     """
     origin = get_origin(hint)
     if hint is Any or hint is inspect.Parameter.empty:
@@ -144,7 +174,8 @@ def fits(value: Any, hint: Any) -> bool:
     if hint is None or hint is type(None):
         return value is None
     if hint in (int, float):
-        return isinstance(value, (int, float) if hint is float else int) and not isinstance(value, bool)
+        is_number = isinstance(value, (int, float) if hint is float else int) and not isinstance(value, bool)
+        return is_number and abs(value) <= sys.float_info.max  # 1e999 is infinite
     if origin is not None:
         items = get_args(hint)
         return isinstance(origin, type) and isinstance(value, origin) and _items_fit(value, items)
@@ -152,8 +183,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def _items_fit(value: Any, items: tuple[Any, ...]) -> bool:
-    if not isinstance(value, (tuple, list)) or not items:
-        return not callable(value)
+    if not isinstance(value, (tuple, list)) or not items:  # a word is no sequence of numbers
+        return not isinstance(value, (str, bytes)) and not callable(value)
     if items[-1] is Ellipsis or len(items) == 1:
         return all(fits(item, items[0]) for item in value)
     return len(value) == len(items) and all(fits(item, one) for item, one in zip(value, items, strict=True))
@@ -173,6 +204,8 @@ def hint_text(hint: Any) -> str:
         return " or ".join(dict.fromkeys(hint_text(one) for one in get_args(hint)))
     if origin is Literal:
         return " or ".join(map(str, get_args(hint)))
+    if origin is Sequence:
+        return f"a sequence ({hint_text(get_args(hint)[0])}, ...)"
     if origin in (tuple, list):
         items = ["..." if one is Ellipsis else hint_text(one) for one in get_args(hint)]
         return f"a {origin.__name__} ({', '.join(items)})"

@@ -7,7 +7,7 @@ from typing import Any
 
 from minidl import data, kernels, parallel
 from minidl.cli import place, strategies
-from minidl.cli.catalogue import MODELS
+from minidl.cli.catalogue import MODELS, check_momentum
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data.checks import one_of
 from minidl.parallel import Checkpoint, CheckpointError
@@ -19,6 +19,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "batch_size": int,
     "epochs": int,
     "lr": (int, float),
+    "momentum": (int, float),
     "lr_decay": (int, float),
     "seed": int,
     "kernels": str,
@@ -30,8 +31,8 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 """The options that a checkpoint keeps, and their types."""
 
-ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": place.NO_NETWORK}
-"""What holds for the checkpoints of former versions, which lack these."""
+ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": place.NO_NETWORK, "momentum": None}
+"""What holds for the checkpoints of former versions, which lack these; None: the model's own."""
 
 Options = dict[str, Any]
 
@@ -39,7 +40,8 @@ Options = dict[str, Any]
 def completed(options: Options) -> Options:
     """The options, with the model's own values where None was given; ValueError for a name or number that is not
     one."""
-    options = completed_job(options)
+    options = completed_job(_with_settings_of_the_strategy(options))
+    check_momentum(options["model"], options["momentum"])
     one_of("algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
     _check_above_0(options, "bucket_mb")
     place.network_of(options["network"])
@@ -55,10 +57,10 @@ def completed_job(options: Options) -> Options:
     one_of("model", options["model"], MODELS)
     one_of("data set", options["data"], data.NAMES)
     recipe = MODELS[options["model"]]
-    defaults: Options = {"epochs": recipe.epochs, "lr": recipe.lr, "lr_decay": recipe.lr_decay}
+    defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
     if options["kernels"] is None:
         defaults["kernels"] = kernels.active()
-    options = options | {name: default for name, default in defaults.items() if options[name] is None}
+    options = options | {name: default for name, default in defaults.items() if options.get(name, 0) is None}
     one_of("set of kernels", options["kernels"], kernels.NAMES)
     for name, least in (("nodes", 1), ("batch_size", 1), ("epochs", 1), ("seed", 0)):
         if options[name] < least:
@@ -88,7 +90,18 @@ def strategy_of(options: Options) -> parallel.Strategy:
             "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
             "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
         )
-    return strategies.parse(text)
+    return strategies.parse_with(text, strategies.OF_THE_OPTIMIZER)[0]
+
+
+def _with_settings_of_the_strategy(options: Options) -> Options:
+    """The options, with the learning rate and the momentum that are typed as settings of the strategy."""
+    if options["strategy"] is None:
+        return options
+    _, own = strategies.parse_with(options["strategy"], strategies.OF_THE_OPTIMIZER)
+    for name, value in own.items():
+        if options[name] not in (None, value):
+            raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")
+    return options | own
 
 
 def _check_above_0(options: Options, *names: str) -> None:
@@ -105,6 +118,8 @@ def of_checkpoint(path: Path, given: Options) -> Options:
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config
+    if options["momentum"] is None and options.get("model") in MODELS:
+        options["momentum"] = MODELS[options["model"]].momentum
     if options.keys() != TYPES.keys() or not all(isinstance(options[name], kind) for name, kind in TYPES.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     for name in given.keys() - {"epochs"}:

@@ -39,13 +39,31 @@ def size_text(nbytes: int) -> str:
     return bytes_text(nbytes)
 
 
+_UNITS = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
+
+
 def seconds_text(seconds: float) -> str:
     """To four digits, in the unit in which the number is between 1 and 1000.
 
     >>> seconds_text(0.16), seconds_text(2e-5), seconds_text(0)
     ('160 ms', '20 µs', '0 s')
     """
-    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
-        if seconds * factor >= 0.99995:
-            return f"{seconds * factor:.4g} {unit}"
-    return f"{seconds * 1e9:.4g} ns" if seconds else "0 s"
+    if not seconds:
+        return "0 s"
+    factor, unit = _unit(seconds)
+    return f"{seconds * factor:.4g} {unit}"
+
+
+def deviation_text(deviation: float, seconds: float) -> str:
+    """A standard deviation of times whose mean is `seconds`, in the unit of the mean.
+
+    >>> deviation_text(3.71e-4, 0.0189), deviation_text(0.0254, 0.16)
+    ('0.37 ms', '25 ms')
+    """
+    factor, unit = _unit(seconds)
+    scaled = deviation * factor
+    return f"{scaled:.0f} {unit}" if scaled >= 9.5 else f"{scaled:.2g} {unit}"
+
+
+def _unit(seconds: float) -> tuple[float, str]:
+    return next(((factor, unit) for factor, unit in _UNITS if seconds * factor >= 0.99995), (1e9, "ns"))

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from minidl import cluster, data, kernels, parallel
-from minidl.cli import run_folder
+from minidl.cli import run_folder, strategies
 from minidl.cli.catalogue import MODELS, decay_every_epoch, optimizer_of
 from minidl.cli.live import LiveProgress
 from minidl.cli.options import Options, strategy_of
@@ -25,7 +25,7 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     job = parallel.Job(
         model=MODELS[options["model"]].fit(data.load(options["data"])),
         data=partial(data.load, options["data"]),
-        optimizer=optimizer_of(options["model"], options["lr"]),
+        optimizer=optimizer_of(options["model"], options["lr"], options["momentum"]),
         schedule=decay_every_epoch(options["lr_decay"]),
         batch_size=options["batch_size"],
         epochs=options["epochs"],
@@ -33,7 +33,7 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     )
     nodes = options["nodes"]
     strategy = strategy_of(options)
-    strategy.check(job, nodes)
+    strategies.check(options["strategy"], strategy, job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
         raise ValueError(f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only")
     model = job.build_model()  # before there is a folder: it may not go with the data

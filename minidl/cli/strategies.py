@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from minidl import compress, parallel
+from minidl import compress, optim, parallel
 from minidl.cli import components
+from minidl.cli.catalogue import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)
-_PARTS: components.Parts = {compress.Compressor: ("compressor", COMPRESSORS)}
+OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
+"""Settings that every strategy can be given, if it has none of that name: what its optimizer has."""
+_PARTS: components.Parts = {compress.Compressor: COMPRESSORS}
+
+
+def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
+    """Raise ValueError if the strategy that was typed so cannot train the job on so many nodes.
+
+    Where plain SGD would do, the message says how to type that. model: the name of the job's model.
+    """
+    try:
+        strategy.check(job, nodes)
+    except ValueError as error:
+        advice = ""
+        with suppress(ValueError):
+            strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
+            is_setting = text is not None and "momentum" in parse_with(text, OF_THE_OPTIMIZER)[1]
+            by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
+            if model not in by_sgd:
+                advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
+            else:
+                advice = f"; here: {'momentum=0 as the setting of the strategy' if is_setting else '--momentum 0'}"
+        raise ValueError(f"{error}{advice}") from error
 
 
 def parse(text: str) -> parallel.Strategy:

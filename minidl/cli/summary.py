@@ -23,7 +23,9 @@ def title(options: Options, model: Module) -> str:
     nodes = f"{options['nodes']} node{'s' * (options['nodes'] > 1)}"
     decay = "" if options["lr_decay"] == 1 else f" (x {options['lr_decay']:g} an epoch)"
     first = f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}"
-    second = f"minibatch {options['batch_size']}, learning rate {options['lr']:g}{decay}, seed {options['seed']}"
+    momentum = f", momentum {options['momentum']:g}" if options["momentum"] else ""
+    rate = f"learning rate {options['lr']:g}{decay}{momentum}"
+    second = f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}"
     third = [f"strategy {options['strategy']}"] if options["strategy"] is not None else []
     if options["on"] == "simulation":
         third.append(f"simulated {place.node_text(place.simulated_node())}")

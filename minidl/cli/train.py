@@ -21,7 +21,7 @@ def train(
         str | None,
         typer.Option(
             help="A name, with settings after a colon, such as 'local_sgd:period=8'; minidl compare --list shows them. "
-            "By default serial on one node, else synchronous."
+            "lr= and momentum= stand in place of the options. By default serial on one node, else synchronous."
         ),
     ] = None,
     on: Annotated[
@@ -39,6 +39,9 @@ def train(
     ] = 64,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set; by default the model's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate; by default the model's.")] = None,
+    momentum: Annotated[
+        float | None, typer.Option(help="Of SGD; by default the model's (0.9). DGC has its own: give 0.")
+    ] = None,
     lr_decay: Annotated[
         float | None, typer.Option(help="Factor on the learning rate after every epoch; by default the model's.")
     ] = None,

@@ -1,4 +1,15 @@
-"""The gradient noise scale: how large a minibatch still pays, from gradients that data parallelism has anyway."""
+"""The gradient noise scale: how large a minibatch still pays, from gradients that data parallelism has anyway.
+
+With g_i the gradient of sample i of N, and G_B the mean over a minibatch of B random samples:
+
+    G                = mean of all g_i                            the gradient over the whole training set
+    tr(Sigma)        = mean of all |g_i - G|^2                    the variance of one sample's gradient
+    E |G_B|^2        = |G|^2 + tr(Sigma) / B                      B samples drawn with replacement
+    E |G_B|^2        = |G|^2 + tr(Sigma) / B (N - B) / (N - 1)    without: B different samples, as in a shuffled epoch
+
+Without replacement the noise vanishes at B = N, where the minibatch is the training set. All of this assumes that a
+sample's gradient depends on that sample alone: no batch norm in training mode, no dropout.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +30,8 @@ from minidl.parallel.job import Loss, classification_loss
 class Noise:
     """The two numbers that say how noisy a gradient is, or estimates of them.
 
-    squared_norm: |G|^2, of the gradient over all samples. trace: tr(Sigma), the variance of one sample's gradient,
-    added up over the parameters: the mean gradient of B random samples is off by tr(Sigma)/B in squared norm.
+    squared_norm: |G|^2, of the gradient over all samples of the training set. trace: tr(Sigma), the variance of one
+    sample's gradient, summed over the parameters and divided by N, not N - 1.
 
     >>> Noise(squared_norm=0.5, trace=20.0).scale
     40.0
@@ -65,40 +76,76 @@ def gradient(
     return vector.gradient(list(model.parameters())).astype(np.float64)
 
 
-def from_two_sizes(small: int, small_square: float, large: int, large_square: float) -> Noise:
-    """Estimates from the squared norms of mean gradients over `small` and over `large` random samples.
+def from_two_sizes(
+    small: int, small_square: float, large: int, large_square: float, population: int | None = None
+) -> Noise:
+    """Unbiased estimates from the squared norms of mean gradients over `small` and over `large` random samples.
 
-        |G|^2     = (large |G_large|^2 - small |G_small|^2) / (large - small)
-        tr(Sigma) = (|G_small|^2 - |G_large|^2) / (1/small - 1/large)
+        tr(Sigma) = (|G_small|^2 - |G_large|^2) / (c(small) - c(large))
+        |G|^2     = |G_large|^2 - c(large) tr(Sigma)
 
-    because E |G_B|^2 = |G|^2 + tr(Sigma)/B. Both are unbiased, one alone is noisy: see `mean`.
-    Errors: ValueError for sizes below 1, or where `small` is not below `large`.
+    c(B) is the factor of tr(Sigma) in E |G_B|^2: 1/B with replacement, (N - B) / (B (N - 1)) without.
 
-    Source: McCandlish et al. (arXiv:1812.06162), appendix A.1.
+    Parameters
+        small, large  samples in the two minibatches, 1 <= small < large
+        population    N, the samples in the training set, if each minibatch holds different samples, as every minibatch
+                      of a shuffled epoch does. None: the samples are independent, drawn with replacement or from an
+                      endless supply
+
+    Returns
+        Noise of the whole training set: the same two numbers as `exact` on it, in the mean over random minibatches.
+        One estimate alone is noisy: average with `mean`. At large = population, squared_norm is |G|^2 itself.
+
+    Raises
+        ValueError for sizes below 1, for `small` not below `large`, or for `large` above the population.
+
+    References
+        McCandlish et al. (arXiv:1812.06162), appendix A.1, with replacement; Cochran, Sampling techniques (1977),
+        theorem 2.2, for the factor of a finite population.
 
     >>> from_two_sizes(1, 21.0, 4, 6.0)  # |G|^2 = 1, tr(Sigma) = 20
+    Noise(squared_norm=1.0, trace=20.0)
+    >>> from_two_sizes(1, 21.0, 5, 1.0, population=5)  # all 5 samples: no noise is left
     Noise(squared_norm=1.0, trace=20.0)
     """
     if not 1 <= small < large:
         raise ValueError(f"two sizes are needed, 1 <= small < large, got small={small} and large={large}")
-    return Noise(
-        (large * large_square - small * small_square) / (large - small),
-        (small_square - large_square) / (1 / small - 1 / large),
-    )
+    if population is not None and large > population:
+        raise ValueError(f"a minibatch of {large} different samples cannot come from a population of {population}")
+    factor = _noise_factor(large, population)
+    trace = (small_square - large_square) / (_noise_factor(small, population) - factor)
+    return Noise(large_square - factor * trace, trace)
 
 
-def over_nodes(comm: Communicator, gradient: Array, samples: int) -> Noise:
-    """Estimates from the gradients of the nodes' own parts of one minibatch: `gradient`, the mean over `samples`.
+def _noise_factor(size: int, population: int | None) -> float:
+    """The factor of tr(Sigma) in E |G_B|^2 for minibatches of that size."""
+    return 1 / size if population is None else (population - size) / (size * (population - 1))
 
-    A node's part is the small minibatch (the mean over the nodes of its square counts), all parts together are the
-    large one. Every node calls it with equal `samples`, and gets the same. Errors: ValueError on one node.
+
+def over_nodes(comm: Communicator, gradient: Array, samples: int, population: int | None = None) -> Noise:
+    """Estimates from the gradients of all nodes: each computes the mean gradient of its own shard of one minibatch.
+
+    A node's shard is the small minibatch (its squared norm is averaged over the nodes), all shards together are the
+    large one: see `from_two_sizes`.
+
+    Parameters
+        comm        every node calls with equal `samples` and `population`; all get the same estimate
+        gradient    mean gradient over this node's shard, as one vector
+        samples     samples in this node's shard
+        population  samples in the training set, where a minibatch holds different samples that are dealt to the nodes
+                    at random, as in `parallel.train` with shards="shuffled". None: independent samples. Other shards
+                    ("fixed", "by_label") are not random samples of the whole training set: the estimates are biased
+
+    Raises
+        ValueError on one node.
     """
     if comm.size < 2:
         raise ValueError("one node has one minibatch size: the noise needs two nodes or more")
     # one reduction: the gradient and, behind it, its squared norm
     message = np.append(gradient.astype(np.float64), float(gradient.astype(np.float64) @ gradient))
     total = comm.all_reduce(message) / comm.size
-    return from_two_sizes(samples, float(total[-1]), samples * comm.size, float(total[:-1] @ total[:-1]))
+    whole = float(total[:-1] @ total[:-1])
+    return from_two_sizes(samples, float(total[-1]), samples * comm.size, whole, population)
 
 
 def mean(estimates: Iterable[Noise]) -> Noise:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from minidl.plots import style
@@ -15,21 +16,32 @@ if TYPE_CHECKING:
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 MANY_TICKS = 20.0  # from the least to the greatest: beyond that, labels at 1, 2 and 5 would touch
 
+NARROWEST = 7.4  # inches: room for a title of 80 characters
+BOLD, NORMAL, BESIDE = 0.09, 0.07, 0.9  # inches: a character of the title, one of the legend, what is beside a label
+
 
 @dataclass(frozen=True)
 class Run:
-    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early."""
+    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early.
+
+    band: the lower and the upper edge of a band around the loss, if it is the mean of several runs.
+    """
 
     label: str
     seconds: Sequence[float]
     samples: Sequence[float]
     loss: Sequence[float]
     note: str = ""
+    band: tuple[Sequence[float], Sequence[float]] | None = None
 
 
 @style.applied()
 def draw(
-    places: Sequence[tuple[str, Sequence[Run]]], *, source: str, title: str = "", ylabel: str = "test loss"
+    places: Sequence[tuple[str, Sequence[Run]]],
+    *,
+    source: str,
+    title: str = "",
+    ylabel: str = "test loss",
 ) -> Figure:
     """Draw the runs of each place, such as a network, above against seconds and below against samples.
 
@@ -41,8 +53,11 @@ def draw(
     """
     columns = len(places)
     all_seconds = [seconds for _, runs in places for run in runs for seconds in run.seconds]
-    all_losses = [loss for _, runs in places for run in runs for loss in run.loss]
-    figure, axes = style.new_figure(max(5.5, 2.6 * columns + 1.2), 6.0, columns, [1, 1], sharex="row", sharey="all")
+    all_losses = [
+        loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
+    ]
+    width = max(NARROWEST, 2.6 * columns + 1.2)
+    figure, axes = style.new_figure(width, 6.0, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
     for place, (heading, runs) in enumerate(places):
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
@@ -58,15 +73,21 @@ def draw(
     for first in (timed[0], counted[0]):
         first.set_ylabel(ylabel)
     handles, labels = timed[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8, handlelength=3.2)
+    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in labels]
+    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
+    ncols = 2 if 2 * (longest * NORMAL + BESIDE) < width else 1
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, handlelength=3.2)
     if title:
-        figure.suptitle(title, x=0.01, ha="left", fontsize=9, fontweight="bold")
+        lines = [fill(line, int(width / BOLD)) for line in title.splitlines()]
+        figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, fontweight="bold")
     style.label_source(figure, source)
     return figure
 
 
 def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
     count = len(style.SERIES)
+    if run.band is not None:
+        axes.fill_between(x, *run.band, color=style.SERIES[number % count], alpha=0.18, linewidth=0)
     axes.plot(
         x,
         run.loss,

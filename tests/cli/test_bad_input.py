@@ -108,6 +108,10 @@ def test_what_is_no_number_is_refused(capsys, arguments):
         ),
         (("--strategy", "gossip", "--nodes", 4, "--batch-size", 3), "give --batch-size 4 or more"),
         (("--on", "simulator"), "there is no place to run --on 'simulator': did you mean simulation?"),
+        (("--momentum", 1), "momentum must be at least 0 and below 1, got 1.0"),
+        (("--momentum", "nan"), "momentum must be at least 0 and below 1, got nan"),
+        (("--strategy", "synchronous:lr=0.5", "--lr", 0.4), "--lr 0.4 and lr=0.5 in --strategy: give one of them"),
+        (("--strategy", "synchronous:momentum=fast"), "strategy: momentum must be a number, got fast"),
         (("--network", "10gb"), "there is no network '10gb': did you mean 10gbe?"),
         (("--on", "simulation", "--nodes", 1025, "--batch-size", 1025), "at most 1024 nodes are simulated"),
     ],
@@ -118,6 +122,43 @@ def test_a_strategy_or_place_that_does_not_fit_is_refused(capsys, tmp_path, argu
     assert sentence in err
     assert err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("refused_words", "advice", "accepted_words"),
+    [
+        (
+            ("--strategy", "synchronous:compressor=dgc(0.1)"),
+            "; here: --momentum 0",
+            ("--strategy", "synchronous:compressor=dgc(0.1)", "--momentum", 0),
+        ),
+        (
+            ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0.5"),
+            "; here: momentum=0 as the setting of the strategy",
+            ("--strategy", "synchronous:compressor=dgc(0.1),momentum=0"),
+        ),
+        (
+            ("--strategy", "elastic_averaging:momentum=0.9"),
+            "; here: --momentum 0",
+            ("--strategy", "elastic_averaging:momentum=0.9", "--momentum", 0),
+        ),
+    ],
+)
+def test_what_has_momentum_of_its_own_is_refused_with_words_that_are_accepted(
+    capsys, tmp_path, refused_words, advice, accepted_words
+):
+    command = ("train", "--model", "mlp", "--epochs", 1, "--nodes", 2, "--on", "simulation")
+    assert refused(capsys, *command, *refused_words).endswith(f"{advice}\n")
+    result = minidl(tmp_path, *command, *accepted_words, "--out", "out")
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_model_that_is_not_trained_by_sgd_is_named_where_sgd_is_needed(capsys):
+    command = ("train", "--model", "gpt", "--data", "stdlib_text", "--nodes", 2)
+    err = refused(capsys, *command, "--strategy", "synchronous:compressor=dgc(0.1)")
+    assert "gpt is trained by AdamW: choose a --model that is trained by SGD, mlp, lenet, resnet" in err
+    err = refused(capsys, *command, "--momentum", 0.5)
+    assert "gpt is trained by AdamW, not by SGD: leave out momentum, got 0.5" in err
 
 
 def test_a_run_that_cannot_go_on_says_so(capsys, tmp_path):

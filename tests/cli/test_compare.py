@@ -15,8 +15,12 @@ import pytest
 from minidl import cluster, kernels, parallel
 from minidl.cli import comparison, place, run_folder
 from minidl.cli.app import app
+from minidl.cli.compare_report import Report
 from minidl.cli.comparison import Outcome, Terms
+from minidl.cli.over_seeds import OverSeeds
 from minidl.cli.several_words import spread
+from minidl.cluster.recorder import Shares
+from minidl.parallel.report_card import problems
 from tests.cli.command import minidl, read_until, refused, start
 
 pytestmark = pytest.mark.timeout(60)
@@ -170,6 +174,106 @@ def test_where_one_of_the_runs_has_no_epoch_everything_is_written_all_the_same()
     assert rows("history.csv") == []
 
 
+# ---- several seeds ----
+
+
+def test_every_strategy_is_run_with_every_seed_as_if_by_itself():
+    runs = compare("--strategies", "serial", "synchronous", "--networks", "none", "--seed", 3, "--seeds", 3)
+    assert [(row["strategy"], row["seed"]) for row in runs] == [
+        (strategy, seed) for strategy in ("serial", "synchronous") for seed in ("3", "4", "5")
+    ]
+    assert [float(row["accuracy"]) for row in runs[3:]] == [
+        outcome("synchronous", seed=seed).accuracy for seed in (3, 4, 5)
+    ]
+    assert len({row["accuracy"] for row in runs[3:]}) > 1
+    history = rows("history.csv")
+    assert [row["seed"] for row in history[:6]] == ["3", "3", "4", "4", "5", "5"]
+    assert problems(runs) == []  # its own table is a sound one
+    assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
+
+
+def run_of(seed: int, accuracies: list[float], ended: str = "") -> Outcome:
+    """A made-up run: an epoch a second, and in epoch i a test loss of (seed + 1) / i."""
+    one = comparison.contestant("serial", terms(seed=seed, epochs=3))
+    history = [
+        {"seconds": float(i), "samples": 10 * i, "steps": i, "accuracy": accuracy, "test_loss": (seed + 1) / i}
+        for i, accuracy in enumerate(accuracies, 1)
+    ]
+    return Outcome(one, "none", history, ended, [0] if not ended else [], Shares(1.0, 0.0, 0.0) if not ended else None)
+
+
+def test_the_table_has_means_and_standard_deviations_over_the_seeds():
+    group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
+    name, accuracy, steps, seconds, to_target, *_ = group.cells(0.9)
+    assert (name, steps, seconds) == ("serial", "3", "3 s")
+    assert accuracy == "93.00%\n± 2.65"  # the square root of (9 + 1 + 4) / 2
+    assert to_target == "1.333 s\n± 0.58 s"
+    assert group.mean_seconds_to(0.9) == pytest.approx(4 / 3)
+
+
+def test_how_many_seeds_reach_the_target_is_said_and_their_mean_wins_no_race():
+    group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), run_of(2, [0.9, 0.9, 0.95])])
+    assert group.cells(0.94)[4] == "3 s\n2 of 3"
+    assert group.cells(0.96)[4] == "never"
+    assert group.mean_seconds_to(0.94) is None
+    assert group.mean_seconds_to(0.96) is None
+
+
+def test_seeds_that_diverge_are_counted_and_not_averaged():
+    lost = run_of(2, [0.2], "diverged in epoch 2")
+    group = OverSeeds([run_of(0, [0.8, 0.9, 0.90]), run_of(1, [0.9, 0.9, 0.94]), lost])
+    assert group.cells(0.8)[:2] == ["serial\n1 of 3 seeds diverged", "92.00%\n± 2.83"]
+    assert group.cells(0.8)[4] == "1 s\n2 of 3"
+    assert OverSeeds([lost, lost]).cells(0.8)[:2] == ["serial: 2 of 2 seeds diverged", "-"]
+    assert OverSeeds([lost]).cells(0.8)[0] == "serial: diverged in epoch 2"
+
+
+def test_the_band_of_the_picture_is_a_standard_deviation_of_the_logarithms():
+    line = OverSeeds([run_of(0, [0.9] * 3), run_of(3, [0.9] * 3)]).line()  # losses 1 / i and 4 / i
+    assert line.loss == pytest.approx([2.0, 1.0, 2 / 3])
+    assert line.band is not None
+    factor = 2**2**0.5  # the logarithms are log 2 on either side: their standard deviation is 2^0.5 log 2
+    assert line.band[0] == pytest.approx([2 / factor, 1 / factor, 2 / 3 / factor])
+    assert line.band[1] == pytest.approx([2 * factor, factor, 2 / 3 * factor])
+    assert (list(line.seconds), list(line.samples)) == ([1, 2, 3], [10, 20, 30])
+    assert OverSeeds([run_of(0, [0.9] * 3)]).line().band is None
+
+
+def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
+    result = minidl(tmp_path, "compare", *SMALL, "--strategies", "synchronous", "synchronous:lr=1e30", "--networks",
+                    "1gbe", "--target", "0.4", "--seeds", 2, "--out", "out")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "mlp on spirals, 4 nodes, minibatch 32, 2 epochs, seeds 0 to 1"
+    assert lines[2] == "learning rate: 0.2, but 1e+30 for synchronous:lr=1e30"
+    assert lines[4].startswith("  2/4 1gbe, synchronous, seed 1: ")
+    text = " ".join(result.stdout.split())
+    assert "synchronous:lr=1e30: 2 of 2 seeds diverged" in text
+    assert "±: standard deviation over the seeds (n - 1)" in text
+
+
+# ---- the title ----
+
+
+def test_the_title_has_the_rates_that_were_used():
+    def title(*texts: str, **changes: Any) -> str:
+        common = terms(**changes)
+        report = Report(common, [comparison.contestant(text, common) for text in texts], 0.9, Path("out"))
+        return report.title
+
+    assert "learning rate 1.6, seed 0\n" in title("synchronous:lr=1.6", "gossip:lr=1.6")
+    assert "0.2" not in title("synchronous:lr=1.6", "gossip:lr=1.6")
+    assert "learning rate 0.2 (x 0.9 an epoch), momentum 0.5, seed 0\n" in title(
+        "serial", "gossip", momentum=0.5, lr_decay=0.9
+    )
+    different = title("serial", "gossip:lr=1.6,momentum=0.5", "synchronous", lr_decay=0.9)
+    assert different.splitlines()[2:] == [
+        "learning rate (x 0.9 an epoch): 0.2, but 1.6 for gossip:lr=1.6,momentum=0.5",
+        "momentum: 0, but 0.5 for gossip:lr=1.6,momentum=0.5",
+    ]
+    assert title("serial:lr=1", "gossip:lr=2").splitlines()[2] == "learning rate: 1 for serial:lr=1; 2 for gossip:lr=2"
+
+
 # ---- on processes, and as a user sees it ----
 
 
@@ -248,9 +352,12 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
         (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),
-        (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be above 0"),
-        (("--strategies", "synchronous:momentum=1"), "momentum at least 0 and below 1; got 0.2 and 1"),
-        (("--strategies", "serial", "--momentum", -1), "momentum at least 0 and below 1; got 0.2 and -1"),
+        (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be a number above 0, got 0"),
+        (
+            ("--strategies", "synchronous:momentum=1"),
+            ":momentum=1: momentum must be at least 0 and below 1, got 1",
+        ),
+        (("--strategies", "serial", "--momentum", -1), "serial: momentum must be at least 0 and below 1, got -1"),
         (("--strategies", "synchronous:compressor=top_k(2)"), "TopK: density must be above 0 and at most 1, got 2"),
         (("--strategies", "serial", "--epochs", 0), "--epochs must be at least 1, got 0"),
         (("--strategies", "serial", "--seed", -1), "--seed must be at least 0, got -1"),
@@ -258,6 +365,7 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
             ("--strategies", "serial", "--model", "gpt", "--data", "stdlib_text", "--momentum", 0.9),
             "leave out momentum",
         ),
+        (("--strategies", "serial", "--seeds", 0), "--seeds must be at least 1, got 0"),
         (("--strategies", "serial", "--target", 95), "--target must be above 0 and at most 1, got 95"),
         (("--strategies", "serial", "--flops", 0), "--flops must be a number above 0, got 0"),
         (("--strategies", "serial", "--memory", "nan"), "--memory must be a number above 0, got nan"),

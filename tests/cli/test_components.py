@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -12,18 +13,81 @@ from minidl import compress, parallel
 from minidl.cli import components, strategies
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES, parse
 
+BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
 
-def test_every_exported_strategy_and_compressor_has_a_name() -> None:
-    for package, base, classes in (
-        (parallel, parallel.Strategy, STRATEGIES),
-        (compress, compress.Compressor, COMPRESSORS),
-    ):
-        exported = {getattr(package, name) for name in package.__all__}
-        own = {one for one in exported if isinstance(one, type) and issubclass(one, base)}
-        assert set(classes.values()) == {one for one in own if components.is_dataclass(one)}
-        assert base not in classes.values()
-    assert {"serial", "synchronous"} < set(STRATEGIES)
-    assert "top_k" in COMPRESSORS
+
+def typed(cls: type) -> str:
+    """The class with a value for each setting that has no default, as it is typed."""
+    values = {int: "2", float: "0.5", str: "auto", compress.Compressor: "sign", compress.Quantizer: "sign"}
+    needed = [setting for setting in components.settings(cls).values() if setting.default is setting.empty]
+    return f"{components.snake_case(cls.__name__)}({','.join(values[one.annotation] for one in needed)})"
+
+
+@pytest.mark.parametrize(
+    "cls",
+    [
+        getattr(package, name)
+        for package, base in ((parallel, parallel.Strategy), (compress, compress.Compressor))
+        for name in package.__all__
+        if isinstance(getattr(package, name), type) and issubclass(getattr(package, name), base)
+    ],
+)
+def test_every_exported_strategy_and_compressor_can_be_named(cls: type) -> None:
+    if cls in BASES:
+        assert cls not in (STRATEGIES | COMPRESSORS).values()
+    elif issubclass(cls, parallel.Strategy):
+        assert isinstance(parse(typed(cls)), cls)
+    else:
+        strategy = parse(f"synchronous:compressor={typed(cls)}")
+        assert isinstance(strategy, parallel.Synchronous)
+        assert isinstance(strategy.compressor, cls)
+
+
+@pytest.mark.parametrize(
+    ("text", "compressor"),
+    [
+        ("power_sgd(4)", compress.PowerSGD(4)),
+        ("ef(powersgd(4,warm_start=False,seed=3))", compress.ErrorFeedback(compress.PowerSGD(4, False, 3))),
+        ("lossless(qsgd(16))", compress.Lossless(compress.QSGD(16))),
+        ("lossless(terngrad(2.5), code=elias)", compress.Lossless(compress.TernGrad(2.5), "elias")),
+        ("quantized_all_reduce(half(bf16))", compress.QuantizedAllReduce(compress.Half("bf16"))),
+        ("ef(lossless(one_bit))", compress.ErrorFeedback(compress.Lossless(compress.OneBit()))),
+        ("dgc(0.01, warmup=(0.25, 0.1))", compress.DGC(0.01, warmup=(0.25, 0.1))),
+        ("dgc(0.01, momentum=0, warmup=())", compress.DGC(0.01, 0, warmup=())),
+        ("random_k(0.1, seed=None)", compress.RandomK(0.1, seed=None)),
+    ],
+)
+def test_compressors_around_compressors_and_lists_of_numbers_can_be_typed(
+    text: str, compressor: compress.Compressor
+) -> None:
+    strategy = parse(f"synchronous:compressor={text}")
+    assert isinstance(strategy, parallel.Synchronous)
+    assert repr(strategy.compressor) == repr(compressor)
+
+
+WORDS = "fast -1 1.5 True None 1e999 (1,) [['a']] {} {1:2} 1j b'x' ... sign topk(0.5) serial '' 10**9 x.y"
+
+
+@pytest.mark.parametrize("value", WORDS.split())
+@pytest.mark.parametrize("name", [*STRATEGIES, *COMPRESSORS])
+def test_a_value_of_a_wrong_type_is_refused_in_a_sentence_that_names_its_owner(name: str, value: str) -> None:
+    """Each setting in turn gets the value; where it is right, there is an object."""
+    cls = (STRATEGIES | COMPRESSORS)[name]
+    needed = typed(cls).partition("(")[2][:-1]
+    for position, setting in enumerate(components.settings(cls)):
+        others = needed.split(",") if needed else []
+        if position < len(others):
+            others[position] = value
+        else:
+            others.append(f"{setting}={value}")
+        text = f"{name}({','.join(others)})"
+        try:
+            parse(text if name in STRATEGIES else f"synchronous:compressor={text}")
+        except ValueError as error:
+            sentence = str(error)
+            assert name in sentence or cls.__name__ in sentence or "there is no" in sentence
+            for internal in ("not supported between", "unsupported operand", "object is not", "has no attribute"):
+                assert internal not in sentence
 
 
 @pytest.mark.parametrize("name", [*STRATEGIES, *COMPRESSORS])
@@ -88,6 +152,14 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:compressor=tpok(1)", "there is no compressor 'tpok': did you mean "),
         ("synchronous:compressor=serial", "there is no compressor 'serial'"),
         ("synchronous:compressor=1", "synchronous: compressor must be a compressor or None, got 1"),
+        ("synchronous:bucket_mb=1e999", "synchronous: bucket_mb must be a number, got 1e309"),
+        (
+            "synchronous:compressor=lossless(topk(0.1))",
+            "lossless: quantizer must be a quantizer, got topk(0.1): choose one of one_bit, qsgd, sign, tern_grad",
+        ),
+        ("synchronous:compressor=lossless(qsdg(1))", "there is no quantizer 'qsdg': did you mean qsgd?"),
+        ("synchronous:compressor=dgc(0.1,warmup=fast)", "dgc: warmup must be a sequence (a number, ...), got fast"),
+        ("gossip:topology=((1, 2), (3,))", "gossip: "),
         ("synchronous:compressor=sign(1)", "sign was given 1 values: it has no settings"),
         ("synchronous:compressor=sign(a=1)", "sign has no setting 'a': it has none at all"),
         ("", "'' is no strategy: write a name, or name:setting=value"),
@@ -125,6 +197,25 @@ def test_the_settings_of_a_run_are_told_from_those_of_a_strategy() -> None:
         parse("synchronous:lr=0.5")
     with pytest.raises(ValueError, match="lr must be a number, got fast"):
         strategies.parse_with("synchronous:lr=fast", {"lr": float})
+
+
+def test_what_a_package_exports_later_can_be_named_too_whether_a_dataclass_or_not() -> None:
+    class Base:
+        pass
+
+    class Plain(Base):
+        pass
+
+    class WithInit(Base):
+        def __init__(self, size: int = 3) -> None:
+            self.size = size
+
+    package = types.ModuleType("package")
+    vars(package).update(Base=Base, Plain=Plain, WithInit=WithInit, __all__=["Base", "Plain", "WithInit"])
+    known = components.classes(package, Base)
+    assert known == {"plain": Plain, "with_init": WithInit}
+    assert components.defaults(Plain) == ""
+    assert components.build("example", components.call_of("example", "with_init:5"), known, {}).size == 5
 
 
 @dataclass(frozen=True)

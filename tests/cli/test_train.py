@@ -42,6 +42,7 @@ def test_config_json_holds_every_option(run):
         "batch_size": 64,
         "epochs": 2,
         "lr": 0.2,
+        "momentum": 0.9,
         "lr_decay": 1.0,
         "seed": 0,
         "kernels": "numpy",
@@ -177,6 +178,21 @@ def test_a_strategy_with_settings_trains_and_is_kept_in_the_configuration(tmp_pa
     checkpoint = Checkpoint.load(tmp_path / "out/checkpoint.npz")
     assert checkpoint.epoch == 2
     assert checkpoint.history[-1]["accuracy"] > 0.8
+
+
+def test_learning_rate_and_momentum_are_given_as_options_or_as_settings_of_the_strategy(tmp_path):
+    options = ("--on", "simulation", "--nodes", 2)
+    for folder, words in (
+        ("options", ("--strategy", "synchronous", "--lr", 0.3, "--momentum", 0.5)),
+        ("settings", ("--strategy", "synchronous:lr=0.3,momentum=0.5")),
+    ):
+        result = minidl(tmp_path, "train", *QUICK, *options, *words, "--out", folder)
+        assert result.returncode == 0, result.stderr
+        assert result.stdout.splitlines()[1] == "minibatch 64, learning rate 0.3, momentum 0.5, seed 0"
+        assert (config_of(tmp_path / folder)["lr"], config_of(tmp_path / folder)["momentum"]) == (0.3, 0.5)
+    assert_same_bits(tmp_path / "options", tmp_path / "settings")
+    result = minidl(tmp_path, "train", "--resume", "settings", "--epochs", 3)
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_simulation_is_on_a_virtual_clock_and_its_network_decides_the_seconds(tmp_path):

@@ -1,7 +1,7 @@
 """The noise scale: exact on a data set, and estimated without bias from two minibatch sizes."""
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -59,6 +59,75 @@ def test_the_estimators_are_unbiased(model):
     assert average.trace == pytest.approx(exact.trace, rel=1e-10)
 
 
+def test_without_replacement_the_noise_has_the_factor_of_a_finite_population(model):
+    """E |G_B|^2 = |G|^2 + tr(Sigma)/B (N - B)/(N - 1), over all subsets of B of N = 6 samples."""
+    dataset = blobs(6).train
+    singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(6)])
+    exact = noise_scale.exact(model, dataset)
+    for size in range(1, 7):
+        squares = [np.square(singles[list(subset)].mean(axis=0)).sum() for subset in combinations(range(6), size)]
+        expected = exact.squared_norm + exact.trace / size * (6 - size) / 5
+        assert np.mean(squares) == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize(("small", "large"), [(1, 2), (1, 6), (2, 4), (3, 6), (5, 6)])
+def test_over_all_minibatches_of_different_samples_the_estimates_are_unbiased(model, small, large):
+    dataset = blobs(6).train
+    singles = np.array([noise_scale.gradient(model, dataset, [i]) for i in range(6)])
+    exact = noise_scale.exact(model, dataset)
+
+    def square(subset: tuple[int, ...]) -> float:
+        return float(np.square(singles[list(subset)].mean(axis=0)).sum())
+
+    average = noise_scale.mean(
+        noise_scale.from_two_sizes(small, square(part), large, square(whole), population=6)
+        for whole in combinations(range(6), large)
+        for part in combinations(whole, small)
+    )
+    assert average.squared_norm == pytest.approx(exact.squared_norm, rel=1e-9)
+    assert average.trace == pytest.approx(exact.trace, rel=1e-9)
+
+
+@pytest.mark.parametrize("population", [None, 24])
+@pytest.mark.parametrize("nodes", [2, 4])
+def test_random_minibatches_give_the_exact_numbers_within_three_standard_errors(population, nodes):
+    """Gradients of 24 samples around a mean; nodes share minibatches of 20, with replacement or without."""
+    rng = np.random.default_rng(4)
+    singles = rng.normal(0.3, 1.0, size=(24, 5))
+    gradient = singles.mean(axis=0)
+    squared_norm, trace = float(gradient @ gradient), float(singles.var(axis=0).sum())
+    estimates = []
+    for _ in range(4_000):
+        drawn = rng.choice(24, size=20, replace=population is None)
+        parts = singles[drawn].reshape(nodes, 20 // nodes, 5).mean(axis=1)
+        small, large = np.square(parts).sum(axis=1).mean(), np.square(parts.mean(axis=0)).sum()
+        estimates.append(noise_scale.from_two_sizes(20 // nodes, small, 20, large, population))
+    for found, exact in (
+        ([one.squared_norm for one in estimates], squared_norm),
+        ([one.trace for one in estimates], trace),
+    ):
+        assert abs(np.mean(found) - exact) < 3 * np.std(found) / len(found) ** 0.5
+
+
+def test_near_the_whole_training_set_the_scale_is_finite_and_right():
+    """The gradient is small against the noise: the formula for draws with replacement puts its square below 0."""
+    singles = np.random.default_rng(5).normal(0.0, 1.0, size=(40, 3))
+    singles += 0.02 - singles.mean(axis=0)
+    gradient = singles.mean(axis=0)
+    exact = Noise(float(gradient @ gradient), float(singles.var(axis=0).sum()))
+    parts = singles.reshape(4, 10, 3).mean(axis=1)
+    small, large = float(np.square(parts).sum(axis=1).mean()), float(gradient @ gradient)
+    assert noise_scale.from_two_sizes(10, small, 40, large).scale == float("inf")
+    estimate = noise_scale.from_two_sizes(10, small, 40, large, population=40)
+    assert estimate.squared_norm == pytest.approx(exact.squared_norm, rel=1e-12)
+    assert 0.3 * exact.scale < estimate.scale < 3 * exact.scale  # one draw of four parts
+
+
+def test_a_minibatch_of_different_samples_is_no_larger_than_the_training_set():
+    with pytest.raises(ValueError, match="8 different samples cannot come from a population of 7"):
+        noise_scale.from_two_sizes(2, 1.0, 8, 1.0, population=7)
+
+
 def test_many_draws_come_within_three_percent_and_the_mean_of_ratios_does_not(model):
     dataset = blobs(60).train
     exact = noise_scale.exact(model, dataset)
@@ -74,11 +143,12 @@ def test_many_draws_come_within_three_percent_and_the_mean_of_ratios_does_not(mo
     assert abs(ratios / exact.scale - 1) > 0.2
 
 
-def part_of_a_node(comm: cluster.Communicator) -> Noise:
+def part_of_a_node(comm: cluster.Communicator, population: int | None = None) -> Noise:
     random.manual_seed(3)
     model, dataset = two_layers(), blobs(12).train
     mine = range(comm.rank, 12, comm.size)
-    return noise_scale.over_nodes(comm, noise_scale.gradient(model, dataset, list(mine)), 12 // comm.size)
+    mean_gradient = noise_scale.gradient(model, dataset, list(mine))
+    return noise_scale.over_nodes(comm, mean_gradient, 12 // comm.size, population)
 
 
 @pytest.mark.parametrize(("nodes", "on"), [(2, "processes"), (3, "simulation"), (4, "simulation")])
@@ -93,6 +163,13 @@ def test_the_nodes_own_gradients_give_the_estimate(nodes, on, model):
         assert noise.trace == pytest.approx(expected.trace, rel=1e-9)
 
 
+def test_nodes_that_share_the_whole_training_set_find_its_gradient_without_noise(model):
+    exact = noise_scale.exact(model, blobs(12).train)
+    for noise in cluster.launch(part_of_a_node, args=(12,), nodes=3, on="simulation").results:
+        assert noise.squared_norm == pytest.approx(exact.squared_norm, rel=1e-5)  # gradients in float32
+        assert 0 < noise.scale < float("inf")
+
+
 @dataclass(frozen=True)
 class RecordsNoise(parallel.Strategy):
     """Synchronous, with an estimate before each sum of the gradients."""
@@ -102,7 +179,8 @@ class RecordsNoise(parallel.Strategy):
             session.model.zero_grad()
             session.local_loss(batch).backward()
             mine = session.gradient()
-            session.record("noise", noise_scale.over_nodes(session.comm, mine, len(batch.x)))
+            population = len(session.job.build_data().train)
+            session.record("noise", noise_scale.over_nodes(session.comm, mine, len(batch.x), population))
             session.set_gradient(session.comm.all_reduce(mine * batch.weight))
             session.update()
 

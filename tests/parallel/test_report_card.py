@@ -83,3 +83,224 @@ def test_a_faster_baseline_that_is_less_accurate_does_not_count():
 def test_a_speedup_over_nothing_in_the_table_is_rejected():
     rows = [row for row in sound() if row["nodes"] == 4]
     assert problems(rows) == ["synchronous: its speedup is relative to 12 s, but no run on 4 node(s) took so long"]
+
+
+# ---- configuration that the report card was not told of ----
+
+
+def speed_and_quality(speed: dict, quality: dict, seeds: int = 3) -> list[dict]:
+    """Rows of speed and rows of accuracy of one method, with columns of their own."""
+    common = {"strategy": "ring", "nodes": 4}
+    return [
+        *({**common, "seed": seed, "seconds": 4.0 + 0.1 * seed, **speed} for seed in range(seeds)),
+        *({**common, "seed": seed, "accuracy": 0.95 + 0.001 * seed, **quality} for seed in range(seeds)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("column", "fast", "good"),
+    [
+        ("dtype", "float16", "float32"),
+        ("dtype", "float16", ""),
+        ("dtype", "", "float32"),
+        ("optimizer", "LARS", "SGD"),
+        ("augmented", False, True),
+        ("layers", [64, 10], [64, 64, 10]),
+        ("bits", 16, 32),
+        ("dropout", 0.0, 0.5),
+        ("weight_decay", "0", "1e-4"),
+        ("density", "0.001", "1.0"),
+    ],
+)
+def test_speed_and_accuracy_with_different_values_of_an_unknown_setting_are_rejected(column, fast, good):
+    found = problems(speed_and_quality({column: fast}, {column: good}))
+    assert any("the speed with nodes=4" in problem and "comes without the quality" in problem for problem in found)
+    assert problems(speed_and_quality({column: good or fast}, {column: good or fast})) == []
+
+
+def test_the_sentence_names_the_setting():
+    assert problems(speed_and_quality({"dtype": "float16"}, {"dtype": "float32"})) == [
+        "ring: the speed with nodes=4, dtype=float16 comes without the quality of that configuration",
+        "ring: the quality with nodes=4, dtype=float32 comes without the speed of that configuration",
+    ]
+
+
+@pytest.mark.parametrize(("column", "fast", "good"), [("dtype", "float16", "float32"), ("bits", 16, 32)])
+def test_of_single_runs_too_a_hidden_setting_is_found(column, fast, good):
+    assert len(problems(speed_and_quality({column: fast}, {column: good}, seeds=1), seeds=1)) == 2
+
+
+def test_one_honest_row_among_the_fast_ones_does_not_hide_the_others():
+    rows = speed_and_quality({"bits": 16}, {"bits": 32})
+    rows.append({**rows[0], "bits": 32, "seed": 3})
+    assert "ring: the speed with bits=16 comes without the quality of that configuration" in problems(rows)
+
+
+def test_seeds_of_different_settings_are_not_seeds_of_one():
+    rows = [
+        {"strategy": method, "seed": seed, "accuracy": 0.9, "seconds": 1.0, "dtype": dtype}
+        for method in ("ring", "tree")
+        for seed, dtype in enumerate(("float16", "bfloat16", "float32"))
+    ]
+    assert problems(rows) == [f"{method}: 1 seed where 3 are needed to see the spread" for method in ("ring", "tree")]
+
+
+def test_an_accuracy_of_one_lucky_seed_is_rejected():
+    rows = speed_and_quality({}, {})
+    assert problems(rows[:-2]) == ["ring: 1 seed where 3 are needed to see the spread"]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        lambda i: {"peak_memory_mb": 812.25 + 3.7 * i},  # a measurement, different in every run
+        lambda i: {"allocations": 1234 + i},
+        lambda i: {"restarts": (0, 0, 1, 0, 2, 0)[i % 6]},  # a count, which repeats now and then
+        lambda i: {"log": f"runs/{i}.txt"},
+        lambda i: {"host": ("alpha", "beta")[i % 2], "date": "2026-11-22", "comment": "again" if i == 2 else ""},
+        lambda i: {"messages": 96},  # what is exactly the same in every run
+        lambda i: {"cache_hits": "" if i % 2 else 7.5 + i},
+        lambda i: {"wattage": float("nan") if i % 2 else 100.0 + i},
+    ],
+)
+@pytest.mark.parametrize("is_apart", [False, True])
+def test_columns_of_measurements_and_remarks_are_no_configuration(columns, is_apart):
+    rows = speed_and_quality({}, {}) if is_apart else sound()
+    assert problems([{**row, **columns(i)} for i, row in enumerate(rows)]) == []
+
+
+def test_numbers_that_only_the_rows_of_speed_have_are_no_configuration():
+    assert problems(speed_and_quality({"bytes_on_the_wire": 4096}, {})) == []
+
+
+def test_a_column_that_is_declared_as_measured_is_none_of_the_configuration():
+    rows = speed_and_quality({"bottleneck": "network"}, {})
+    assert problems(rows) != []
+    assert problems(rows, measured=("bottleneck",)) == []
+
+
+def test_an_honest_study_of_a_setting_passes():
+    rows = [
+        {"strategy": "ring", "seed": seed, "levels": levels, "dtype": dtype, "accuracy": 0.9, "seconds": 1.0 + levels}
+        for seed in range(3)
+        for levels in (4, 8, 16)
+        for dtype in ("float16", "float32")
+    ]
+    assert problems(rows) == []
+
+
+def test_a_table_of_speeds_alone_or_of_qualities_alone_passes():
+    rows = speed_and_quality({"dtype": "float16"}, {"dtype": "float32"})
+    assert problems(rows[:3]) == []
+    assert problems(rows[3:]) == []
+
+
+def test_numbers_are_compared_by_value():
+    assert problems(speed_and_quality({"batch_size": "64", "bits": 16}, {"batch_size": 64.0, "bits": "16.0"})) == []
+
+
+def test_a_run_that_diverged_counts_as_a_seed():
+    rows = [{**row, "epochs": 10, "ended": ""} for row in sound()]
+    rows[1] |= {"epochs": 3, "ended": "diverged in epoch 4", "accuracy": "", "speedup": ""}
+    assert problems(rows) == []
+
+
+# ---- speedups ----
+
+
+def with_jitter() -> list[dict]:
+    """A sound table whose times differ from seed to seed by up to 30 %."""
+    rows = sound()
+    for row, factor in zip(rows, (0.9, 1.0, 1.2, 1.1, 0.9, 1.0), strict=True):
+        row["seconds"] *= factor
+    return rows
+
+
+def test_speedups_of_times_that_differ_from_seed_to_seed_pass_by_seeds_and_by_means():
+    by_seeds = with_jitter()
+    for own, base in zip(by_seeds, by_seeds[:3] * 2, strict=True):
+        own["speedup"] = base["seconds"] / own["seconds"]
+    assert problems(by_seeds) == []
+    by_means = with_jitter()
+    for i, row in enumerate(by_means):
+        row["speedup"] = 1.0 if i < 3 else 12.4 / 4.0
+    assert problems(by_means) == []
+
+
+def test_a_speedup_over_the_slowest_seed_is_rejected():
+    rows = with_jitter()
+    for row in rows:
+        row["speedup"] = rows[2]["seconds"] / row["seconds"]
+    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node(s) took so long" in problems(rows)
+
+
+@pytest.mark.parametrize("column", ["accuracy", "test_loss"])
+def test_a_speedup_over_a_baseline_of_better_quality_is_rejected(column):
+    rows = sound()
+    for i, row in enumerate(rows):
+        good = i < 3
+        del row["accuracy"]
+        row[column] = (0.97 if good else 0.93) if column == "accuracy" else (0.10 if good else 0.20)
+        row[column] += 0.001 * row["seed"]
+    (problem,) = problems(rows)
+    assert problem.startswith("synchronous: its speedup is over a run of better quality: ")
+    assert problem.endswith(
+        {"accuracy": "accuracy 0.931 here, 0.971 there", "test_loss": "test_loss 0.201 here, 0.101 there"}[column]
+    )
+
+
+def test_a_speedup_at_an_accuracy_that_is_lower_by_noise_alone_passes():
+    rows = sound()
+    for row, accuracy in zip(rows, (0.94, 0.96, 0.95, 0.95, 0.93, 0.955), strict=True):
+        row["accuracy"] = accuracy
+    assert problems(rows) == []
+
+
+def test_a_speedup_of_throughput_or_of_the_time_to_a_target_passes():
+    for column in ("samples_per_second", "seconds_to_target"):
+        rows = sound()
+        for row in rows:
+            seconds = row.pop("seconds")
+            row[column] = 1000 / seconds if column == "samples_per_second" else seconds
+            row["target"] = 0.9
+        assert problems(rows) == []
+    for row in rows[3:]:  # the times are to the target: what accuracy comes in the end is another matter
+        row["accuracy"] = 0.91
+    assert problems(rows) == []
+    for row in rows[3:]:
+        row["target"] = 0.8
+    assert problems(rows) == ["synchronous: its speedup compares the time to 0.8 with that to 0.9"]
+
+
+def test_a_speedup_over_another_method_on_as_many_nodes_passes_if_that_is_the_best_one():
+    rows = sound()
+    compressed = [{**row, "strategy": "compressed", "seconds": 2.0, "speedup": 2.0} for row in rows[3:]]
+    assert problems(rows + compressed) == []
+    both = [{**row, "strategy": "overlapped", "seconds": 1.5, "speedup": 4.0 / 1.5} for row in rows[3:]]
+    assert problems(rows + compressed + both) == []  # two that compete, over the same baseline
+    slow = [{**row, "strategy": "slow", "seconds": 8.0, "speedup": ""} for row in rows[3:]]
+    for row in compressed:
+        row["speedup"] = 4.0
+    assert (
+        "compressed: its speedup is relative to 8 s on 4 node(s), where another run that is no worse took 4 s"
+        in problems(rows + compressed + slow)
+    )
+
+
+def test_a_speedup_without_a_time_is_rejected():
+    rows = sound()
+    for row in rows[3:]:
+        del row["seconds"]
+    assert "synchronous: its speedup of 3 comes without a time" in problems(rows)
+
+
+def test_a_table_without_a_column_of_nodes_is_judged_all_the_same():
+    rows = [{key: value for key, value in row.items() if key != "nodes"} for row in sound()]
+    assert problems(rows) == []
+    for row in rows[3:]:
+        row["speedup"] = 5.0
+    assert problems(rows) == ["synchronous: its speedup is relative to 20 s, but no run on 1 node(s) took so long"]
+
+
+def test_no_rows_have_no_problems():
+    assert problems([]) == []

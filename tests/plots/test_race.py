@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.colors import to_rgb
 
 from minidl.plots import race
 from minidl.plots.race import Run
@@ -55,3 +56,29 @@ def test_runs_look_alike_in_all_panels_and_unlike_each_other() -> None:
     looks = [[(line.get_color(), line.get_marker()) for line in axes.get_lines()] for axes in figure.axes]
     assert looks[0] == looks[1] == looks[2] == looks[3]
     assert len(set(looks[0])) == 12
+
+
+def test_a_band_is_drawn_around_its_line_in_the_same_colour_and_fits_into_the_panel() -> None:
+    run = Run("mean", [0.1, 0.2], [100, 200], [1.0, 0.5], band=([0.5, 0.1], [2.0, 9.0]))
+    figure = race.draw([("1gbe", [SLOW, run])], source="simulated")
+    for axes in figure.axes:
+        (band,) = axes.collections
+        (edges,) = band.get_paths()
+        assert (edges.vertices[:, 1].min(), edges.vertices[:, 1].max()) == (0.1, 9.0)
+        assert tuple(band.get_facecolor()[0][:3]) == to_rgb(axes.get_lines()[1].get_color())
+        assert axes.get_ylim()[0] < 0.1
+        assert axes.get_ylim()[1] > 9.0
+
+
+def test_titles_and_labels_that_are_long_stay_within_the_figure() -> None:
+    name = "synchronous:lr=0.2,momentum=0.9,compressor=ef(quantized_all_reduce(half(bf16)))," + 8 * "and_more=1,"
+    runs = [Run(f"{i}{name[:60]}", [0.1, 0.2], [100, 200], [1.0, 0.5]) for i in range(2)] + [
+        Run(name, [0.1], [100], [0.9])
+    ]
+    figure = race.draw([("1gbe", runs)], source="simulated", title=f"{'words of usual width, ' * 8}\n{name}")
+    figure.canvas.draw()
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]  # that of Agg has one
+    for artist in (*figure.legends, *figure.texts, figure._suptitle):  # type: ignore[attr-defined]
+        box = artist.get_window_extent(renderer)
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width

@@ -1,0 +1,103 @@
+"""The runs of one strategy on one network with several seeds: means, and how far the runs differ by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+
+import numpy as np
+
+from minidl.cli.comparison import Outcome
+from minidl.cli.quantities import deviation_text, seconds_text
+from minidl.cluster.recorder import Shares
+from minidl.plots import race
+from minidl.plots.style import bytes_text
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """The outcomes of one contestant on one network, one for each seed; those that diverged count in no mean."""
+
+    outcomes: Sequence[Outcome]
+
+    @property
+    def text(self) -> str:
+        """The strategy as it was typed."""
+        return self.outcomes[0].contestant.text
+
+    @property
+    def finished(self) -> list[Outcome]:
+        """The outcomes of the runs that came to their end."""
+        return [one for one in self.outcomes if one.history and not one.ended]
+
+    @property
+    def ended(self) -> str:
+        """How many runs ended early, in words; "" for none."""
+        count = len(self.outcomes) - len(self.finished)
+        if not count or len(self.outcomes) == 1:
+            return self.outcomes[0].ended if count else ""
+        return f"{count} of {len(self.outcomes)} seeds diverged"
+
+    def seconds_to(self, accuracy: float) -> list[float]:
+        """The seconds to that test accuracy, of the seeds that reach it."""
+        return [seconds for one in self.finished if (seconds := one.seconds_to(accuracy)) is not None]
+
+    def mean_seconds_to(self, accuracy: float) -> float | None:
+        """Their mean; None unless every seed reaches it, since the mean of the lucky ones is no fair time."""
+        seconds = self.seconds_to(accuracy)
+        return mean(seconds) if len(seconds) == len(self.outcomes) else None
+
+    def cells(self, target: float) -> list[str]:
+        """The row of a table; below each mean the standard deviation over the seeds."""
+        finished, name = self.finished, self.text
+        if not finished:
+            return [f"{name}: {self.ended}", *["-"] * 7]
+        stale = [one.mean_staleness for one in finished if one.mean_staleness is not None]
+        shares = [one.shares for one in finished if one.shares is not None]
+        return [
+            f"{name}\n{self.ended}" if self.ended else name,
+            _spread([one.accuracy for one in finished], "{:.2%}".format, lambda deviation, _: f"{100 * deviation:.2f}"),
+            _spread([one.history[-1]["steps"] for one in finished], "{:,.0f}".format, lambda each, _: f"{each:,.2g}"),
+            _spread([one.seconds for one in finished], seconds_text, deviation_text),
+            self._cell_of_target(target),
+            bytes_text(round(mean(one.bytes_per_node or 0 for one in finished))),
+            "/".join(f"{100 * share:.0f}" for share in Shares(*(mean(column) for column in zip(*shares, strict=True)))),
+            f"{mean(stale):.2g}" if stale else "",
+        ]
+
+    def line(self) -> race.Run:
+        """The line of the picture: geometric means of the losses, in a band of one standard deviation.
+
+        Logarithms, because the axis of the loss is logarithmic. Seconds and samples are means.
+        """
+        runs = self.finished or self.outcomes
+        rows = list(zip(*(one.history for one in runs), strict=False))  # row by row, as far as all of them go
+        seconds, samples = (
+            [mean(row[name] for row in of_seeds) for of_seeds in rows] for name in ("seconds", "samples")
+        )
+        losses = [[row["test_loss"] for row in of_seeds] for of_seeds in rows]
+        if len(runs) == 1:
+            return race.Run(self.text, seconds, samples, [loss for (loss,) in losses], self.ended)
+        with np.errstate(all="ignore"):  # a test loss may be 0 or infinite
+            logs = np.log(np.array(losses).reshape(len(rows), len(runs)))
+            centre, deviation = logs.mean(axis=1), logs.std(axis=1, ddof=1)
+            low, middle, high = (np.exp(centre + sign * deviation).tolist() for sign in (-1, 0, 1))
+        return race.Run(self.text, seconds, samples, middle, self.ended, (low, high))
+
+    def _cell_of_target(self, target: float) -> str:
+        seconds = self.seconds_to(target)
+        if not seconds:
+            return "never"
+        count = f"\n{len(seconds)} of {len(self.outcomes)}" if len(seconds) < len(self.outcomes) else ""
+        return _spread(seconds, seconds_text, deviation_text) + count
+
+
+def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:
+    """The mean; below it the standard deviation, where there are several values that differ.
+
+    text: the mean in words. deviation: the standard deviation in words, given the mean too.
+    """
+    if len(set(values)) == 1:
+        return text(values[0])
+    return f"{text(mean(values))}\n± {deviation(stdev(values), mean(values))}"

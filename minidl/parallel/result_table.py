@@ -1,0 +1,184 @@
+"""A table of results, sorted out: which columns decide a run, and which rows are of one configuration."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isnan
+from typing import Any
+
+CONFIGURATION = ("network", "nodes", "servers", "batch_size", "lr", "momentum", "epochs")
+HIGHER_IS_BETTER = ("accuracy", "test_accuracy")
+LOWER_IS_BETTER = ("test_error", "error", "test_loss", "loss", "training_loss")
+QUALITY = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
+SPEED = ("seconds", "seconds_to_target", "samples_per_second")
+CLAIMS = ("seed", "speedup", "target", "ended")
+MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_rank", "compute", "communication",
+            "waiting", "mean_staleness", "greatest_staleness", "efficiency", "memory", "date", "time", "timestamp",
+            "host", "user", "run", "run_id", "id", "file", "folder", "note", "notes", "comment")  # fmt: skip
+
+Key = tuple[str, ...]
+
+
+def text_of(value: Any) -> str:
+    """The value as text that is equal for equal values: "4" for 4, 4.0 and "4.0"; "" for none, that is for nan too.
+
+    >>> text_of("64.0"), text_of(None), text_of(float("nan")), text_of(True), text_of(" ring ")
+    ('64', '', '', 'True', 'ring')
+    """
+    number = number_of(value)
+    if number is not None:
+        return f"{number:.12g}"
+    return "" if value is None or str(value).strip().lower() in ("", "nan") else str(value).strip()
+
+
+def number_of(value: Any) -> float | None:
+    """The number that the value is, or None."""
+    if value is None or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return None if isnan(number) else number
+
+
+@dataclass(frozen=True)
+class Run:
+    """A row: its method, its seed ("" for none), and its configuration, as the values of the table's columns."""
+
+    row: Mapping[str, Any]
+    method: str
+    seed: str
+    key: Key = ()
+
+    def value(self, column: str) -> str:
+        """What the row says in that column; "" for nothing."""
+        return text_of(self.row.get(column))
+
+    def number(self, column: str) -> float | None:
+        """The number in that column, if there is one and the run came to its end."""
+        return None if self.is_ended else number_of(self.row.get(column))
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the run ended early."""
+        return self.value("ended") != ""
+
+    @property
+    def has_speed(self) -> bool:
+        return any(self.number(column) is not None for column in SPEED)
+
+    @property
+    def has_quality(self) -> bool:
+        return any(self.number(column) is not None for column in QUALITY)
+
+
+Runs = Sequence[Run]
+
+
+class ResultTable:
+    """The runs of a table, with the columns that were found to decide them.
+
+    columns: those of the configuration, given and found. varying: columns of numbers that differ between the seeds of
+    one configuration. may_be_blank: found columns of numbers, which may be measurements that only some rows have.
+    """
+
+    def __init__(
+        self, rows: Sequence[Mapping[str, Any]], name: str, configuration: Sequence[str], measured: Sequence[str]
+    ) -> None:
+        self._name = name
+        self.columns = list(configuration)
+        self.varying: list[str] = []
+        self.may_be_blank: set[str] = set()
+        self.runs = self._keyed(rows)
+        known = {name, *configuration, *measured, *QUALITY, *SPEED, *CLAIMS}
+        unknown = [column for column in dict.fromkeys(key for row in rows for key in row) if column not in known]
+        for column in [one for one in unknown if not self._is_of_numbers(one)]:
+            if not self._is_label(column):
+                self.columns.append(column)
+        self.runs = self._keyed(rows)
+        for column in [one for one in unknown if self._is_of_numbers(one)]:
+            if self._is_chosen(column):
+                self.columns.append(column)
+                self.may_be_blank.add(column)
+            else:
+                self.varying.append(column)
+        self.runs = self._keyed(rows)
+
+    @cached_property
+    def methods(self) -> dict[str, list[Run]]:
+        """The runs of each method."""
+        result: dict[str, list[Run]] = defaultdict(list)
+        for run in self.runs:
+            result[run.method].append(run)
+        return result
+
+    @property
+    def has_speed(self) -> bool:
+        return any(run.has_speed for run in self.runs)
+
+    @property
+    def has_quality(self) -> bool:
+        return any(run.has_quality for run in self.runs)
+
+    def agree(self, one: Key, other: Key) -> bool:
+        """Whether two configurations are the same, as far as is said."""
+        return all(
+            a == b or (column in self.may_be_blank and "" in (a, b))
+            for column, a, b in zip(self.columns, one, other, strict=True)
+        )
+
+    def agree_but_for_epochs(self, one: Key, other: Key) -> bool:
+        """Whether two configurations are the same, if the epochs of a run that ended early are left out."""
+        columns = [i for i, column in enumerate(self.columns) if column != "epochs"]
+        return all(one[i] == other[i] or self.columns[i] in self.may_be_blank for i in columns)
+
+    def same(self, run: Run) -> list[Run]:
+        """All runs of its method in its configuration: its seeds."""
+        return [other for other in self.methods[run.method] if self.agree(run.key, other.key)]
+
+    def key_text(self, key: Key) -> str:
+        """The configuration in words."""
+        return ", ".join(f"{column}={value}" for column, value in zip(self.columns, key, strict=True) if value)
+
+    def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[Run]:
+        return [
+            Run(
+                row,
+                str(row.get(self._name, "?")),
+                text_of(row.get("seed")),
+                tuple(text_of(row.get(column)) for column in self.columns),
+            )
+            for row in rows
+        ]
+
+    def _is_of_numbers(self, column: str) -> bool:
+        values = [run.row.get(column) for run in self.runs if run.value(column)]
+        return all(number_of(value) is not None for value in values)
+
+    def _is_label(self, column: str) -> bool:
+        """Whether each row has words of its own there, seeds of one configuration included."""
+        values = [value for run in self.runs if (value := run.value(column))]
+        return len(set(values)) == len(values) and any(len(set(values)) > 1 for values in self._over_seeds(column))
+
+    def _is_chosen(self, column: str) -> bool:
+        """Whether the numbers there are equal for all seeds; of single runs, whether they are whole numbers."""
+        over_seeds = list(self._over_seeds(column))
+        if over_seeds:
+            return all(len(set(values)) == 1 for values in over_seeds)
+        return all(float(value).is_integer() for run in self.runs if (value := run.value(column)))
+
+    def _over_seeds(self, column: str) -> Iterator[list[str]]:
+        """The values of the column in the runs that differ by their seeds alone, for each group of several such runs.
+
+        Rows of speed and rows of quality are different groups.
+        """
+        groups: dict[Any, dict[str, str]] = defaultdict(dict)
+        for i, run in enumerate(self.runs):
+            if value := run.value(column):
+                group = groups[run.method, run.key, run.has_speed, run.has_quality]
+                group[run.seed or f"row {i}"] = value
+        return (list(group.values()) for group in groups.values() if len(group) > 1)
