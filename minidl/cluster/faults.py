@@ -22,7 +22,7 @@ import numpy as np
 from minidl.random import Purpose, stream
 
 if TYPE_CHECKING:
-    from minidl.cluster.engines.protocol import Endpoint
+    from minidl.cluster.engines.protocol import Endpoint, Pending
 
 At = int | str | tuple[str, int]
 
@@ -134,11 +134,12 @@ class RankFaults:
         self._messages = 0
         self._computing_since = endpoint.now()
 
-    def computed(self) -> None:
-        """The program has computed since its last call: a slow rank takes its time."""
+    def computed(self, until: Pending | None = None) -> None:
+        """The program has computed since its last call: a slow rank takes its time, at most until that is done."""
         if self._slowdown > 1:
             seconds = self._endpoint.now() - self._computing_since
-            self._endpoint.charge(seconds=(self._slowdown - 1) * seconds)
+            self._endpoint.charge(seconds=(self._slowdown - 1) * seconds, until=until)
+            self._computing_since = self._endpoint.now()
 
     def begin(self, operation: str, call: int) -> None:
         """The rank's `call`-th communicator call begins; does not return from a kill or a stop."""
