@@ -22,7 +22,7 @@ class Interruption(BaseException):
 class Until:
     """A `with` block of computation that is left as soon as a receive is done; see `Communicator.until`.
 
-    interrupted: whether the block was left before its end; known once it has been left.
+    interrupted: whether the message arrived before the computation of the block was over; known after the block.
     """
 
     def __init__(self, owner: Rank, receive: Pending) -> None:

@@ -46,6 +46,7 @@ class Requests:
         self.comm = comm
         self.present = set(clients)  # neither left nor failed
         self.unanswered: set[int] = set()
+        self.answered_early: set[int] = set()  # the answer to their next request has been sent already
         self.failed: dict[int, RankFailed] = {}
         self._lock: list[int] = []  # the client that has the lock, then those that wait for it
 
@@ -68,10 +69,14 @@ class Requests:
                 self._unlock(client)
             elif request is Word.LEAVE:
                 self.present.discard(client)
+                self.answered_early.discard(client)
                 self._unlock(client)
                 yield client, None
             else:
-                self.unanswered.add(client)
+                if client in self.answered_early:
+                    self.answered_early.discard(client)
+                else:
+                    self.unanswered.add(client)
                 yield client, request
 
     def answer(self, client: int, reply: Any) -> None:
@@ -79,6 +84,12 @@ class Requests:
         self.unanswered.discard(client)
         with contextlib.suppress(RankFailed):  # it then fails to ask again, and that is noticed
             self.comm.isend(reply, client)  # which does not wait: the server goes on while a large answer is fetched
+
+    def answer_early(self, client: int, reply: Any) -> None:
+        """Send the client the answer to a request that has not come from it yet; that one is not answered again."""
+        self.answered_early.add(client)
+        with contextlib.suppress(RankFailed):
+            self.comm.isend(reply, client)
 
     def _unlock(self, client: int) -> None:
         had_it = self._lock[:1] == [client]
