@@ -36,7 +36,8 @@ class Rank:
 
     def enter(self, operation: str) -> None:
         """A communicator call begins."""
-        self.settle()
+        if self.until is not None:
+            self.until.settle()
         if self.faults is None:
             self.recorder.enter(operation)
         else:

@@ -4,7 +4,8 @@ The same plan gives the same faults in every engine, and again tomorrow. What fi
 
 How the communicator uses it: the engine makes `plan.of(endpoint, recorder.fault, sleeps=...)` and hands it on. At every
 communicator call of the program, in this order: `faults.computed()`, `recorder.enter(operation)`,
-`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. Every message goes
+`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. A block of
+`comm.until` calls `faults.computed(until=...)` wherever it looks for the message that ends it. Every message goes
 through `payload = faults.message(payload, dst, recorder.call)`; one that comes back as DROPPED is not posted, and its
 send counts as done.
 """

@@ -23,7 +23,8 @@ class Requests:
     """The requests that reach a server, as pairs (client, request), until every client has left or failed.
 
     A client asks (`ask`) and waits for the answer (`answer`), so that nothing comes from it before: a server may let
-    some wait while it hears the others. When a client leaves or is found to have failed, the pair is (client, None).
+    some wait while it hears the others. `answer_early` sends a client the answer to its next request before it asks;
+    that request then only has to be heard. When a client leaves or is found to have failed, the pair is (client, None).
     A client is found to have failed when there is nobody else left to hear. The server is also the keeper of one lock:
     see `locked`.
 

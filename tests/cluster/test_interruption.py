@@ -241,7 +241,7 @@ def test_an_error_in_the_block_goes_its_way_and_another_block_may_follow():
 def test_only_a_receive_ends_work_and_blocks_do_not_stand_in_each_other():
     def program(comm):
         news = comm.irecv(1 - comm.rank)
-        with pytest.raises(ValueError, match="comm.until takes what irecv returns, got a send of"):
+        with pytest.raises(ValueError, match=r"comm\.until takes what irecv returns, got a send of"):
             comm.until(comm.isend(1, 1 - comm.rank))
         comm.compute(seconds=1)
         comm.barrier()
