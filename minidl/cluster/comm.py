@@ -15,6 +15,7 @@ from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
+from minidl.cluster.interruption import Until
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import Messages, Work
 from minidl.cluster.network import Network
@@ -219,10 +220,34 @@ class Communicator(Messages):
         """
         if flops < 0 or seconds < 0 or nbytes < 0:
             raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
-        recorder = self._owner.recorder
+        owner, recorder = self._owner, self._owner.recorder
+        owner.settle()
         recorder.worked("")
-        self._owner.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes)
-        recorder.worked(label)
+        try:
+            owner.charge(seconds, flops, nbytes)
+        finally:
+            recorder.worked(label)
+
+    def until(self, work: Work) -> Until:
+        """A block of computation that is left as soon as `work`, an `irecv` of this rank, is done.
+
+            news = comm.irecv(0)
+            with comm.until(news) as block:
+                comm.compute(seconds=10)
+            if block.interrupted:  # the message arrived before the 10 s were over
+                ...
+
+        The rest of the block is skipped. In a simulation that happens at the very moment when the message arrives: in
+        the middle of `compute`, or of the arithmetic that the kernels count, which then takes no more virtual time.
+        On processes and under MPI it happens at the next point at which the rank looks: `compute` does so once in a
+        millisecond, every other call of a communicator when it begins, and `block.look()` where the program says so.
+        The message is received by `work.wait()` as always.
+
+        Errors: ValueError if `work` is not an `irecv`; RuntimeError for a block inside another one.
+        """
+        if work._pending.kind != "receive":
+            raise ValueError(f"comm.until takes what irecv returns, got {work._pending}")
+        return Until(self._owner, work._pending)
 
     def reduce_into(self, a: npt.NDArray[Any], b: npt.NDArray[Any], op: str = "sum") -> None:
         """a becomes `a op b`, element by element: the arithmetic of a reduction."""
@@ -230,6 +255,7 @@ class Communicator(Messages):
 
     def now(self) -> float:
         """Seconds since the program began on all ranks."""
+        self._owner.settle()
         return self._owner.endpoint.now()
 
     @property
@@ -239,6 +265,7 @@ class Communicator(Messages):
 
     def mark(self, label: str) -> None:
         """Label the compute from here to the next mark in the trace: "forward", "backward"."""
+        self._owner.settle()
         self._owner.recorder.mark(label)
 
     def shares(self) -> Shares:

@@ -4,7 +4,8 @@ The same plan gives the same faults in every engine, and again tomorrow. What fi
 
 How the communicator uses it: the engine makes `plan.of(endpoint, recorder.fault, sleeps=...)` and hands it on. At every
 communicator call of the program, in this order: `faults.computed()`, `recorder.enter(operation)`,
-`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. Every message goes
+`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. A block of
+`comm.until` calls `faults.computed(until=...)` wherever it looks for the message that ends it. Every message goes
 through `payload = faults.message(payload, dst, recorder.call)`; one that comes back as DROPPED is not posted, and its
 send counts as done.
 """
@@ -22,7 +23,7 @@ import numpy as np
 from minidl.random import Purpose, stream
 
 if TYPE_CHECKING:
-    from minidl.cluster.engines.protocol import Endpoint
+    from minidl.cluster.engines.protocol import Endpoint, Pending
 
 At = int | str | tuple[str, int]
 
@@ -134,11 +135,12 @@ class RankFaults:
         self._messages = 0
         self._computing_since = endpoint.now()
 
-    def computed(self) -> None:
-        """The program has computed since its last call: a slow rank takes its time."""
+    def computed(self, until: Pending | None = None) -> None:
+        """The program has computed since its last call: a slow rank takes its time, at most until that is done."""
         if self._slowdown > 1:
             seconds = self._endpoint.now() - self._computing_since
-            self._endpoint.charge(seconds=(self._slowdown - 1) * seconds)
+            self._endpoint.charge(seconds=(self._slowdown - 1) * seconds, until=until)
+            self._computing_since = self._endpoint.now()
 
     def begin(self, operation: str, call: int) -> None:
         """The rank's `call`-th communicator call begins; does not return from a kill or a stop."""

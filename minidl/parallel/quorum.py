@@ -25,6 +25,12 @@ class Gradient(NamedTuple):
     gradient: Array
 
 
+class Abandoned(NamedTuple):
+    """A worker has abandoned its minibatch at the weights after `version` updates."""
+
+    version: int
+
+
 class Quorum(Strategy):
     """The common part of BackupWorkers and EagerSGD: a coordinator takes gradients as they come.
 
@@ -40,11 +46,15 @@ class Quorum(Strategy):
 
     is_late_used: late gradients are kept for the next update. Each gradient then counts 1/nodes, so that every worker
     has the same say however many are late; otherwise an update is by the mean of those it has waited for.
+    abandon: after an update the new weights go to all workers at once. One that is still computing gets them as the
+    answer to its next request, in advance; that request, an Abandoned or a gradient that comes too late, has no other
+    answer, so that at most one set of weights is on its way to each worker.
     """
 
     servers = 1
     is_asynchronous: ClassVar[bool] = True
     is_late_used: ClassVar[bool] = False
+    abandon: bool = False
 
     @abstractmethod
     def needed(self, nodes: int) -> int:
@@ -74,6 +84,7 @@ class Quorum(Strategy):
         needed, total = self.needed(session.nodes), 0
         fresh: list[Gradient] = []
         late: list[Gradient] = []
+        sent: dict[int, int] = {}  # the version of the weights that each worker computes with
         for worker, request in (requests := Requests(session.comm, range(session.nodes))):
             if worker in requests.failed and len(requests.present) < needed and not session.finished:
                 raise requests.failed[worker]
@@ -84,12 +95,25 @@ class Quorum(Strategy):
                     late.append(request)
                 else:
                     session.record("dropped", session.steps - request.version)
+            elif isinstance(request, Abandoned) and not session.finished:
+                session.record("abandoned", session.steps - request.version)
             if len(fresh) == needed:
                 total += self._update(session, fresh + late)
                 session.processed(total, session.weights)
                 fresh, late = [], []
             for other in sorted(requests.unanswered - {one.worker for one in fresh}):
                 requests.answer(other, (session.steps, session.weights(), session.finished))
+                sent[other] = session.steps
+            for other in sorted(self._outdated(session, requests, sent)):
+                requests.answer_early(other, (session.steps, session.weights(), session.finished))
+                sent[other] = session.steps
+
+    def _outdated(self, session: Session, requests: Requests, sent: dict[int, int]) -> set[int]:
+        """The workers that compute with weights that are gone and are to abandon that."""
+        if not self.abandon:
+            return set()
+        computing = requests.present - requests.unanswered - requests.answered_early
+        return {worker for worker in computing if sent.get(worker, session.steps) < session.steps}
 
     def _update(self, session: Session, gradients: list[Gradient]) -> int:
         """One step by the mean over the samples of these gradients; returns how many samples that are."""

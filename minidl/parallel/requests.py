@@ -23,7 +23,8 @@ class Requests:
     """The requests that reach a server, as pairs (client, request), until every client has left or failed.
 
     A client asks (`ask`) and waits for the answer (`answer`), so that nothing comes from it before: a server may let
-    some wait while it hears the others. When a client leaves or is found to have failed, the pair is (client, None).
+    some wait while it hears the others. `answer_early` sends a client the answer to its next request before it asks;
+    that request then only has to be heard. When a client leaves or is found to have failed, the pair is (client, None).
     A client is found to have failed when there is nobody else left to hear. The server is also the keeper of one lock:
     see `locked`.
 
@@ -46,6 +47,7 @@ class Requests:
         self.comm = comm
         self.present = set(clients)  # neither left nor failed
         self.unanswered: set[int] = set()
+        self.answered_early: set[int] = set()  # the answer to their next request has been sent already
         self.failed: dict[int, RankFailed] = {}
         self._lock: list[int] = []  # the client that has the lock, then those that wait for it
 
@@ -68,10 +70,14 @@ class Requests:
                 self._unlock(client)
             elif request is Word.LEAVE:
                 self.present.discard(client)
+                self.answered_early.discard(client)
                 self._unlock(client)
                 yield client, None
             else:
-                self.unanswered.add(client)
+                if client in self.answered_early:
+                    self.answered_early.discard(client)
+                else:
+                    self.unanswered.add(client)
                 yield client, request
 
     def answer(self, client: int, reply: Any) -> None:
@@ -79,6 +85,12 @@ class Requests:
         self.unanswered.discard(client)
         with contextlib.suppress(RankFailed):  # it then fails to ask again, and that is noticed
             self.comm.isend(reply, client)  # which does not wait: the server goes on while a large answer is fetched
+
+    def answer_early(self, client: int, reply: Any) -> None:
+        """Send the client the answer to a request that has not come from it yet; that one is not answered again."""
+        self.answered_early.add(client)
+        with contextlib.suppress(RankFailed):
+            self.comm.isend(reply, client)
 
     def _unlock(self, client: int) -> None:
         had_it = self._lock[:1] == [client]

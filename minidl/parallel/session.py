@@ -138,9 +138,9 @@ class Session:
         mean = self.job.loss(self.model(batch.x), batch.y)
         value = mean.item()
         check_finite(value, self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
-        self._loss_sum += value * len(batch.x)
-        self._samples_seen += len(batch.x)
         self.comm.mark("backward")
+        self._loss_sum += value * len(batch.x)  # not where the forward pass was abandoned: `mark` is left then
+        self._samples_seen += len(batch.x)
         return mean
 
     def begin_forward(self, replica: int, micro_batch: int = 0, seed: int | None = None) -> None:

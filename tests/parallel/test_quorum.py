@@ -25,7 +25,11 @@ OPTIMIZERS = {"sgd": partial(optim.SGD, lr=0.1), "momentum": momentum_sgd, "adam
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("strategy", [BackupWorkers(0), EagerSGD(4)], ids=["backup workers", "eager"])
+@pytest.mark.parametrize(
+    "strategy",
+    [BackupWorkers(0), BackupWorkers(0, abandon=True), EagerSGD(4)],
+    ids=["backup workers", "abandoning", "eager"],
+)
 def test_waiting_for_all_equals_synchronous_on_the_minibatch_of_all(strategy, optimizer):
     job = plain_job(optimizer=OPTIMIZERS[optimizer])
     truth = parallel.train(plain_job(optimizer=OPTIMIZERS[optimizer], batch_size=20), Synchronous(), 4, "simulation")
@@ -42,11 +46,11 @@ def test_a_schedule_counts_the_gradients_that_are_used():
         return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
 
     truth = parallel.train(plain_job(schedule=steps, batch_size=20), Synchronous(), 4, "simulation")
-    for strategy in (BackupWorkers(0), EagerSGD(4)):
+    for strategy in (BackupWorkers(0), BackupWorkers(0, abandon=True), EagerSGD(4)):
         report = parallel.train(plain_job(schedule=steps), strategy, 4, SLOW)
         assert np.abs(weights(report) - weights(truth)).max() < 1e-12
         assert [row["lr"] for row in report.history] == [0.05, 0.025, 0.0125]
-    for strategy in (BackupWorkers(1), EagerSGD("solo")):
+    for strategy in (BackupWorkers(1), BackupWorkers(1, abandon=True), EagerSGD("solo")):
         report = parallel.train(plain_job(schedule=steps), strategy, 4, SLOW)
         assert report.history[-1]["lr"] == 0.1 * 0.5 ** (report.staleness.total() // 12)
         assert report.history[-1]["lr"] <= 0.0125
@@ -55,12 +59,16 @@ def test_a_schedule_counts_the_gradients_that_are_used():
 def test_unequal_gradients_weigh_as_their_samples():
     this = partial(plain_job, data=partial(blobs, 34), epochs=1)  # of 20 and 14: the last parts have 4, 4, 3 and 3
     truth = parallel.train(this(batch_size=20), Synchronous(), 4, "simulation")
-    for strategy in (BackupWorkers(0), EagerSGD(4)):
+    for strategy in (BackupWorkers(0), BackupWorkers(0, abandon=True), EagerSGD(4)):
         report = parallel.train(this(), strategy, 4, "simulation")
         assert np.abs(weights(report) - weights(truth)).max() < 1e-12
 
 
-@pytest.mark.parametrize("strategy", [BackupWorkers(0), EagerSGD(2)], ids=["backup workers", "eager"])
+@pytest.mark.parametrize(
+    "strategy",
+    [BackupWorkers(0), BackupWorkers(0, abandon=True), EagerSGD(2)],
+    ids=["backup workers", "abandoning", "eager"],
+)
 def test_on_processes_as_well(strategy):
     truth = parallel.train(plain_job(batch_size=10, epochs=1), Synchronous(), 2, "simulation")
     report = parallel.train(plain_job(epochs=1), strategy, 2)
@@ -126,7 +134,11 @@ def test_the_quorum_is_half_of_the_workers_rounded_up_or_one():
     assert EagerSGD(3).needed(8) == 3
 
 
-@pytest.mark.parametrize("strategy", [BackupWorkers(1), EagerSGD(3)], ids=["backup workers", "eager"])
+@pytest.mark.parametrize(
+    "strategy",
+    [BackupWorkers(1), BackupWorkers(1, abandon=True), EagerSGD(3)],
+    ids=["backup workers", "abandoning", "eager"],
+)
 def test_training_outlives_a_worker_that_is_not_needed(strategy):
     faults = cluster.FaultPlan().kill(1, at=10)
     report = parallel.train(plain_job(), strategy, 4, SLOW, on_failure="continue", faults=faults)
@@ -156,7 +168,7 @@ def test_frozen_weights_stay_as_they_are():
         (lambda: EagerSGD("most"), "quorum must be 'majority', 'solo' or a number of workers, got 'most'"),
         (
             lambda: parallel.train(plain_job(), BackupWorkers(4), 4),
-            r"BackupWorkers\(backups=4\) on 4 nodes: an update would wait for 0 of them",
+            r"BackupWorkers\(backups=4, abandon=False\) on 4 nodes: an update would wait for 0 of them",
         ),
         (lambda: parallel.train(plain_job(), EagerSGD(5), 4), r"EagerSGD\(quorum=5\) on 4 nodes: .* wait for 5"),
     ],

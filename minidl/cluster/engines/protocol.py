@@ -93,6 +93,10 @@ class Endpoint(Protocol):
         """Whether `wait` would return at once; moves what can be moved, and never blocks."""
         ...
 
+    def peek(self, pending: Pending) -> bool:
+        """As `is_done`, but takes no time: a simulated rank knows what had arrived at its last turn."""
+        ...
+
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """Reduce the contiguous one-dimensional x over the ranks by a way of the engine's own, if it has one for this.
 
@@ -108,8 +112,14 @@ class Endpoint(Protocol):
         """
         ...
 
-    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
-        """Work: so many seconds, or so much arithmetic and memory traffic at the speed of this node."""
+    def charge(
+        self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
+    ) -> None:
+        """Work: so many seconds, or so much arithmetic and memory traffic at the speed of this node.
+
+        until: a receive; the work ends early when that is done. Work that the engine has counted but not yet charged
+        comes first, and ends early as well.
+        """
         ...
 
     def charge_reduction(self, nbytes: int) -> None:

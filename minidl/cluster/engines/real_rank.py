@@ -8,8 +8,12 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from minidl.cluster.engines.protocol import Pending
+
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10
+
+LOOK_SECONDS = 1e-3  # how often a rank that sleeps looks whether a message has arrived
 
 
 class RealRank:
@@ -17,9 +21,23 @@ class RealRank:
 
     _last_words: Callable[[], None]  # called before the rank dies or stops on purpose
 
-    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
+    def is_done(self, pending: Pending) -> bool:
+        raise NotImplementedError
+
+    def charge(
+        self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
+    ) -> None:
         """Sleep: work that a program only states is not done here."""
-        time.sleep(seconds + max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S))
+        seconds += max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S)
+        if until is None:
+            time.sleep(seconds)
+            return
+        end = time.perf_counter() + seconds
+        while not self.is_done(until) and (left := end - time.perf_counter()) > 0:
+            time.sleep(min(left, LOOK_SECONDS))
+
+    def peek(self, pending: Pending) -> bool:
+        return self.is_done(pending)
 
     def charge_reduction(self, nbytes: int) -> None:
         """Nothing: the reduction has taken its time."""

@@ -10,6 +10,7 @@ import pytest
 
 from minidl import random
 from minidl.cluster import Communicator
+from tests.cluster.conformance.cases_messages import LARGE
 from tests.cluster.conformance.registry import case
 
 
@@ -41,6 +42,40 @@ def work_may_be_stated_in_operations_and_bytes(comm: Communicator) -> None:
     comm.compute(nbytes=1e3)
     comm.mark("after")
     assert comm.now() >= before
+
+
+@case(at_least=2)
+def computation_is_left_when_the_message_arrives(comm: Communicator) -> Any:
+    if comm.rank != 1:
+        if comm.rank == 0:
+            comm.recv(1)
+            comm.send(np.arange(LARGE), 1)
+        return None
+    began, stop = comm.now(), comm.irecv(0)
+    comm.send("begun", 0)
+    with comm.until(stop) as block:
+        comm.compute(seconds=1e3)
+        raise AssertionError("the rest of the block is skipped")
+    assert block.interrupted
+    assert comm.now() - began < 1e3
+    return stop.wait()[-1]
+
+
+@case(at_least=2)
+def computation_that_no_message_ends_is_done_in_full(comm: Communicator) -> Any:
+    if comm.rank != 1:
+        if comm.rank == 0:
+            comm.recv(1)
+            comm.send("too late", 1)
+        return None
+    began, stop = comm.now(), comm.irecv(0)
+    with comm.until(stop) as block:
+        comm.compute(seconds=0.01)
+        block.look()
+    assert not block.interrupted
+    assert comm.now() - began >= 0.01 - 1e-9
+    comm.send("done", 0)
+    return stop.wait()
 
 
 @case()

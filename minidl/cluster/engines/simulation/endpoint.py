@@ -179,9 +179,17 @@ class SimulatedEndpoint:
 
     # Work and time
 
-    def charge(self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
+    def charge(
+        self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
+    ) -> None:
+        if until is None:
+            self._work(self._core.seconds(seconds, flops, nbytes))
+            self._scheduler.turn()
+            return
+        assert isinstance(until, Receive)
+        self.clock()
         self._work(self._core.seconds(seconds, flops, nbytes))
-        self._scheduler.turn()
+        self._scheduler.turn_until(until)
 
     def charge_reduction(self, nbytes: int) -> None:
         if self._gamma:
@@ -218,6 +226,9 @@ class SimulatedEndpoint:
         if not pending.done:
             self._work(LOOK_SECONDS)
             self._scheduler.turn()
+        return pending.done
+
+    def peek(self, pending: Pending) -> bool:
         return pending.done
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:

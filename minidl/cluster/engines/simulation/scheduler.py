@@ -17,12 +17,15 @@ from copy import copy
 from functools import partial
 from operator import attrgetter
 from time import monotonic
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.engines.simulation.transport import Transport
+
+if TYPE_CHECKING:
+    from minidl.cluster.engines.simulation.message import Receive
 
 INFINITY = float("inf")
 
@@ -47,6 +50,7 @@ class Task:
         "since",
         "until",
         "waiting",
+        "works_until",
     )
 
     def __init__(self, rank: int, lane: int) -> None:
@@ -62,6 +66,7 @@ class Task:
         self.waiting: Pending | None = None  # what it is blocked in, or was when an error was raised in it
         self.since = 0.0  # when that began
         self.until = 0.0  # when its last piece of work ends
+        self.works_until: Pending | None = None  # what ends its last piece of work early
         self.debt = 0.0  # seconds that this work is to last longer, because helpers have had the core
         self.error: BaseException | None = None  # to be raised at its next turn
 
@@ -130,6 +135,20 @@ class Scheduler:
             self.time += task.debt
             task.debt = 0.0
 
+    def turn_until(self, pending: Receive) -> None:
+        """As `turn`, but the work that this task has done since its last turn lasts no longer than until `pending`."""
+        task, pending.waiter = self.running, self.running
+        while self.failure is None and self.time > self.now and not pending.done:
+            task.works_until, task.until = pending, self.time
+            self.wake(task, self.time)
+            self.switch()
+            task.works_until = None
+            self.time += task.debt
+            task.debt = 0.0
+        if self.failure is None and pending.done:
+            self.time = self.now
+        self.turn()
+
     def switch(self) -> None:
         """Let others have their turns; returns when it is this task's again."""
         task = self.running
@@ -196,6 +215,18 @@ class Scheduler:
             heapq.heappush(self._times, when)
         else:
             due.append(task)
+
+    def interrupt(self, task: Task) -> None:
+        """A task that works has a turn now, if its work would last longer."""
+        if task.until > self.now:
+            due = self._due[task.until]
+            due.remove(task)
+            if not due:
+                del self._due[task.until]
+                self._times.remove(task.until)
+                heapq.heapify(self._times)
+            task.until = self.now
+            self.woken.append(task)
 
     def unblock(self, task: Task, error: BaseException | None = None) -> None:
         """A task that is blocked has a turn now, and raises the error if there is one."""

@@ -70,9 +70,12 @@ class World:
         assert receive is not None
         receive.take(send)
         woken, waiter = self.scheduler.woken, receive.waiter
-        if waiter is not None and waiter.is_blocked:
-            waiter.is_blocked = False
-            woken.append(waiter)
+        if waiter is not None:
+            if waiter.is_blocked:
+                waiter.is_blocked = False
+                woken.append(waiter)
+            elif waiter.works_until is receive:
+                self.scheduler.interrupt(waiter)
         if not send.done:
             send.done, waiter = True, send.waiter
             if waiter is not None and waiter.is_blocked:
