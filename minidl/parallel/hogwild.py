@@ -81,10 +81,7 @@ class Hogwild(Strategy):
     def _count(session: Session, counts: Array) -> int:
         """The samples of all nodes so far; the schedule is brought to the updates of all nodes."""
         samples, updates = counts.sum(axis=0)
-        for _ in range(int(updates) - session.steps):
-            if session.schedule is not None:
-                session.schedule.step()
-        session.steps = int(updates)
+        session.advance_schedule(int(updates))
         return int(samples)
 
     @staticmethod
