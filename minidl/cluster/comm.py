@@ -215,9 +215,10 @@ class Communicator(Messages):
         """Run `work(comm)` while the program goes on; `wait()` on the Work that is returned gives what it returned.
 
         So a rank can answer messages while it computes. Unlike a collective, each rank starts work whenever it likes.
-        The work's `comm` has the ranks of this communicator, which the program leaves to the work until it has ended:
-        take one of its own, `comm.split(0)`. Work runs in a thread, in a simulation in a task of the same rank; its
-        messages are recorded in a lane of their own, and planned faults do not reach it. `wait()` raises what it raises.
+        The work's `comm` has the ranks and the messages of this communicator. Collectives of this communicator belong
+        to the work until it has ended: take one of its own, `comm.split(0)`. Work runs in a thread, in a simulation in
+        a task of the same rank, several in the order in which they were started; its messages are recorded in a lane
+        of their own, and planned faults do not reach it. What it raises, `wait()` raises.
 
         >>> from minidl import cluster
         >>> def program(comm):

@@ -96,9 +96,14 @@ class Quorum(Strategy):
         for one in sorted(gradients, key=lambda one: (one.worker, one.version)):
             session.record("staleness", session.steps - one.version)
             total += one.gradient * (scale * one.samples / samples)
-        session.set_gradient(total)
+        self._step(session, total, len(gradients))
+        return samples
+
+    @staticmethod
+    def _step(session: Session, gradient: Array, count: int) -> None:
+        """One step of the optimizer by this gradient, which stands for `count` of them in the schedule."""
+        session.set_gradient(gradient)
         for parameter in session.parameters:
             if not parameter.requires_grad:
                 parameter.grad = None  # the optimizer passes it over
-        session.update(others=len(gradients) - 1)  # the schedule goes by gradients, of which an epoch has n/batch_size
-        return samples
+        session.update(others=count - 1)  # an epoch of the schedule has n/batch_size gradients

@@ -172,13 +172,6 @@ class Session:
         self.steps += 1
         self.comm.mark("data")
 
-    def advance_schedule(self, updates: int) -> None:
-        """Bring the schedule, and `steps`, to so many updates of all nodes; never back."""
-        for _ in range(updates - self.steps):
-            if self.schedule is not None:
-                self.schedule.step()
-        self.steps = max(self.steps, updates)
-
     def weights(self) -> Array:
         """A copy of all weights as one vector."""
         return vector.weights(self.parameters)

@@ -79,3 +79,19 @@ def test_background_work_that_waits_for_what_nobody_sends_is_a_deadlock(on):
 def test_messages_of_the_background_are_in_the_ledger():
     run = cluster.launch(answers_while_it_computes, nodes=3, on="simulation")
     assert run.trace.ledger()[0]["send"].messages == 2
+
+
+def wakes_its_own_work(comm):
+    group = comm.split(0)
+    answer = group.background(lambda inside: inside.recv(cluster.ANY))
+    comm.compute(seconds=0.5)  # by now the work waits
+    group.send("wake up", comm.rank)
+    answer = answer.wait()
+    comm.barrier()  # as long as another rank runs, the work may wait for it as well
+    return answer
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_a_message_to_the_own_rank_reaches_work_that_waits_in_the_background(on):
+    run = cluster.launch(wakes_its_own_work, nodes=2, on=on, timeout=55.0, deadline=30.0)
+    assert run.results == ["wake up"] * 2
