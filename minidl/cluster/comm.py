@@ -50,6 +50,7 @@ class Communicator(Messages):
         super().__init__(owner, ranks, group)
         self.rng = rng
         self._calls = 0  # collectives that this group has begun
+        self._inside: Communicator | None = None  # what work in the background has in its hand
 
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}>"
@@ -208,6 +209,47 @@ class Communicator(Messages):
         """
         whole_shape = (shape,) if isinstance(shape, int) else tuple(shape)
         return self._owner.endpoint.shared_array(f"{self._group}/{self._ranks[0]}/{name}", whole_shape, np.dtype(dtype))
+
+    # In the background
+
+    def background(self, work: Callable[[Communicator], Any]) -> Work:
+        """Run `work(comm)` while the program goes on; `wait()` on the Work that is returned gives what it returned.
+
+        So a rank can answer messages while it computes. Unlike a collective, each rank starts work whenever it likes.
+        The work's `comm` has the ranks and the messages of this communicator. Collectives of this communicator belong
+        to the work until it has ended: take one of its own, `comm.split(0)`. Work runs in a thread, in a simulation in
+        a task of the same rank, several in the order in which they were started; its messages are recorded in a lane
+        of their own, and planned faults do not reach it. What it raises, `wait()` raises.
+
+        >>> from minidl import cluster
+        >>> def program(comm):
+        ...     answering = comm.split(0)
+        ...     if comm.rank == 1:
+        ...         answer = answering.background(lambda inside: inside.send(2 * inside.recv(0), 0))
+        ...         comm.compute(seconds=10.0)
+        ...         return answer.wait()
+        ...     answering.send(21, 1)
+        ...     return answering.recv(1), comm.now()
+        >>> cluster.launch(program, nodes=2, on="simulation").results
+        [(42, 0.0), None]
+        """
+        owner = self._owner
+        owner.enter("background")
+        lane, number = owner.lane_of(self._group), owner.recorder.call
+        recorder = owner.recorder.lane(lane)
+        if self._inside is None:
+            self._inside = Communicator(Rank(owner.endpoint, recorder, None), self._ranks, self._group, self.rng)
+        inside = self._inside
+
+        def beside() -> Any:
+            recorder.begin("background", number)
+            result = work(inside)
+            recorder.leave()
+            return result
+
+        pending = owner.endpoint.start(beside, lane)
+        owner.leave()
+        return Work(owner, "background", pending, self._finish_beside)
 
     # Work, time, traces, progress
 

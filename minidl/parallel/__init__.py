@@ -3,13 +3,15 @@
 `train.py` brings the three together: `job.py` says what, a strategy says how, in the few lines of its pseudo-code, and
 `report.py` is what comes back. The strategies, a file each:
 
-    all agree on every gradient      serial, synchronous, sufficient_factors; backup_workers, eager_sgd (on quorum)
+    all agree on every gradient      serial, synchronous, sufficient_factors; backup_workers, eager_sgd (on quorum, or
+                                     on partial_all_reduce)
     nobody waits                     parameter_server, hogwild
     models of their own              local_sgd, one_shot_averaging, elastic_averaging, gossip, ensemble
 
 What they stand on: `strategy.py` (their base), `session.py` (a rank's model, minibatches and records), `buckets.py`,
 `compressed.py` and `backward_order.py` (gradients that travel while backward goes on), `synchronized_batch_norm.py`,
-`store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and `pairwise_averaging.py` (neighbours), `vector.py`.
+`store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and `pairwise_averaging.py` (neighbours),
+`shared_schedule.py` (updates of all nodes), `vector.py`.
 What is made of it: `evaluation.py`, `snapshots.py`, `rank_result.py`, `checkpoint.py`, `divergence.py`, `progress.py`.
 To judge with: `noise_scale.py`, `learning_speed.py`, `report_card.py`.
 """

@@ -23,24 +23,39 @@ class Gossip(Strategy):
 
         give every node i the same weights x_i
         for each minibatch, on every node i:
-            g_i = gradient of this node's part of the mean loss, at x_i
+            g_i = gradient of node i's share of the mean loss, at x_i
             meanwhile, exchange x_i with the neighbours
             x_i = sum over j of W[i, j] x_j
             step the optimizer from there, with g_i
 
-    topology: who is whose neighbour: "ring", "torus" (a grid, as square as can be, with its edges joined), "full" (all:
-    one all-reduce), "random" (new pairs in every step, the same shuffle on all nodes), "none" (each alone), or a matrix
-    W of your own: rows and columns sum to 1. For the named ones `mixing.py` makes it.
-    asynchronous: AD-PSGD: no steps in common; a node averages with one random neighbour after the other while it
-    computes, and never waits for a slow one: see `pairwise_averaging.py`.
+    Parameters
+        topology      which nodes are neighbours: "ring", "torus" (a grid, as square as possible, with its edges
+                      joined), "full" (one all-reduce), "random" (new pairs in every step, the same shuffle on all
+                      nodes), "none" (every node trains alone), or a matrix W whose rows and columns sum to 1.
+                      `mixing.py` makes the matrices of the named topologies.
+        asynchronous  False: all nodes take their steps together.
+                      True: AD-PSGD. A node averages with one random neighbour after another while it computes, and
+                      never waits for a slow one: see `pairwise_averaging.py`.
 
-    The mean of all nodes' weights, by which the run is judged, is kept by the mixing, and moves as in plain SGD: by lr
-    times the gradient of the whole minibatch, each part of it taken at its own node's weights. What differs between the
-    nodes shrinks by 1 - gap in each mixing (`mixing.spectral_gap`). On the ring a node sends two messages a step,
-    however many nodes there are. One node is Serial. Momentum stays with its node; of batch norm's running statistics
-    node 0's hold.
+    The mean of all nodes' weights is the model that is evaluated.
+    Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
+    each share of which is taken at its own node's weights.
+    Rate: each mixing multiplies the nodes' distance to their mean by at most 1 - gap (`mixing.spectral_gap`).
+    Limits: one node is Serial.
 
-    Source: Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous one.
+    Notes
+        On the ring a node sends two messages a step, for any number of nodes.
+        Momentum stays on its node. Batch-norm running statistics are those of node 0.
+        asynchronous: batch_size is per gradient. The run ends after `epochs * n` samples of all nodes together (n: size
+        of the training set), so with one slow node the others process more, and the time is that of the summed speed.
+        The schedule counts the updates of all nodes. The counts travel with the averages, so a node knows those of the
+        others with a delay: it applies the gradients that it finishes before the news of the end reaches it. That makes
+        a few updates a node more than planned, for any length of the run.
+        asynchronous: an epoch ends on each node when its known count says so; the row of the history is the mean of
+        these weights.
+
+    References
+        Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous variant.
     """
 
     topology: str | Sequence[Sequence[float]] = "ring"
@@ -55,6 +70,11 @@ class Gossip(Strategy):
         elif self.topology not in (known := (*mixing.TOPOLOGIES, "random")):
             choices = ", ".join(map(repr, known))
             raise ValueError(f"Gossip: unknown topology {self.topology!r}: choose one of {choices}, or give a matrix")
+        if self.asynchronous and self.topology == "none":
+            raise ValueError(
+                "Gossip: asynchronous nodes count their updates by the messages of the averages, and topology 'none' "
+                "has no messages: use 'ring', or Gossip('none') for nodes that train alone"
+            )
         object.__setattr__(self, "is_asynchronous", self.asynchronous)
 
     def check(self, job: Job, nodes: int) -> None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from minidl.kernels import Array
-from minidl.parallel import vector
+from minidl.parallel import shared_schedule, vector
 from minidl.parallel.job import Job
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
@@ -81,10 +81,7 @@ class Hogwild(Strategy):
     def _count(session: Session, counts: Array) -> int:
         """The samples of all nodes so far; the schedule is brought to the updates of all nodes."""
         samples, updates = counts.sum(axis=0)
-        for _ in range(int(updates) - session.steps):
-            if session.schedule is not None:
-                session.schedule.step()
-        session.steps = int(updates)
+        shared_schedule.advance(session, int(updates))
         return int(samples)
 
     @staticmethod

@@ -1,19 +1,21 @@
-"""Asynchronous gossip: pairs of nodes average their weights whenever it suits them; nobody waits for a slow one.
+"""Asynchronous gossip: pairs of nodes average their weights, and no node waits for a slow one.
 
-The nodes are split into two halves. The active ones ask, the passive ones answer; an active node has only passive
-neighbours and the other way round, so that no circle of nodes can wait for each other.
+The nodes form two halves. Active nodes ask, passive nodes answer; an active node has only passive neighbours and the
+other way round, so no cycle of nodes can wait for each other.
 
-    active:   x = x - lr gradient(x);   if the answer has come: x = x + answer
-              if no question is open: send x to a random neighbour
-    passive:  x = x - lr gradient(x);   for each question y that has come: d = (x - y) / 2, x = x - d, answer d
+    active:   g = gradient(x);   if the answer has come: x = x + answer
+              x = x - lr g;      if no question is open: send x to a random neighbour
+    passive:  g = gradient(x);   for each question y that has come: d = (x - y) / 2, x = x - d, answer d
+              x = x - lr g
 
-Both ends of a pair move by the same d, so the mean of all nodes is kept; with nothing computed in between, both arrive
-at the mean of the two. Between question and answer the active node goes on computing: a slow neighbour costs it
-averages, not time. (Where the paper has a thread that answers at once, here a node answers between two gradients.)
+Both nodes of a pair move by the same d, so the mean of all nodes' weights is kept. Between question and answer the
+active node keeps computing. A passive node answers in the background while it computes; the gradient in progress is
+that of the weights from before. So a slow neighbour costs neither time nor averages.
 
-Each node makes `epochs` passes over its own shard, by whose steps its schedule goes.
-An active node that is done says so to its neighbours; a passive one that is done answers on, its weights still moving,
-until all its neighbours are. A pass is judged by the mean of the weights that each node had at its end.
+Updates are counted over all nodes, as in the paper: the run ends after `epochs * n` samples, of which a fast node
+processes more. No node is the counter. Every question and every answer carries the newest known count of each node
+(`Counts`); the receiver keeps the larger of every two counts. A node stops when its total reaches the end of the run.
+An active node then says so to its neighbours; a passive one answers until all of its neighbours have.
 
 Source: Lian et al., Asynchronous decentralized parallel stochastic gradient descent (arXiv:1710.06952), algorithm 1 and
 section 4 (why the graph has to be bipartite).
@@ -21,83 +23,155 @@ section 4 (why the graph has to be bipartite).
 
 from __future__ import annotations
 
-import numpy as np
+import threading
+from functools import partial
 
-from minidl.cluster import ANY
+import numpy as np
+from numpy.typing import NDArray
+
+from minidl.cluster.comm import Communicator
 from minidl.cluster.messages import Work
+from minidl.parallel import shared_schedule
 from minidl.parallel.session import Session
+from minidl.random import Purpose, stream
 
 
 def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -> None:
-    """What each node does; its neighbours are all of the other half."""
-    side = Active(session, neighbours) if is_active else Passive(session, neighbours)
-    for batch in session.passes():
+    """What each node does; `neighbours` are nodes of the other half."""
+    counts = Counts(session)
+    pairs = session.comm.split(0)
+    side = (Active if is_active else Passive)(session, pairs, neighbours, counts)
+    for batch in session.stream():
         session.model.zero_grad()
         session.local_loss(batch).backward()
-        session.update()
-        side.average()
+        session.comm.now()  # in a simulation the others go on up to this moment
+        side.receive()
+        if not session.finished:  # otherwise other nodes have ended the run in the meantime
+            side.update(len(batch.x))
     side.finish()
+    session.record("samples", int(counts.rows[session.comm.rank, 0]))
+    session.processed(int(counts.rows[:, 0].sum()), session.weights)
+
+
+class Counts:
+    """The newest known number of samples and updates of each node: one row a node, which only that node adds to."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.rows: NDArray[np.int64] = np.zeros((session.nodes, 2), np.int64)
+
+    def add(self, samples: int) -> None:
+        """This node has made one more update, with a gradient of so many samples."""
+        self.rows[self.session.comm.rank] += samples, 1
+
+    def merge(self, rows: NDArray[np.int64]) -> None:
+        """Another node has sent what it knows. Counts only grow: the larger of two is the newer."""
+        np.maximum(self.rows, rows, out=self.rows)
+
+    def apply(self) -> None:
+        """Bring this node's schedule, snapshots and `finished` to what is known of all nodes."""
+        session = self.session
+        samples, updates = self.rows.sum(axis=0).tolist()
+        shared_schedule.advance(session, updates)
+        session.finished = samples >= session.total_samples
+        if not session.finished:  # the last snapshot is that of the end, after the last average
+            session.processed(samples, session.weights)
 
 
 class Active:
     """Asks one neighbour at a time."""
 
-    def __init__(self, session: Session, neighbours: list[int]) -> None:
-        self.session, self.comm, self.neighbours = session, session.comm, neighbours
+    def __init__(self, session: Session, pairs: Communicator, neighbours: list[int], counts: Counts) -> None:
+        self.session, self.pairs, self.neighbours, self.counts = session, pairs, neighbours, counts
+        self.rng = stream(Purpose.NEIGHBOUR, session.job.seed, session.comm.rank)
         self.open: tuple[Work, Work] | None = None  # the question on its way, the answer that is awaited
 
-    def average(self) -> None:
-        """Take the answer if it has come; if none is awaited, ask."""
+    def receive(self) -> None:
+        """Take the answer if it has come."""
         if self.open is not None and self.open[1].is_completed():
             self._take(*self.open)
+        self.counts.apply()
+
+    def update(self, samples: int) -> None:
+        """Make an update; then ask a random neighbour if no answer is awaited."""
+        self.session.update()
+        self.counts.add(samples)
+        self.counts.apply()
         if self.open is None and self.neighbours:
-            neighbour = self.neighbours[self.comm.rng.integers(len(self.neighbours))]
-            self.open = self.comm.isend(self.session.weights(), neighbour), self.comm.irecv(neighbour)
+            neighbour = self.neighbours[self.rng.integers(len(self.neighbours))]
+            question = self.session.weights(), self.counts.rows
+            self.open = self.pairs.isend(question, neighbour), self.pairs.irecv(neighbour)
 
     def finish(self) -> None:
-        """Take the last answer, and tell the neighbours."""
+        """Take the last answer, and tell the neighbours that no question follows."""
         if self.open is not None:
             self._take(*self.open)
         for neighbour in self.neighbours:
-            self.comm.send(None, neighbour)
+            self.pairs.send((None, self.counts.rows), neighbour)
 
     def _take(self, question: Work, answer: Work) -> None:
-        move = answer.wait()
+        move, rows = answer.wait()
         question.wait()
         self.open = None
         self.session.record("disagreement", float(np.sqrt(np.mean(move**2))))
         self.session.set_weights(self.session.weights() + move)
+        self.counts.merge(rows)
 
 
 class Passive:
-    """Answers whoever asks."""
+    """Answers every question, in the background.
 
-    def __init__(self, session: Session, neighbours: list[int]) -> None:
-        self.session, self.comm = session, session.comm
-        self.askers = len(neighbours)  # that are not done
-        self.answers: dict[int, Work] = {}  # on their way
-        self.question = self.comm.irecv(ANY) if neighbours else None
+    The node's weights are those of `self.weights`: the model has a copy, with which the gradient in progress is
+    computed. The lock protects them and the counts; no communicator call is made under it, since in a simulation such a
+    call lets other tasks of this thread run.
+    """
 
-    def average(self) -> None:
-        """Answer the questions that have come."""
-        while self.question is not None and self.question.is_completed():
-            self._answer(self.question)
+    def __init__(self, session: Session, pairs: Communicator, neighbours: list[int], counts: Counts) -> None:
+        self.session, self.counts = session, counts
+        self.weights = session.weights()
+        self.lock = threading.Lock()
+        self.answering = pairs.background(partial(self._answer, set(neighbours)))
+
+    def receive(self) -> None:
+        """Take over what the averages have made of the weights and of the counts."""
+        if self.answering.is_completed():
+            self.answering.wait()  # raises what has gone wrong there
+        self._load()
+        self.counts.apply()
+
+    def update(self, samples: int) -> None:
+        """Make an update of the weights as they are now."""
+        with self.lock:
+            self.session.set_weights(self.weights)
+            self.session.update()
+            self.weights = self.session.weights()
+            self.counts.add(samples)
+        self.counts.apply()
 
     def finish(self) -> None:
-        """Answer until all neighbours are done."""
-        while self.question is not None:
-            self._answer(self.question)
-        for answer in self.answers.values():
-            answer.wait()
+        """Return when all neighbours have finished."""
+        self.answering.wait()
+        self._load()
 
-    def _answer(self, question: Work) -> None:
-        theirs = question.wait()
-        asker = self.comm.last_source
-        if theirs is None:
-            self.askers -= 1
-        else:
-            ours = self.session.weights()
-            move = (ours - theirs) / 2
-            self.session.set_weights(ours - move)
-            self.answers[asker] = self.comm.isend(move, asker)
-        self.question = self.comm.irecv(ANY) if self.askers else None
+    def _load(self) -> None:
+        with self.lock:
+            self.session.set_weights(self.weights)
+
+    def _answer(self, askers: set[int], pairs: Communicator) -> None:
+        """Answer until all neighbours have finished."""
+        answers: dict[int, Work] = {}  # on their way
+        while askers:
+            theirs, rows = pairs.recv(askers)
+            asker = pairs.last_source
+            with self.lock:
+                self.counts.merge(rows)
+                newest = self.counts.rows.copy()
+                if theirs is not None:
+                    move = (self.weights - theirs) / 2
+                    self.weights = self.weights - move
+            if theirs is None:
+                askers.discard(asker)
+            else:
+                answers[asker] = pairs.isend((move, newest), asker)
+        for answer in answers.values():
+            answer.wait()

@@ -36,18 +36,18 @@ class Quorum(Strategy):
 
         coordinator:
             for each gradient that comes:
-                if it belongs to weights that are gone: drop or keep it; send its worker the present weights
-                as soon as there are `needed` of the present weights: update by them, and by those kept
-                    send these workers the new weights
+                if its weights are outdated: BackupWorkers drop it, and send its worker the present weights
+                otherwise it counts; as soon as `needed` gradients count:
+                    update by them, and send their workers the new weights
 
-    A worker that is late blocks nobody. `staleness` records the age of each gradient that is used (0: of the present
-    weights), `dropped` that of each other. With `on_failure="continue"`, a run outlives its workers for as long as
-    there are enough of them for an update.
+    A late worker blocks no other. `staleness` records the age in updates of each gradient that is used (0: of the
+    present weights), `dropped` that of each other. With `on_failure="continue"`, a run goes on while there are enough
+    workers left for an update.
 
-    is_late_used: late gradients are kept for the next update. Each gradient then counts 1/nodes, so that every worker
-    has the same say however many are late; otherwise an update is by the mean of those it has waited for.
-    abandon: after an update the new weights go to all workers at once. One that is still computing gets them as the
-    answer to its next request, in advance; that request, an Abandoned or a gradient that comes too late, has no other
+    is_late_used: gradients of outdated weights count as well. Each gradient then has the weight 1/nodes, for any
+    quorum; otherwise an update is by the mean of the gradients that it has waited for.
+    abandon: after an update the new weights go to all workers at once. A worker that is still computing gets them as
+    the early answer to its next request; that request, an Abandoned or a gradient that comes too late, has no other
     answer, so that at most one set of weights is on its way to each worker.
     """
 
@@ -82,26 +82,23 @@ class Quorum(Strategy):
 
     def serve(self, session: Session) -> None:
         needed, total = self.needed(session.nodes), 0
-        fresh: list[Gradient] = []
-        late: list[Gradient] = []
+        ready: list[Gradient] = []
         sent: dict[int, int] = {}  # the version of the weights that each worker computes with
         for worker, request in (requests := Requests(session.comm, range(session.nodes))):
             if worker in requests.failed and len(requests.present) < needed and not session.finished:
                 raise requests.failed[worker]
             if isinstance(request, Gradient) and not session.finished:
-                if request.version == session.steps:
-                    fresh.append(request)
-                elif self.is_late_used:
-                    late.append(request)
+                if request.version == session.steps or self.is_late_used:
+                    ready.append(request)
                 else:
                     session.record("dropped", session.steps - request.version)
             elif isinstance(request, Abandoned) and not session.finished:
                 session.record("abandoned", session.steps - request.version)
-            if len(fresh) == needed:
-                total += self._update(session, fresh + late)
+            if len(ready) == needed:
+                total += self._update(session, ready)
                 session.processed(total, session.weights)
-                fresh, late = [], []
-            for other in sorted(requests.unanswered - {one.worker for one in fresh}):
+                ready = []
+            for other in sorted(requests.unanswered - {one.worker for one in ready}):
                 requests.answer(other, (session.steps, session.weights(), session.finished))
                 sent[other] = session.steps
             for other in sorted(self._outdated(session, requests, sent)):
@@ -123,9 +120,14 @@ class Quorum(Strategy):
         for one in sorted(gradients, key=lambda one: (one.worker, one.version)):
             session.record("staleness", session.steps - one.version)
             total += one.gradient * (scale * one.samples / samples)
-        session.set_gradient(total)
+        self._step(session, total, len(gradients))
+        return samples
+
+    @staticmethod
+    def _step(session: Session, gradient: Array, count: int) -> None:
+        """One step of the optimizer by this gradient, which stands for `count` of them in the schedule."""
+        session.set_gradient(gradient)
         for parameter in session.parameters:
             if not parameter.requires_grad:
                 parameter.grad = None  # the optimizer passes it over
-        session.update(others=len(gradients) - 1)  # the schedule goes by gradients, of which an epoch has n/batch_size
-        return samples
+        session.update(others=count - 1)  # an epoch of the schedule has n/batch_size gradients

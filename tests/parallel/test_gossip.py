@@ -160,7 +160,7 @@ def test_on_processes_the_nodes_end_with_the_bits_of_the_simulation(topology):
 def test_asynchronous_averages_keep_the_mean(topology, nodes):
     if topology == "torus" and nodes == 2:
         topology = "full"
-    job = plain_job(lr=0.0, batch_size=2, epochs=6)
+    job = plain_job(lr=0.0, batch_size=2, epochs=12)
     node = cluster.Node(1e8, 1e8, jitter=0.3)
     strategy = Watched(topology, asynchronous=True, scatter=10.0)
     report = parallel.train(job, strategy, nodes, cluster.Simulation(cluster.Network(1e-5, 1e-9), node))
@@ -188,22 +188,77 @@ def test_the_rate_falls_as_the_schedule_says_of_all_nodes_updates_together(async
     assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025, 0.025, 0.0125])
 
 
+def timed(speeds, topology="ring", nodes=8, epochs=30, **named):
+    """Equal nodes but for the speeds; 15 gradients of 4 samples an epoch and all nodes."""
+    job = plain_job(lr=0.0, batch_size=4, epochs=epochs, data=partial(blobs, 480))
+    engine = cluster.Simulation(node=cluster.Node(1e8, 1e8, speeds=speeds), trace="ledger")
+    return parallel.train(job, Gossip(topology, asynchronous=True), nodes, engine, **named)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topology", ["ring", "full"])
 @pytest.mark.parametrize("slow", [0, 1])
-def test_a_slow_node_holds_back_the_ring_but_not_asynchronous_nodes(slow):
-    """An active one (0) and a passive one (1), of a tenth of the speed."""
-    node = partial(cluster.Node, 1e9, 1e9)
-    ends = {}
-    for asynchronous in (False, True):
-        job = plain_job(batch_size=4 if asynchronous else 32, epochs=6)
-        for speeds in ({}, {slow: 0.1}):
-            engine = cluster.Simulation(node=node(speeds=speeds))
-            report = parallel.train(job, Gossip(asynchronous=asynchronous), 8, engine)
-            ends[asynchronous, bool(speeds)] = [result.snapshots[-1].seconds for result in report.results]
-    others = [rank for rank in range(8) if rank != slow]
-    for rank in others:
-        assert ends[False, True][rank] > 7 * ends[False, False][rank]
-        assert ends[True, True][rank] < 1.2 * ends[True, False][rank]
-    assert ends[True, True][slow] > 7 * ends[True, False][slow]
+def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_among_them(slow, topology):
+    """An active one (0) and a passive one (1). The run ends when the slow node has ended the gradient that it is at."""
+    alike = timed({}, topology)
+    for speed in (1 / 4, 1 / 10):
+        report = timed({slow: speed}, topology)
+        assert report.history[-1]["seconds"] / alike.history[-1]["seconds"] == pytest.approx(8 / (7 + speed), rel=0.03)
+        samples = np.array(report.recorded["samples"])[:, 0]
+        others = np.delete(samples, slow)
+        assert samples[slow] / others.mean() == pytest.approx(speed, rel=0.1)
+        assert others.max() < 1.05 * others.min()
+
+
+@pytest.mark.parametrize("speeds", [{}, {0: 0.1}, {1: 0.1}])
+def test_asynchronous_nodes_process_the_samples_of_the_epochs_and_a_bounded_number_more(speeds):
+    for epochs in (2, 8):
+        report = timed(speeds, epochs=epochs)
+        extra = np.array(report.recorded["samples"]).sum() - epochs * 480
+        assert 0 <= extra <= 8 * 4 * 6  # six gradients of 4 samples a node, however long the run
+        assert [row["epoch"] for row in report.history] == list(range(1, epochs + 1))
+        assert report.history[-1]["steps"] == pytest.approx(epochs * 120, abs=8 * 6)
+
+
+def test_epochs_of_asynchronous_nodes_end_when_all_nodes_together_have_processed_the_samples():
+    report = timed({1: 0.1}, epochs=10)
+    seconds = [row["seconds"] for row in report.history]
+    slow_gradient = 10 * seconds[-1] * 7.1 / 1200
+    for epoch, at in enumerate(seconds[:-1], start=1):
+        assert at == pytest.approx(seconds[-1] * epoch / 10, abs=2 * slow_gradient)
+
+
+def test_asynchronous_nodes_stop_though_one_of_them_is_far_behind():
+    """While it computes its first gradient the others process everything."""
+    for slow in (0, 1):
+        report = timed({slow: 1e-4}, nodes=4, epochs=2)
+        samples = np.array(report.recorded["samples"])[:, 0]
+        assert samples[slow] <= 4
+        assert 960 <= samples.sum() <= 960 + 4 * 4 * 6
+        assert [row["epoch"] for row in report.history] == [1, 2]
+
+
+@dataclass(frozen=True)
+class Paced(Gossip):
+    """Every gradient takes 2 ms more, on node 1 20 ms."""
+
+    def run(self, session):
+        loss = session.local_loss
+
+        def paced(batch):
+            session.comm.compute(seconds=0.02 if session.comm.rank == 1 else 0.002)
+            return loss(batch)
+
+        session.local_loss = paced
+        super().run(session)
+
+
+def test_on_processes_asynchronous_nodes_share_the_samples_by_their_speed():
+    job = plain_job(batch_size=4, epochs=12)
+    report = parallel.train(job, Paced(asynchronous=True), 4, timeout=20.0)
+    samples = np.array(report.recorded["samples"])[:, 0]
+    assert samples.sum() >= 12 * 60
+    assert samples[1] < np.delete(samples, 1).min()
 
 
 @pytest.mark.parametrize(("topology", "nodes"), [("ring", 2), ("ring", 3), ("ring", 5), ("torus", 6), ("random", 4)])
@@ -237,6 +292,7 @@ def wide(hidden):
             "unknown topology 'star': choose one of 'ring', 'torus', 'full', 'none', 'random'",
         ),
         (lambda: Gossip(ONE_WAY, asynchronous=True), 4, "asynchronous nodes average in pairs, by no matrix"),
+        (lambda: Gossip("none", asynchronous=True), 4, "count their updates by the messages of the averages"),
         (lambda: Gossip(np.eye(4)), 4, "the nodes never agree"),
         (lambda: Gossip(ONE_WAY), 3, "the mixing matrix is for 4 nodes, the run has 3"),
         (lambda: Gossip("torus"), 5, "5 nodes make no grid"),

@@ -1,5 +1,6 @@
 """Updates that wait for some of the workers: all of them are Synchronous, and who is late blocks nobody."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from minidl import cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import BackupWorkers, EagerSGD, Synchronous
 from tests.parallel.jobs import blobs, momentum_sgd, small_job
+from tests.parallel.quadratic import quadratic_job
 from tests.parallel.test_strategies import Uneven, weights
 
 pytestmark = pytest.mark.timeout(60)
@@ -101,11 +103,40 @@ def test_without_backups_a_gradient_is_never_dropped_and_with_them_those_used_ar
 def test_a_late_gradient_counts_in_the_next_update_once():
     report = parallel.train(plain_job(), EagerSGD(3), 4, SLOW)
     assert "dropped" not in report.recorded
-    assert report.staleness[0] == 3 * report.history[-1]["steps"]
+    assert report.staleness.total() == 3 * report.history[-1]["steps"]
     late = {age: count for age, count in report.staleness.items() if age}
     assert sum(late.values()) > 1
     computed = sum(samples for result in report.results for _, samples in result.losses) // 5
     assert computed - report.staleness.total() <= 4  # of each worker, what it sent when the run was over
+
+
+@dataclass(frozen=True)
+class Memoryless(EagerSGD):
+    """Computing a gradient takes an exponential time of mean 1 s."""
+
+    def run(self, session):
+        loss = session.local_loss
+
+        def timed(batch):
+            session.comm.compute(seconds=session.comm.rng.exponential())
+            return loss(batch)
+
+        session.local_loss = timed
+        super().run(session)
+
+
+def harmonic(n):
+    return sum(1 / k for k in range(1, n + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("quorum", "needed", "updates"), [("solo", 1, 8000), ("majority", 4, 2000), (7, 7, 1000)])
+def test_an_eager_update_takes_the_time_until_the_quorum_is_ready(quorum, needed, updates):
+    """H_8 - H_(8-n) mean times; every gradient counts, so all eight workers compute between two updates."""
+    job = quadratic_job(updates * needed, lr=0.0)
+    report = parallel.train(job, Memoryless(quorum), 8, cluster.Simulation(trace="ledger"), timeout=1e6)
+    assert report.history[-1]["steps"] == updates
+    assert report.history[-1]["seconds"] / updates == pytest.approx(harmonic(8) - harmonic(8 - needed), rel=0.03)
 
 
 class Constant(nn.Module):

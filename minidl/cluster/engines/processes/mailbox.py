@@ -35,9 +35,8 @@ COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 class Mailbox:
     """Messages of `rank`, one of `size` ranks; `links` holds the socket to every other rank.
 
-    `control` is the descriptor that becomes readable when the launcher has something to say; `read_control` then
-    returns the error to raise. With a `network`, messages are held back as it says. Methods without an underscore may
-    be called by any thread of the rank; the others are called under the lock.
+    The descriptor `control` is readable when the launcher has something to say: `read_control` returns the error to
+    raise. A `network` holds messages back. Any thread may call methods without an underscore; the others need the lock.
     """
 
     def __init__(
@@ -331,6 +330,7 @@ class Mailbox:
             self._send(peer, ACKNOWLEDGEMENT, operation.posted, segment=frame.segment)
         elif peer == self.rank:
             self._sends_to_self.pop(id(body)).done = True
+            self._end_poll()  # the receiver may be another thread, which no socket wakes
 
     # Failure
 

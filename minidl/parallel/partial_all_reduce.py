@@ -1,0 +1,114 @@
+"""Partial all-reduce: the sum over the ranks that are ready, begun by one of them; the others contribute zeros.
+
+    every rank, in the background, in rounds:
+        wait until this round is active:
+            this rank is ready, and may begin the round; or a neighbour says that the round is active
+        tell every neighbour, and hear it from every neighbour
+        all-reduce: this rank's gradient if it is ready, else zeros
+
+No rank coordinates. Neighbours are those of a hypercube: ranks whose numbers differ in one bit. The activation spreads
+along it, however many ranks begin at once. Every rank sends one empty message a round to each neighbour, so at most
+ceil(log2(p)). A rank that computes takes part in the background.
+
+Source: Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
+partial collective operations (PPoPP 2020, arXiv:1908.04207), section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from minidl.cluster.comm import Communicator
+from minidl.cluster.messages import Work
+from minidl.kernels import Array
+
+Initiator = Callable[[int], int]
+
+
+class Round(NamedTuple):
+    """The sum of the gradients of one round, each times its samples; how many samples and gradients these are."""
+
+    total: Array
+    samples: int
+    gradients: int
+
+
+class PartialAllReduce:
+    """One rank's side of the rounds, which end when the gradients in them are of at least `limit` samples together.
+
+    comm: a communicator of its own. like: an array of the gradient's size and dtype. initiator: the rank that begins a
+    round once it is ready, as a function of the round's number; None: any rank that is ready does.
+
+    A rank that misses a round is not waited for; its gradient goes into the next round that begins after it is ready.
+    The sums of the rounds that a slow rank misses are kept until it contributes.
+
+    >>> import numpy as np
+    >>> from minidl import cluster
+    >>> def program(comm):
+    ...     partial_sums = PartialAllReduce(comm.split(0), limit=3, like=np.zeros(1))
+    ...     comm.compute(seconds=1.0 + comm.rank)
+    ...     rounds, is_used = partial_sums.contribute(np.full(1, comm.rank + 1.0), samples=1)
+    ...     return [float(one.total[0]) for one in rounds]
+    >>> cluster.launch(program, nodes=3, on="simulation").results
+    [[1.0], [1.0, 2.0], [1.0, 2.0, 3.0]]
+    """
+
+    def __init__(self, comm: Communicator, limit: int, like: Array, initiator: Initiator | None = None) -> None:
+        self.comm, self.limit, self.initiator = comm, limit, initiator
+        bits = range((comm.size - 1).bit_length())
+        self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
+        self.rounds, self.samples = 0, 0  # that are over, and the samples of their gradients
+        self._contribution = np.zeros(len(like) + 2, like.dtype)  # gradient times samples, samples, gradients
+        self._work: Work | None = None
+        self._begin()
+
+    def contribute(self, gradient: Array, samples: int) -> tuple[list[Round], bool]:
+        """Return all rounds since the last call, once one of them has this gradient; and whether one has.
+
+        None has it if the rounds have ended before.
+        """
+        self._contribution[:-2], self._contribution[-2:] = gradient * samples, (samples, 1)
+        self.comm.send(None, self.comm.rank)
+        work = self._work or self.comm.background(self._take_part)
+        rounds, is_used = work.wait()
+        if not is_used:
+            self.comm.recv(self.comm.rank)
+        if self.samples < self.limit:
+            self._begin()
+        return rounds, is_used
+
+    def _begin(self) -> None:
+        """Take part in the background from now on, until a round has this rank's gradient, or until the last round."""
+        if self.neighbours:  # a rank without others begins its rounds alone, when it is ready
+            self._work = self.comm.background(self._take_part)
+
+    def _take_part(self, comm: Communicator) -> tuple[list[Round], bool]:
+        rounds: list[Round] = []
+        is_ready = False
+        while self.samples < self.limit and not is_ready:
+            is_ready = self._activate(comm)
+            total = self._contribution.copy() if is_ready else np.zeros_like(self._contribution)
+            comm.all_reduce(total)
+            rounds.append(Round(total[:-2], int(total[-2]), int(total[-1])))
+            self.rounds += 1
+            self.samples += rounds[-1].samples
+        return rounds, is_ready
+
+    def _activate(self, comm: Communicator) -> bool:
+        """Return when all neighbours know that the round is active, and whether this rank is ready by then."""
+        silent, is_ready, is_active = set(self.neighbours), False, False
+        while silent or not is_active:
+            comm.recv(silent if is_ready else silent | {comm.rank})
+            if comm.last_source == comm.rank:
+                is_ready = True
+            else:
+                silent.discard(comm.last_source)
+            may_begin = self.initiator is None or self.initiator(self.rounds) == comm.rank
+            if not is_active and (comm.last_source != comm.rank or may_begin):
+                is_active = True
+                for neighbour in self.neighbours:
+                    comm.send(None, neighbour)
+        return is_ready

@@ -1,0 +1,97 @@
+"""Work in the background: a rank answers while it computes, and what goes wrong is raised where the program waits."""
+
+import pytest
+
+from minidl import cluster
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def answers_while_it_computes(comm):
+    group = comm.split(0)
+    if comm.rank == 0:
+        doubling = group.background(doubled)
+        comm.compute(seconds=1.0)
+        return doubling.wait()
+    group.send(comm.rank, 0)
+    return group.recv(0), comm.now()
+
+
+def doubled(comm):
+    for _ in range(comm.size - 1):
+        number = comm.recv(cluster.ANY)
+        comm.send(2 * number, comm.last_source)
+    return comm.size - 1
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_a_rank_answers_while_it_computes(on):
+    run = cluster.launch(answers_while_it_computes, nodes=3, on=on)
+    assert run.results[0] == 2
+    for rank in (1, 2):
+        answer, seconds = run.results[rank]
+        assert answer == 2 * rank
+        if on == "simulation":
+            assert seconds == 0.0
+
+
+def adds_up_twice(comm):
+    group = comm.split(0)
+    total = 0
+    for _ in range(2):
+        sum_of_all = group.background(lambda inside: inside.all_reduce(inside.rank + 1))
+        total += comm.all_reduce(comm.rank)  # at the same time, by another communicator
+        total += sum_of_all.wait()
+    return total
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_collectives_in_the_background_do_not_meet_those_of_the_program(on):
+    assert cluster.launch(adds_up_twice, nodes=4, on=on).results == [2 * (6 + 10)] * 4
+
+
+def fails(comm):
+    work = comm.split(0).background(divided)
+    comm.compute(seconds=0.01)
+    work.wait()
+
+
+def divided(comm):
+    return 1 // comm.rank
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_wait_raises_what_the_work_has_raised(on):
+    with pytest.raises(cluster.RankFailed, match="ZeroDivisionError"):
+        cluster.launch(fails, nodes=2, on=on)
+
+
+def never_sends(comm):
+    comm.split(0).background(lambda inside: inside.recv(1 - inside.rank)).wait()
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_background_work_that_waits_for_what_nobody_sends_is_a_deadlock(on):
+    with pytest.raises(cluster.Deadlock):
+        cluster.launch(never_sends, nodes=2, on=on)
+
+
+def test_messages_of_the_background_are_in_the_ledger():
+    run = cluster.launch(answers_while_it_computes, nodes=3, on="simulation")
+    assert run.trace.ledger()[0]["send"].messages == 2
+
+
+def wakes_its_own_work(comm):
+    group = comm.split(0)
+    answer = group.background(lambda inside: inside.recv(cluster.ANY))
+    comm.compute(seconds=0.5)  # by now the work waits
+    group.send("wake up", comm.rank)
+    answer = answer.wait()
+    comm.barrier()  # as long as another rank runs, the work may wait for it as well
+    return answer
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_a_message_to_the_own_rank_reaches_work_that_waits_in_the_background(on):
+    run = cluster.launch(wakes_its_own_work, nodes=2, on=on, timeout=55.0, deadline=30.0)
+    assert run.results == ["wake up"] * 2

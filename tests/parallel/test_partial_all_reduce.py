@@ -1,0 +1,134 @@
+"""Eager SGD without a coordinator: every gradient is used once, and all workers make the same updates."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pytest
+
+from minidl import cluster, optim, parallel
+from minidl.parallel import EagerSGD, Synchronous
+from minidl.parallel.partial_all_reduce import PartialAllReduce
+from tests.parallel.jobs import blobs
+from tests.parallel.quadratic import quadratic_job
+from tests.parallel.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job
+from tests.parallel.test_strategies import weights
+
+pytestmark = pytest.mark.timeout(60)
+
+SAME = cluster.Simulation(node=cluster.Node(1e9, 1e9))
+JITTER = cluster.Simulation(cluster.Network(1e-6, 1e-9), cluster.Node(1e7, 1e7, jitter=1.0))
+QUORUMS = ("solo", "majority")
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("quorum", QUORUMS)
+def test_workers_that_are_all_ready_are_synchronous(quorum, optimizer):
+    job = plain_job(optimizer=OPTIMIZERS[optimizer])
+    truth = parallel.train(plain_job(optimizer=OPTIMIZERS[optimizer], batch_size=20), Synchronous(), 4, "simulation")
+    report = parallel.train(job, EagerSGD(quorum, coordinator=False), 4, SAME)
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+    assert report.staleness == {0: 4 * 9}
+    for row, true in zip(report.history, truth.history, strict=True):
+        assert row["steps"] == true["steps"]
+        assert row["loss"] == pytest.approx(true["loss"], rel=1e-9)
+
+
+def test_unequal_gradients_weigh_as_their_samples():
+    this = partial(plain_job, data=partial(blobs, 34), epochs=1)  # of 20 and 14: the last shares have 4, 4, 3 and 3
+    truth = parallel.train(this(batch_size=20), Synchronous(), 4, "simulation")
+    report = parallel.train(this(), EagerSGD("majority", coordinator=False), 4, "simulation")
+    assert np.abs(weights(report) - weights(truth)).max() < 1e-12
+
+
+@pytest.mark.parametrize("quorum", QUORUMS)
+@pytest.mark.parametrize("nodes", [1, 3, 4, 6])
+def test_all_workers_end_with_the_same_bits_and_every_gradient_is_used_once_or_left(quorum, nodes):
+    job = plain_job(model=Constant, loss=lambda outputs, y: outputs.sum() * (1 / len(y)), epochs=6)
+    report = parallel.train(job, EagerSGD(quorum, coordinator=False), nodes, JITTER)
+    assert len(set(report.digests)) == 1
+    used = report.staleness.total()
+    assert report.checkpoint.model["w"] == pytest.approx(-0.1 * used / nodes, rel=1e-12)  # each gradient is 1
+    computed = sum(samples for result in report.results for _, samples in result.losses) // 5
+    assert used == pytest.approx(6 * 12, abs=nodes)
+    assert 0 <= computed - used <= nodes - 1  # of each other worker, the one it was at when the run was over
+    if nodes > 1:
+        assert max(report.staleness) > 0
+
+
+@dataclass(frozen=True)
+class Paced(EagerSGD):
+    """A gradient takes 1 s, on worker 0 5 s."""
+
+    def run(self, session):
+        loss = session.local_loss
+
+        def timed(batch):
+            session.comm.compute(seconds=5.0 if session.comm.rank == 0 else 1.0)
+            return loss(batch)
+
+        session.local_loss = timed
+        super().run(session)
+
+
+def test_solo_rounds_go_on_while_a_slow_worker_computes():
+    report = parallel.train(plain_job(epochs=10), Paced("solo", coordinator=False), 4, "simulation")
+    assert report.history[-1]["seconds"] == pytest.approx(120 / (3 + 1 / 5), abs=5)  # 120 gradients, the summed speed
+    assert max(report.recorded["staleness"][0]) >= 4
+    assert len(set(report.digests)) == 1
+
+
+def test_the_same_simulation_gives_the_same_bits():
+    runs = [parallel.train(plain_job(), EagerSGD(coordinator=False), 5, JITTER) for _ in range(2)]
+    assert runs[0].digests == runs[1].digests
+    assert runs[0].history == runs[1].history
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("quorum", "gradients", "seconds", "updates"), [("solo", 1, 1 / 8, 8000), ("majority", 4.5, 1, 3000)]
+)
+def test_a_partial_round_takes_the_time_of_whoever_begins_it(quorum, gradients, seconds, updates):
+    """Solo: the first of 8 exponential times. A drawn worker: one exponential time, by which each of the 7 others is
+    ready with probability 1/2. Who is not ready computes on, and the rest of an exponential time is exponential.
+    """
+    job = quadratic_job(int(updates * gradients), lr=0.0)
+    strategy = Memoryless(quorum, coordinator=False)
+    report = parallel.train(job, strategy, 8, cluster.Simulation(trace="ledger"), timeout=1e6)
+    steps = report.history[-1]["steps"]
+    assert report.history[-1]["seconds"] / steps == pytest.approx(seconds, rel=0.03)
+    assert report.staleness.total() / steps == pytest.approx(gradients, rel=0.03)
+
+
+@pytest.mark.parametrize("quorum", QUORUMS)
+def test_on_processes_as_well(quorum):
+    report = parallel.train(plain_job(epochs=4), EagerSGD(quorum, coordinator=False), 3, timeout=20.0)
+    assert len(set(report.digests)) == 1
+    assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
+    assert 48 <= report.staleness.total() <= 51
+
+
+def test_a_round_sends_one_activation_to_each_neighbour_of_the_hypercube():
+    def program(comm):
+        rounds = PartialAllReduce(comm.split(0), limit=10, like=np.zeros(3))
+        rounds.contribute(np.ones(3), samples=2)
+        return sorted(rounds.neighbours)
+
+    run = cluster.launch(program, nodes=8, on="simulation")
+    assert run.results[5] == [1, 4, 7]
+    assert {traffic["send"].messages for traffic in run.trace.ledger()} == {3 + 1}  # and one to itself
+
+
+def test_only_a_coordinator_counts_to_a_number():
+    with pytest.raises(ValueError, match="only a coordinator can count to quorum=3: use 'majority' or 'solo'"):
+        EagerSGD(3, coordinator=False)
+    assert EagerSGD(3).servers == 1
+    assert EagerSGD("solo", coordinator=False).servers == 0
+
+
+def test_a_schedule_counts_the_gradients_that_are_used():
+    def steps(optimizer, steps_per_epoch):
+        return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
+
+    report = parallel.train(plain_job(schedule=steps), EagerSGD(coordinator=False), 4, SAME)
+    assert [row["lr"] for row in report.history] == [0.05, 0.025, 0.0125]
