@@ -139,7 +139,7 @@ class Session:
         value = mean.item()
         check_finite(value, self.model, self.epoch + 1, self.step + 1, self.comm.rank, mean)
         self.comm.mark("backward")
-        self._loss_sum += value * len(batch.x)  # not where the forward pass was abandoned: `mark` is left then
+        self._loss_sum += value * len(batch.x)  # after the mark, which an abandoned forward pass does not get past
         self._samples_seen += len(batch.x)
         return mean
 

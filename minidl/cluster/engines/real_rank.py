@@ -22,7 +22,8 @@ class RealRank:
     _last_words: Callable[[], None]  # called before the rank dies or stops on purpose
 
     def is_done(self, pending: Pending) -> bool:
-        raise NotImplementedError
+        """The mailbox knows."""
+        raise NotImplementedError(f"{type(self).__name__} needs a mailbox that says what is done")
 
     def charge(
         self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
