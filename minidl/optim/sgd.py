@@ -34,8 +34,8 @@ class SGD(Optimizer):
 
     Both forms make the same steps while lr is constant: v = -lr u. When it changes from lr to lr', the past gradients
     count with the new rate in the u-form and with their own in the v-form. The v-form equals the u-form again if the
-    momentum of the step after the change is momentum lr'/lr (without nesterov): `LargeBatchLR(momentum_correction=True)`
-    does that.
+    momentum of the step after the change is momentum lr'/lr (without nesterov), as `LargeBatchLR` makes it with
+    momentum_correction=True.
 
     Memory: one array per parameter with momentum, none without. Under a constant gradient g, T steps from rest move w
     by lr g (T/(1 - m) - m (1 - m^T)/(1 - m)^2), m the momentum: in the end 1/(1 - m) times as fast as without.

@@ -7,9 +7,10 @@
     nobody waits                     parameter_server, hogwild
     models of their own              local_sgd, one_shot_averaging, elastic_averaging, gossip, ensemble
 
-What they stand on: `strategy.py` (their base), `session.py` (a rank's model, minibatches and records), `buckets.py`,
-`compressed.py` and `backward_order.py` (gradients that travel while backward goes on), `synchronized_batch_norm.py`,
-`store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and `pairwise_averaging.py` (neighbours), `vector.py`.
+What they stand on: `strategy.py` (their base), `session.py` and `minibatches.py` (a rank's model, samples and records),
+`buckets.py`, `compressed.py` and `backward_order.py` (gradients that travel while backward goes on),
+`synchronized_batch_norm.py`, `store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and
+`pairwise_averaging.py` (neighbours), `vector.py`.
 What is made of it: `evaluation.py`, `snapshots.py`, `rank_result.py`, `checkpoint.py`, `divergence.py`, `progress.py`.
 To judge with: `noise_scale.py`, `learning_speed.py`, `report_card.py`.
 """

@@ -101,7 +101,9 @@ def both_forms(rates, corrected: bool = False, **options: Any) -> list[np.ndarra
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"nesterov": True}, {"dampening": 0.3}, {"weight_decay": 0.1}], ids=lambda options: " ".join(options)
+    "options",
+    [{}, {"nesterov": True}, {"dampening": 0.3}, {"weight_decay": 0.1}],
+    ids=lambda options: " ".join(options),
 )
 def test_both_forms_of_momentum_make_the_same_steps_at_a_constant_rate(options):
     u, v = both_forms([0.1] * 50, **options)
