@@ -54,8 +54,8 @@ class Job:
     clip_norm: the largest 2-norm of a gradient, all parameters together, each counted once; a longer gradient is scaled
     down to it, as `nn.clip_grad_norm_` does. None: no clipping. Clipped is what the optimizer gets. Synchronous
     strategies: the mean over the whole minibatch, after the all-reduce, alike on all nodes. Strategies whose nodes have
-    weights of their own, and Hogwild: each node's own gradient. A parameter server, which may hold only a slice: each
-    worker's gradient, before it is pushed. A quorum: the mean of an update.
+    weights of their own, and Hogwild: each node's own gradient. A parameter server, which may hold only a slice: a
+    worker's gradient of each minibatch, before it is pushed. A quorum: the mean of an update.
 
     The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
     Errors: ValueError for a batch size or a number of epochs below 1, a clip_norm that is not above 0, or a seed

@@ -1,4 +1,4 @@
-"""Gradient clipping: the gradient that the optimizer gets has at most the norm that was asked for, alike on all nodes."""
+"""Gradient clipping: the gradient that the optimizer gets has at most the norm asked for, alike on all nodes."""
 
 from dataclasses import replace
 from functools import partial

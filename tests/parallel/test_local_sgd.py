@@ -7,6 +7,7 @@ import pytest
 
 from minidl import data, nn, optim, parallel
 from minidl.parallel import LocalSGD, Synchronous
+from minidl.random import Purpose, stream
 from tests.parallel.jobs import blobs, small_job
 
 pytestmark = pytest.mark.timeout(60)
@@ -58,7 +59,7 @@ def test_between_two_rounds_nodes_train_as_if_alone_and_the_mean_is_weighted_by_
     job = small_job(data=partial(blobs, 5), batch_size=5, epochs=1, optimizer=plain)  # parts of 3 and 2 samples
     report = parallel.train(job, LocalSGD(period=10), nodes=2, on="simulation")
     train, _ = job.build_data()
-    order = np.random.default_rng((job.seed, 0)).permutation(5)
+    order = stream(Purpose.SHUFFLE, job.seed, 0).permutation(5)
     alone = []
     for rank in range(2):
         part = data.Dataset(*train[order[rank::2]])

@@ -5,6 +5,7 @@ import pytest
 
 from minidl import data, optim, parallel
 from minidl.parallel import OneShotAveraging
+from minidl.random import Purpose, stream
 from tests.parallel.jobs import small_job
 
 pytestmark = pytest.mark.timeout(60)
@@ -31,7 +32,7 @@ def serial_on_class(job: parallel.Job, label: int) -> np.ndarray:
     optimizer = job.optimizer(model.parameters())
     schedule = job.build_schedule(optimizer, len(shard))
     for epoch in range(job.epochs):
-        order = np.random.default_rng((job.seed, epoch, label)).permutation(shard)
+        order = stream(Purpose.SHARD_SHUFFLE, job.seed, epoch, label).permutation(shard)
         for x, y in data.DataLoader(data.Dataset(train.x[order], train.y[order]), job.batch_size):
             model.zero_grad()
             job.loss(model(x), y).backward()
