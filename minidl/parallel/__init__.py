@@ -5,7 +5,8 @@
 
     all agree on every gradient      serial, synchronous, sufficient_factors; backup_workers, eager_sgd (on quorum)
     nobody waits                     parameter_server, hogwild
-    models of their own              local_sgd (with outer_momentum), one_shot_averaging, elastic_averaging, gossip, ensemble
+    models of their own              local_sgd and outer_momentum, one_shot_averaging, elastic_averaging, gossip,
+                                     ensemble
 
 What they stand on: `strategy.py` (their base), `session.py` and `minibatches.py` (a rank's model, samples and records),
 `buckets.py`, `compressed.py` and `backward_order.py` (gradients that travel while backward goes on),
