@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
-from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import vector
 from minidl.parallel.job import Job
 from minidl.parallel.outer_momentum import OUTER_FORMS, OuterMomentum
@@ -68,9 +67,7 @@ class LocalSGD(Strategy):
             raise ValueError(
                 f"LocalSGD: post_local_after must be a whole number of at least 0, got {self.post_local_after!r}"
             )
-        if self.algorithm not in ("auto", *ALL_REDUCE):
-            choices = ", ".join(("auto", *ALL_REDUCE))
-            raise ValueError(f"LocalSGD: unknown algorithm {self.algorithm!r}: choose one of {choices}")
+        self.check_algorithm()
         if not (self.outer_lr > 0 and isfinite(self.outer_lr)):
             raise ValueError(f"LocalSGD: outer_lr must be a finite number above 0, got {self.outer_lr!r}")
         if not 0 <= self.outer_momentum < 1:

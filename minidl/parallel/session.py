@@ -39,6 +39,7 @@ class Session:
 
     comm: this rank's communicator. nodes: ranks 0 to nodes - 1 train; the others are servers. folder: where rank 0
     writes `checkpoint.npz` after every epoch of `batches()`, or None. checkpoint: where to go on, or None to begin.
+    algorithm: of the all-reduces at the end of an epoch.
     """
 
     def __init__(
@@ -49,8 +50,10 @@ class Session:
         folder: Path | None = None,
         checkpoint: Checkpoint | None = None,
         config: dict[str, Any] | None = None,
+        algorithm: str = "auto",
     ) -> None:
         self.job, self.comm, self.nodes, self.folder, self.config = job, comm, nodes, folder, config or {}
+        self.algorithm = algorithm
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
@@ -300,10 +303,11 @@ class Session:
         comm = self.comm
         seconds, nbytes = self.clock(), comm.bytes_sent - self._evaluation_bytes
         comm.mark("evaluation")
-        loss_sum, seen = comm.all_reduce(np.array([self._loss_sum, self._samples_seen], dtype=np.float64))
+        sums = np.array([self._loss_sum, self._samples_seen], dtype=np.float64)
+        loss_sum, seen = comm.all_reduce(sums, algorithm=self.algorithm)
         for buffer in self.model.buffers():
             buffer.copy_(comm.broadcast(buffer.numpy()))  # batch norm: rank 0's running statistics hold
-        test_loss, accuracy = evaluate(self.job, self.model, self.test, comm)
+        test_loss, accuracy = evaluate(self.job, self.model, self.test, comm, self.algorithm)
         check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # what the last update has done
         self.history.append(
             {
