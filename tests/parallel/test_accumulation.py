@@ -33,7 +33,7 @@ def test_a_compressor_gets_the_sum_of_the_pieces():
 
 @pytest.mark.parametrize("accumulate", [0, 1.5])
 def test_a_number_of_pieces_that_cannot_be_is_refused(accumulate):
-    with pytest.raises(ValueError, match=r"accumulate must be a whole number of pieces, at least 1, got"):
+    with pytest.raises(ValueError, match=r"accumulate must be a whole number of micro-batches, at least 1, got"):
         Synchronous(accumulate=accumulate)
 
 
