@@ -34,9 +34,10 @@ class Signum(Compressor):
         a gradient of 0, and so votes with the sign of its momentum.
         Since magnitudes are not sent, a node that sends what it likes, flipped or scaled signs say, has one vote only:
         the vote is right as long as a majority of the other nodes outvotes the adversaries.
-        Biased: where the gradient is skewed, so that its sign differs from that of its mean most of the time, it climbs
-        (Karimireddy et al., arXiv:1901.09847, counter-example 1), with many nodes all the more surely. Error feedback
-        cannot stand around it, for a vote has lost all magnitudes; `ErrorFeedback(Sign())` keeps them.
+        Biased: where the gradient is skewed, so that its sign differs from that of its mean most of the time, votes
+        without momentum climb (Karimireddy et al., arXiv:1901.09847, counter-example 1), with many nodes all the more
+        surely. Momentum averages before it takes the sign, which mends that example but not the bias. Error feedback
+        cannot stand around votes, which have lost all magnitudes; `ErrorFeedback(Sign())` keeps them.
         The optimizer must have no momentum of its own.
 
     Message: a bit a number, ceil(n / 8) bytes, to every other node.
