@@ -5,6 +5,7 @@
     few entries            top_k, random_k, threshold, dgc (on sparse); sums of sparse vectors: sparse_all_reduce
     few bits an entry      half, qsgd, terngrad, one_bit, sign (on quantizer); sums round a ring: quantized_all_reduce
     few numbers a matrix   power_sgd
+    votes                  signum
     what was left out      error_feedback (on wrapper, as quantized_all_reduce)
     without loss           lossless, by the codes in huffman and elias
 """
@@ -22,6 +23,7 @@ from minidl.compress.quantized_all_reduce import QuantizedAllReduce
 from minidl.compress.quantizer import Quantizer
 from minidl.compress.random_k import RandomK
 from minidl.compress.sign import Sign
+from minidl.compress.signum import Signum
 from minidl.compress.terngrad import TernGrad
 from minidl.compress.threshold import Threshold
 from minidl.compress.top_k import TopK
@@ -40,6 +42,7 @@ __all__ = [
     "Quantizer",
     "RandomK",
     "Sign",
+    "Signum",
     "TernGrad",
     "Threshold",
     "TopK",

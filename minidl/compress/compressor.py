@@ -24,8 +24,9 @@ class Compressor:
 
     encodes_jointly: the nodes make the messages together, in `begin_all_reduce`; no node's message stands for its own
     array by itself. is_stateful: it remembers something that a checkpoint of the weights does not hold, so that a run
-    cannot go on from there with the same bits. keeps_errors: what is left out is sent later. needs_norm: `encode` has
-    to know the norm of the whole gradient.
+    cannot go on from there with the same bits. keeps_errors: what is left out is sent later. votes: what the nodes'
+    messages add up to is a vote, not the sum of arrays, so that no other compressor can stand around it. needs_norm:
+    `encode` has to know the norm of the whole gradient.
     """
 
     @property
@@ -38,6 +39,10 @@ class Compressor:
 
     @property
     def keeps_errors(self) -> bool:
+        return False
+
+    @property
+    def votes(self) -> bool:
         return False
 
     @property

@@ -52,6 +52,7 @@ class ErrorFeedback(Wrapper):
     def __post_init__(self) -> None:
         if not isinstance(self.compressor, Compressor):
             raise TypeError(f"ErrorFeedback wraps a compressor, such as TopK(0.01), not {self.compressor!r}")
+        self.check_is_no_vote()
         if self.compressor.keeps_errors:
             raise ValueError(
                 f"ErrorFeedback: {type(self.compressor).__name__} keeps what it leaves out already: use it by itself"

@@ -51,6 +51,7 @@ class QuantizedAllReduce(Wrapper):
     def __post_init__(self) -> None:
         if not isinstance(self.compressor, Compressor):
             raise TypeError(f"QuantizedAllReduce wraps a compressor, such as QSGD(7), not {self.compressor!r}")
+        self.check_is_no_vote()
         name = type(self.compressor).__name__
         if self.compressor.encodes_jointly:
             raise ValueError(f"QuantizedAllReduce: {name} adds up in a way of its own: use it by itself")

@@ -19,6 +19,14 @@ class Wrapper(Compressor):
 
     compressor: Compressor
 
+    def check_is_no_vote(self) -> None:
+        """Raise ValueError if the compressor votes: what it leaves out of an array is not defined then."""
+        if self.compressor.votes:
+            name = type(self.compressor).__name__
+            raise ValueError(
+                f"{type(self).__name__}: {name} sends votes, which do not add up to the array: use {name} by itself"
+            )
+
     @property
     def encodes_jointly(self) -> bool:
         return self.compressor.encodes_jointly
@@ -30,6 +38,10 @@ class Wrapper(Compressor):
     @property
     def keeps_errors(self) -> bool:
         return self.compressor.keeps_errors
+
+    @property
+    def votes(self) -> bool:
+        return self.compressor.votes
 
     @property
     def needs_norm(self) -> bool:

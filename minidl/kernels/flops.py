@@ -129,6 +129,14 @@ def sgd(
     return (2 + (0 if buffer is None else 3) + (2 if nesterov else 0) + _decay(weight_decay)) * p.size
 
 
+def sgd_velocity(
+    out: None, p: Array, g: Array, velocity: Array,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> int:  # fmt: skip
+    """The velocity mu v - (1 - dampening) lr g is 4, p + v 1; mu v - lr g of Nesterov's 2."""
+    return (5 + (2 if nesterov else 0) + _decay(weight_decay)) * p.size
+
+
 def adagrad(out: None, p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> int:
     """The sum of squares 2, its root plus eps 2, the step 3."""
     return (7 + _decay(weight_decay)) * p.size
@@ -175,6 +183,7 @@ def _decay(weight_decay: float) -> int:
 
 UPDATES: dict[str, Formula] = {
     "sgd": sgd,
+    "sgd_velocity": sgd_velocity,
     "adagrad": adagrad,
     "rmsprop": rmsprop,
     "adam": adam,
@@ -187,6 +196,7 @@ UPDATES: dict[str, Formula] = {
 
 WRITTEN: dict[str, tuple[str, ...]] = {
     "sgd": ("p", "buffer"),
+    "sgd_velocity": ("p", "velocity"),
     "adagrad": ("p", "square_sum"),
     "rmsprop": ("p", "square_avg", "grad_avg", "buffer"),
     "adam": ("p", "exp_avg", "exp_avg_sq"),

@@ -7,7 +7,9 @@ from math import isfinite, sqrt
 
 from minidl.optim.lars import LARS
 from minidl.optim.optimizer import Optimizer
+from minidl.optim.options import Group
 from minidl.optim.schedules import LRScheduler
+from minidl.optim.sgd import SGD
 
 SCALINGS: dict[str, Callable[[float], float]] = {"linear": lambda k: k, "sqrt": sqrt, "fixed": lambda k: 1.0}
 WARMUPS = ("none", "constant", "gradual")
@@ -31,9 +33,10 @@ class LargeBatchLR(LRScheduler):
     `schedule` of a Job. scaling: "linear", "sqrt" or "fixed". warmup: "none", "constant" or "gradual", for the first
     `warmup_epochs`. milestones: the epochs (they may be fractions) at which the rate is multiplied by `gamma`.
     total_epochs, power: with a total the rate falls polynomially to 0 at its end instead.
-    momentum_correction: for an optimizer whose rate is inside the velocity v = m v + lr g, as LARS: after a change of
-    the rate from lr to lr' one step is made with the momentum m lr'/lr, so that past gradients count with the new rate
-    too. SGD multiplies the whole sum by the rate, and needs none.
+    momentum_correction: for an optimizer whose rate is inside the velocity v = m v + lr g, as LARS and
+    SGD(momentum_form="v"): after a change of the rate from lr to lr' one step is made with the momentum m lr'/lr, so
+    that past gradients count with the new rate too. SGD's u-form multiplies the whole sum by the rate, and needs none;
+    Nesterov's look-ahead would be scaled as well, so it is refused.
 
     Source: Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), sections 2.1 and 2.2, and section 3, remark
     2; polynomial decay with power 2: You et al. (arXiv:1708.03888), section 6.
@@ -88,10 +91,10 @@ class LargeBatchLR(LRScheduler):
             raise ValueError(f"total_epochs must be above the warm-up's {warmup_epochs}, got {total_epochs!r}")
         if total_epochs is not None and milestones:
             raise ValueError("give milestones or total_epochs (polynomial decay), not both")
-        if momentum_correction and not isinstance(optimizer, LARS):
+        if momentum_correction and not all(_has_rate_inside(optimizer, group) for group in optimizer.param_groups):
             raise TypeError(
-                f"momentum_correction is for an optimizer with the rate inside its velocity (LARS), which "
-                f"{type(optimizer).__name__} is not: leave it out"
+                "momentum_correction is for an optimizer with the rate inside its velocity (LARS, or "
+                f"SGD(momentum_form='v') without nesterov), which {type(optimizer).__name__} is not: leave it out"
             )
         self.scale: float = SCALINGS[scaling](batch_size / base_batch_size)
         self.warmup, self.start_factor, self.gamma, self.power = warmup, start_factor, gamma, power
@@ -120,3 +123,10 @@ class LargeBatchLR(LRScheduler):
             changed = new / lr if self.last_epoch > 0 and lr > 0 else 1.0
             self.optimizer.param_groups[index]["momentum"] = self._momenta[index] * changed
         return new
+
+
+def _has_rate_inside(optimizer: Optimizer, group: Group) -> bool:
+    """Whether the step is the velocity v = m v + lr g itself, so that a factor on m corrects it."""
+    if isinstance(optimizer, SGD):
+        return group["momentum_form"] == "v" and not group["nesterov"]
+    return isinstance(optimizer, LARS)

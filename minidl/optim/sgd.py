@@ -11,32 +11,48 @@ from minidl.optim.optimizer import Optimizer, zeros_like
 from minidl.optim.options import Group, check_option
 from minidl.tensor import Tensor
 
+MOMENTUM_FORMS = ("u", "v")
+
 
 class SGD(Optimizer):
     """Stochastic gradient descent: step against the gradient, or against a decaying sum of the past gradients.
 
         g = gradient + weight_decay w
-        b = momentum b + (1 - dampening) g          (the first b is g itself)
-        w = w - lr b                                 (nesterov: w - lr (g + momentum b))
+
+        momentum_form="u" (PyTorch's)                    momentum_form="v" (textbooks')
+        u = momentum u + (1 - dampening) g               v = momentum v - lr (1 - dampening) g
+        w = w - lr u                                     w = w + v
+        w = w - lr (g + momentum u)   with nesterov      w = w + momentum v - lr g   with nesterov
+
+    Parameters
+        lr             learning rate
+        momentum       share of the past sum that is kept, mostly 0.9; 0: plain descent, no state
+        dampening      share of each new gradient that is left out, from the second step on
+        weight_decay   coefficient of the squared 2-norm's half, added to the loss
+        nesterov       the gradient counts once more, as if it was taken where the momentum leads
+        momentum_form  whether the learning rate multiplies the whole sum ("u") or each gradient as it comes in ("v")
+
+    Both forms make the same steps while lr is constant: v = -lr u. When it changes from lr to lr', the past gradients
+    count with the new rate in the u-form and with their own in the v-form. The v-form equals the u-form again if the
+    momentum of the step after the change is momentum lr'/lr (without nesterov), as `LargeBatchLR` makes it with
+    momentum_correction=True.
 
     Memory: one array per parameter with momentum, none without. Under a constant gradient g, T steps from rest move w
     by lr g (T/(1 - m) - m (1 - m^T)/(1 - m)^2), m the momentum: in the end 1/(1 - m) times as fast as without.
 
-    The learning rate multiplies the whole sum, as in PyTorch. Textbooks also write v = m v - lr g, w = w + v, with the
-    rate inside the velocity: the same as long as the rate is constant. When it changes from lr to lr', that form equals
-    this one with momentum m lr/lr' for one step.
+    Raises
+        ValueError     an option below 0, an unknown momentum_form, nesterov without momentum or with dampening
 
-    Sources: Polyak, Some methods of speeding up the convergence of iteration methods (1964); Sutskever et al., On the
-    importance of initialization and momentum in deep learning (ICML 2013), section 2, for Nesterov's; Goyal et al.,
-    Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remark 2, for the two forms.
+    References
+        Polyak, Some methods of speeding up the convergence of iteration methods (1964); Sutskever et al., On the
+        importance of initialization and momentum in deep learning (ICML 2013), section 2, for Nesterov's; Goyal et al.,
+        Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remark 2, for the two forms.
 
     >>> w = Tensor([1.0], requires_grad=True)
     >>> (2 * w).sum().backward()
     >>> SGD([w], lr=0.25).step()
     >>> w.data
     array([0.5], dtype=float32)
-
-    Errors: ValueError for an option below 0, or nesterov without momentum or with dampening.
     """
 
     def __init__(
@@ -47,6 +63,7 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        momentum_form: str = "u",
     ) -> None:
         defaults = {
             "lr": lr,
@@ -54,6 +71,7 @@ class SGD(Optimizer):
             "dampening": dampening,
             "weight_decay": weight_decay,
             "nesterov": nesterov,
+            "momentum_form": momentum_form,
         }
         super().__init__(params, defaults)
 
@@ -61,6 +79,11 @@ class SGD(Optimizer):
         for name in ("lr", "momentum", "weight_decay"):
             check_option(group, name)
         check_option(group, "dampening", high=1)
+        if group["momentum_form"] not in MOMENTUM_FORMS:
+            raise ValueError(
+                f"unknown momentum_form {group['momentum_form']!r}: choose 'u' (the rate outside of the momentum) or "
+                "'v' (the rate inside of it)"
+            )
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ValueError(
                 f"nesterov needs momentum above 0 and dampening 0, got momentum={group['momentum']} and "
@@ -68,12 +91,16 @@ class SGD(Optimizer):
             )
 
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
-        buffer, momentum, dampening = None, group["momentum"], group["dampening"]
-        if momentum:
-            buffer = state.get("momentum_buffer")
-            if buffer is None:
-                buffer = state["momentum_buffer"] = zeros_like(data)
-                dampening = 0.0  # from zeros and undamped: the first sum is the gradient itself
-        kernels.current().sgd(
-            data, gradient, buffer, group["lr"], momentum, dampening, group["weight_decay"], group["nesterov"]
-        )
+        settings = group["weight_decay"], group["nesterov"]
+        lr, momentum, dampening = group["lr"], group["momentum"], group["dampening"]
+        if not momentum:
+            kernels.current().sgd(data, gradient, None, lr, momentum, dampening, *settings)
+            return
+        is_outside = group["momentum_form"] == "u"
+        name = "momentum_buffer" if is_outside else "velocity"
+        buffer = state.get(name)
+        if buffer is None:
+            buffer = state[name] = zeros_like(data)
+            dampening = 0.0  # from zeros and undamped: the first sum is the gradient itself
+        rule = kernels.current().sgd if is_outside else kernels.current().sgd_velocity
+        rule(data, gradient, buffer, lr, momentum, dampening, *settings)

@@ -21,6 +21,9 @@ EXTRA_KEYS = ("name", "initial_lr")
 # PyTorch's options that choose an implementation of the same arithmetic, and the names that it may keep.
 _WITHOUT_EFFECT = ("foreach", "fused", "capturable", "differentiable", "param_names")
 
+# Options that PyTorch lacks, each with the value that stands for PyTorch's rule; older checkpoints lack them too.
+_BEYOND_PYTORCH = {"momentum_form": "u"}
+
 
 class HasState(Protocol):
     """What is saved of an optimizer, and what checks that a saved state fits it."""
@@ -89,11 +92,11 @@ def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
 def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
     """The options of a saved group, checked."""
     name = type(optimizer).__name__
-    options: Group = {}
+    options: Group = {key: value for key, value in _BEYOND_PYTORCH.items() if key in optimizer.defaults}
     for key, value in old.items():
         if key in optimizer.defaults or key in EXTRA_KEYS:
             options[key] = value
-        elif key != "params" and key not in _WITHOUT_EFFECT and value:
+        elif key != "params" and key not in _WITHOUT_EFFECT and value and value != _BEYOND_PYTORCH.get(key):
             raise ValueError(f"the saved optimizer has the option {key}={value!r}, which {name} does not have")
     missing = [key for key in optimizer.defaults if key not in options]
     if missing:

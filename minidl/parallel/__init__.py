@@ -6,12 +6,13 @@
     all agree on every gradient      serial, synchronous, sufficient_factors; backup_workers, eager_sgd (on quorum, or
                                      on partial_all_reduce)
     nobody waits                     parameter_server, hogwild
-    models of their own              local_sgd, one_shot_averaging, elastic_averaging, gossip, ensemble
+    models of their own              local_sgd and outer_momentum, one_shot_averaging, elastic_averaging, gossip,
+                                     ensemble
 
-What they stand on: `strategy.py` (their base), `session.py` (a rank's model, minibatches and records), `buckets.py`,
-`compressed.py` and `backward_order.py` (gradients that travel while backward goes on), `synchronized_batch_norm.py`,
-`store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and `pairwise_averaging.py` (neighbours),
-`shared_schedule.py` (updates of all nodes), `vector.py`.
+What they stand on: `strategy.py` (their base), `session.py` and `minibatches.py` (a rank's model, samples and records),
+`buckets.py`, `compressed.py` and `backward_order.py` (gradients that travel while backward goes on),
+`synchronized_batch_norm.py`, `store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and
+`pairwise_averaging.py` (neighbours), `shared_schedule.py` (updates of all nodes), `vector.py`.
 What is made of it: `evaluation.py`, `snapshots.py`, `rank_result.py`, `checkpoint.py`, `divergence.py`, `progress.py`.
 To judge with: `noise_scale.py`, `learning_speed.py`, `report_card.py`.
 """

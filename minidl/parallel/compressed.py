@@ -60,7 +60,7 @@ class CompressedGradients:
         sums = [total() for total in self._sums]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max")
         for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):
-            if is_used or total.any():  # what arrives late counts, though nobody has a gradient now
+            if is_used or (self.compressors[0].keeps_errors and total.any()):  # what arrives late counts all the same
                 parameter.grad = kernels.array_module(parameter.data).asarray(total)
             else:
                 parameter.grad = None

@@ -9,7 +9,6 @@ from math import ceil
 import numpy as np
 
 from minidl.cluster import ANY
-from minidl.cluster.collectives import ALL_REDUCE
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.session import Session
@@ -73,9 +72,7 @@ class ElasticAveraging(Strategy):
             )
         if not 0 <= self.momentum < 1:
             raise ValueError(f"ElasticAveraging: momentum must be at least 0 and below 1, got {self.momentum}")
-        if self.algorithm not in ("auto", *ALL_REDUCE):
-            choices = ", ".join(("auto", *ALL_REDUCE))
-            raise ValueError(f"ElasticAveraging: unknown algorithm {self.algorithm!r}: choose one of {choices}")
+        self.check_algorithm()
         has_server = self.variant != "synchronous"
         object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
         object.__setattr__(self, "is_asynchronous", has_server)

@@ -19,13 +19,16 @@ from minidl.tensor import Tensor
 EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set need not fit into memory
 
 
-def evaluate(job: Job, model: Module, dataset: Dataset, comm: Communicator) -> tuple[float, float]:
+def evaluate(
+    job: Job, model: Module, dataset: Dataset, comm: Communicator, algorithm: str = "auto"
+) -> tuple[float, float]:
     """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work.
 
-    Where the targets are no classes, as in regression, there is no accuracy: it is not a number (nan).
+    algorithm: of the all-reduce that adds up what the ranks have found. Where the targets are no classes, as in
+    regression, there is no accuracy: it is not a number (nan).
     """
     mine = np.arange(len(dataset))[comm.rank :: comm.size]
-    return _means(comm.all_reduce(_sums(job, [model], dataset, mine)))
+    return _means(comm.all_reduce(_sums(job, [model], dataset, mine), algorithm=algorithm))
 
 
 def evaluate_ensemble(job: Job, models: Sequence[Module], dataset: Dataset) -> tuple[float, float]:

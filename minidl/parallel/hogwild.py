@@ -60,6 +60,7 @@ class Hogwild(Strategy):
             _, began = counts.sum(axis=0)
             session.model.zero_grad()
             session.local_loss(batch).backward()
+            session.clip_gradient()
             comm.now()  # in a simulation the others go on up to this moment
             ended = self._wait_for_turn(session)
             samples, updates = counts.sum(axis=0)

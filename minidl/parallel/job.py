@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
+from math import ceil, isfinite
 from typing import Any
 
 import numpy as np
@@ -51,9 +51,15 @@ class Job:
     "by_label": likewise, but sorted by label instead, so that a node sees few of the classes. With the latter two the
     samples of a minibatch depend on the number of nodes.
     seed: of the weights, the shuffles and dropout.
+    clip_norm: the largest 2-norm of a gradient, all parameters together, each counted once; a longer gradient is scaled
+    down to it, as `nn.clip_grad_norm_` does. None: no clipping. Clipped is what the optimizer gets. Synchronous
+    strategies: the mean over the whole minibatch, after the all-reduce, alike on all nodes. Strategies whose nodes have
+    weights of their own, and Hogwild: each node's own gradient. A parameter server, which may hold only a slice: a
+    worker's gradient of each minibatch, before it is pushed. A quorum: the mean of an update.
 
     The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
-    Errors: ValueError for a batch size or a number of epochs below 1, or a seed below 0.
+    Errors: ValueError for a batch size or a number of epochs below 1, a clip_norm that is not above 0, or a seed
+    below 0.
 
     >>> from minidl import data, nn
     >>> job = Job(
@@ -74,6 +80,7 @@ class Job:
     epochs: int = 5
     shards: str = "shuffled"
     seed: int = 0
+    clip_norm: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs"):
@@ -82,6 +89,8 @@ class Job:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
         if self.shards not in SHARDS:
             raise ValueError(f"unknown shards {self.shards!r}: choose one of {', '.join(SHARDS)}")
+        if self.clip_norm is not None:
+            check_clip_norm(self.clip_norm)
         if not isinstance(self.seed, int) or self.seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
         for epoch in range(self.epochs):
@@ -128,3 +137,11 @@ class Job:
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of so many samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
+
+
+def check_clip_norm(clip_norm: float) -> None:
+    """Raise TypeError for no number, ValueError unless it is finite and above 0."""
+    if isinstance(clip_norm, bool) or not isinstance(clip_norm, (int, float, np.floating)):
+        raise TypeError(f"clip_norm must be a number above 0, or None for no clipping, got {clip_norm!r}")
+    if not (clip_norm > 0 and isfinite(clip_norm)):
+        raise ValueError(f"clip_norm must be a finite number above 0, or None for no clipping, got {clip_norm!r}")

@@ -19,6 +19,7 @@ class OneShotAveraging(Strategy):
             update this node's own weights
         all-reduce the mean of the nodes' weights
 
+    algorithm: of the all-reduce, as in `comm.all_reduce`; "ordered" gives the same bits on all engines.
     `batch_size` counts the samples of one node's minibatch. `Job(shards="fixed")` is the published algorithm, in which
     a node sees its own shard only; with shards="shuffled" the samples are dealt anew in every epoch.
 
@@ -30,12 +31,16 @@ class OneShotAveraging(Strategy):
     Source: Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
     """
 
+    algorithm: str = "auto"
     is_asynchronous: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        self.check_algorithm()
 
     def run(self, session: Session) -> None:
         for batch in session.passes():
             session.model.zero_grad()
             session.local_loss(batch).backward()
             session.update()
-        session.set_weights(session.comm.all_reduce(session.weights(), op="mean"))
+        session.set_weights(session.comm.all_reduce(session.weights(), op="mean", algorithm=self.algorithm))
         session.record("rounds", session.steps)

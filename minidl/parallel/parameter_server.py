@@ -120,6 +120,7 @@ class ParameterServer(Strategy):
         for step, batch in enumerate(session.stream(), start=1):
             session.model.zero_grad()
             session.local_loss(batch).backward()
+            session.clip_gradient()
             gradient = session.gradient()
             unpushed += gradient
             samples += len(batch.x)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minidl.cluster.recorder import Shares
+
+if TYPE_CHECKING:
+    from minidl.parallel.session import Session
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,15 @@ class Progress:
     samples_per_second: float
     shares: Shares
     row: dict[str, Any] | None = None
+
+    @classmethod
+    def of_session(
+        cls, session: Session, steps: int, loss: float, samples_per_second: float, row: dict[str, Any] | None
+    ) -> Progress:
+        """Where a rank stands in an epoch of so many steps; with a row, at the end of the epoch."""
+        epochs, shares = session.job.epochs, session.comm.shares()
+        epoch = session.epoch if row else min(session.epoch + 1, epochs)
+        return cls(epoch, epochs, session.step + 1, steps, loss, samples_per_second, shares, row)
 
     @classmethod
     def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:

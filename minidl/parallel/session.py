@@ -17,15 +17,16 @@ import numpy as np
 
 from minidl import random
 from minidl.cluster.comm import Communicator
-from minidl.data import DataLoader, DistributedSampler
+from minidl.data import DataLoader
 from minidl.data.loader import Batch
 from minidl.kernels import Array
-from minidl.nn import Module, Parameter
+from minidl.nn import Module, Parameter, clip_grad_norm_
 from minidl.parallel import vector
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import check_finite
 from minidl.parallel.evaluation import evaluate
 from minidl.parallel.job import Job
+from minidl.parallel.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.progress import Progress, per_second
 from minidl.parallel.rank_result import RankResult, Snapshot
 from minidl.tensor import Tensor
@@ -38,6 +39,7 @@ class Session:
 
     comm: this rank's communicator. nodes: ranks 0 to nodes - 1 train; the others are servers. folder: where rank 0
     writes `checkpoint.npz` after every epoch of `batches()`, or None. checkpoint: where to go on, or None to begin.
+    algorithm: of the all-reduces at the end of an epoch.
     """
 
     def __init__(
@@ -48,8 +50,10 @@ class Session:
         folder: Path | None = None,
         checkpoint: Checkpoint | None = None,
         config: dict[str, Any] | None = None,
+        algorithm: str = "auto",
     ) -> None:
         self.job, self.comm, self.nodes, self.folder, self.config = job, comm, nodes, folder, config or {}
+        self.algorithm = algorithm
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
@@ -87,7 +91,7 @@ class Session:
         if self.epoch == 0:
             self._save()  # so that a run that is stopped in its first epoch can be resumed
         while self.epoch < self.job.epochs:
-            loader = self._common_loader()
+            loader = common_minibatches(self)
             samples = 0  # of all ranks
             epoch_started = self.clock()
             for batch in self._one_pass(loader):
@@ -101,7 +105,7 @@ class Session:
         At the end of each epoch a snapshot is kept of what `weights` returns; by default of this rank's own.
         """
         while self.epoch < self.job.epochs:
-            yield from self._one_pass(self._common_loader())
+            yield from self._one_pass(common_minibatches(self))
             self.keep(self.epoch, (weights or self.weights)())
 
     def passes(self, seed: int | None = None) -> Iterator[Batch]:
@@ -113,7 +117,7 @@ class Session:
         if seed is None:
             self._begin_optimizer(len(range(self.comm.rank, len(self.train), self.nodes)))
         while self.epoch < self.job.epochs:
-            yield from self._one_pass(self._own_loader(seed), None if seed is None else (seed, 0))
+            yield from self._one_pass(own_minibatches(self, seed), None if seed is None else (seed, 0))
             self.keep(self.epoch, self.weights())
 
     def stream(self) -> Iterator[Batch]:
@@ -122,7 +126,7 @@ class Session:
         Faster nodes make more of them. Who holds the weights that count calls `processed`, and tells the others.
         """
         while True:
-            for batch in self._one_pass(self._own_loader()):
+            for batch in self._one_pass(own_minibatches(self)):
                 yield batch
                 if self.finished:
                     self._end_pass()
@@ -154,12 +158,13 @@ class Session:
     # Weights and gradients
 
     def update(self, lr_factor: float = 1.0, others: int = 0) -> None:
-        """One step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
+        """Clip the gradient; one step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
 
         others: the updates that the schedule counts besides: those that other nodes make to their own weights
         meanwhile, or those that this one stands for, being by several gradients.
         """
         self.comm.mark("update")
+        self.clip_gradient()
         rates = [group["lr"] for group in self.optimizer.param_groups]
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate * lr_factor
@@ -171,6 +176,14 @@ class Session:
                 self.schedule.step()
         self.steps += 1
         self.comm.mark("data")
+
+    def clip_gradient(self) -> None:
+        """Scale the gradients, in place, to the job's `clip_norm`; `update` does it, other ways to apply them call it.
+
+        The norm is that of this rank's parameters, so a server that holds a slice of them never clips.
+        """
+        if self.job.clip_norm is not None:
+            clip_grad_norm_(self.parameters, self.job.clip_norm)
 
     def weights(self) -> Array:
         """A copy of all weights as one vector."""
@@ -203,6 +216,7 @@ class Session:
     def hold(self, start: int, stop: int) -> None:
         """Of all weights as one vector, hold these alone, with an optimizer and a schedule of their own."""
         self.parameters = [Parameter(self.weights()[start:stop])]
+        self.job = replace(self.job, clip_norm=None)  # clients clip the whole gradient before they push it
         self._begin_optimizer(len(self.train))
 
     def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
@@ -260,20 +274,6 @@ class Session:
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
 
-    def _common_loader(self) -> DataLoader:
-        batch_size = self.job.batch_size_of(self.epoch)
-        order = self.job.order(self.train, self.nodes, batch_size)
-        return DataLoader(self.train, batch_size, order=order, rank=self.comm.rank, num_replicas=self.nodes)
-
-    def _own_loader(self, seed: int | None = None) -> DataLoader:
-        job, nodes, rank, samples = self.job, self.nodes, self.comm.rank, len(self.train)
-        if seed is not None:
-            job, nodes, rank = replace(job, seed=seed), 1, 0
-        order = job.order(self.train, nodes, max(samples, 1))
-        sampler = DistributedSampler(samples, nodes, rank, order=order)
-        epoch = min(self.epoch, job.epochs - 1)  # of a stream, a fast node makes more passes than there are epochs
-        return DataLoader(self.train, job.batch_size_of(epoch), sampler=sampler)
-
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
         loader.set_epoch(self.epoch)
@@ -304,10 +304,11 @@ class Session:
         comm = self.comm
         seconds, nbytes = self.clock(), comm.bytes_sent - self._evaluation_bytes
         comm.mark("evaluation")
-        loss_sum, seen = comm.all_reduce(np.array([self._loss_sum, self._samples_seen], dtype=np.float64))
+        sums = np.array([self._loss_sum, self._samples_seen], dtype=np.float64)
+        loss_sum, seen = comm.all_reduce(sums, algorithm=self.algorithm)
         for buffer in self.model.buffers():
             buffer.copy_(comm.broadcast(buffer.numpy()))  # batch norm: rank 0's running statistics hold
-        test_loss, accuracy = evaluate(self.job, self.model, self.test, comm)
+        test_loss, accuracy = evaluate(self.job, self.model, self.test, comm, self.algorithm)
         check_finite(test_loss, self.model, self.epoch, self.step + 1, comm.rank)  # what the last update has done
         self.history.append(
             {
@@ -335,16 +336,5 @@ class Session:
             self.state().save(self.folder / CHECKPOINT_FILE)
 
     def _tell(self, steps: int, samples_per_second: float, row: dict[str, Any] | None = None) -> None:
-        epoch = self.epoch if row else min(self.epoch + 1, self.job.epochs)
-        self.comm.tell(
-            Progress(
-                epoch=epoch,
-                epochs=self.job.epochs,
-                step=self.step + 1,
-                steps=steps,
-                loss=self._loss_sum / max(self._samples_seen, 1),
-                samples_per_second=samples_per_second,
-                shares=self.comm.shares(),
-                row=row,
-            )
-        )
+        loss = self._loss_sum / max(self._samples_seen, 1)
+        self.comm.tell(Progress.of_session(self, steps, loss, samples_per_second, row))

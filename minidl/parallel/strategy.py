@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 
@@ -27,9 +28,12 @@ class Strategy:
 
     is_asynchronous: whether `batch_size` counts the samples of one gradient, rather than those of all nodes together.
     is_resumable: whether a checkpoint of the weights and the optimizer is all that a run needs to go on.
+    algorithm: of the all-reduces of gradients or weights, as in `comm.all_reduce`; a setting of the strategies that
+    make any. With "ordered" a run has the same bits on all engines: losses and accuracies are then added up so, too.
     """
 
     servers: int = 0
+    algorithm: str = "auto"
     is_asynchronous: ClassVar[bool] = False
 
     @property
@@ -46,6 +50,13 @@ class Strategy:
                 f"a minibatch of {job.smallest_batch} samples cannot be shared by {nodes} nodes: "
                 f"batch_size must be at least {nodes}"
             )
+
+    def check_algorithm(self) -> None:
+        """Raise ValueError if there is no all-reduce of the name that `algorithm` gives."""
+        known = ("auto", *ALL_REDUCE)
+        if self.algorithm not in known:
+            name = type(self).__name__
+            raise ValueError(f"{name}: unknown algorithm {self.algorithm!r}: choose one of {', '.join(known)}")
 
     def run(self, session: Session) -> None:
         """What every node does."""

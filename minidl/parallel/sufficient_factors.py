@@ -35,6 +35,8 @@ class SufficientFactors(Strategy):
     hybrid: for each layer choose what sends less at the job's batch size: factors for K P < 2 M N / (M + N) samples a
     minibatch, of all nodes together. (Where a layer's input has more axes, as in a transformer, every position counts
     as a sample.)
+    algorithm: of the all-reduce of the other gradients, as in `comm.all_reduce`; "ordered" gives the same bits on all
+    engines.
 
     Equal to Synchronous up to rounding. A weight that two modules share, or that does not belong to an `nn.Linear`,
     is all-reduced.
@@ -43,6 +45,10 @@ class SufficientFactors(Strategy):
     """
 
     hybrid: bool = False
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.check_algorithm()
 
     @property
     def is_resumable(self) -> bool:
@@ -62,7 +68,7 @@ class SufficientFactors(Strategy):
         layers = factored_layers(session.model)
         if self.hybrid:
             layers = pays(session, layers)
-        gradients = FactoredGradients(session, layers)
+        gradients = FactoredGradients(session, layers, self.algorithm)
         for batch in session.batches():
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
@@ -74,12 +80,12 @@ class SufficientFactors(Strategy):
 class FactoredGradients:
     """Sums the gradients over the ranks: by factors those of the layers' weights, by an all-reduce the others."""
 
-    def __init__(self, session: Session, layers: list[nn.Linear]) -> None:
+    def __init__(self, session: Session, layers: list[nn.Linear], algorithm: str) -> None:
         self.comm = session.comm
         self.taps = [Tap(layer) for layer in layers]
         weights = {layer.weight for layer in layers}
         others = [parameter for parameter in session.parameters if parameter not in weights]
-        self.others = GradientBuckets(others, session.comm, bucket_mb=1.0, algorithm="auto", overlap=False)
+        self.others = GradientBuckets(others, session.comm, 1.0, algorithm, overlap=False)
 
     def finish(self) -> None:
         """After backward: every parameter gets its gradient, the same bits on every rank."""

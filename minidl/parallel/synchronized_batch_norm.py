@@ -26,9 +26,9 @@ class SynchronizedBatchNorm2d(BatchNorm2d):
     for the joining; Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward.
     """
 
-    def __init__(self, layer: BatchNorm2d, comm: Communicator) -> None:
+    def __init__(self, layer: BatchNorm2d, comm: Communicator, algorithm: str = "auto") -> None:
         vars(self).update(vars(layer))  # the same parameters and buffers
-        self.comm, self.counts = comm, True
+        self.comm, self.algorithm, self.counts = comm, algorithm, True
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
@@ -48,7 +48,8 @@ class SynchronizedBatchNorm2d(BatchNorm2d):
 
         def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
             g_bias, g_weight = g.sum(axis=(0, 2, 3)), (g * normalized).sum(axis=(0, 2, 3))
-            sums = self.comm.all_reduce(np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)]))
+            local = np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)])
+            sums = self.comm.all_reduce(local, algorithm=self.algorithm)
             mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1))[:, :, None, None]
             centred = g - mean_g - normalized * mean_gx if counts else g
             return centred * (weight * inverse_std)[:, None, None], g_weight, g_bias
@@ -68,13 +69,18 @@ class SynchronizedBatchNorm2d(BatchNorm2d):
         return int(counts[:, 0].sum()), module.asarray(mean, image.dtype), module.asarray(var, image.dtype)
 
 
-def synchronized(model: Module, comm: Communicator) -> Module:
-    """The model with each BatchNorm2d synchronised over the ranks of comm; parameters and buffers stay the same."""
+def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> Module:
+    """The model with each BatchNorm2d synchronised over the ranks of comm; parameters and buffers stay the same.
+
+    algorithm: of the all-reduce in backward.
+    """
     done: dict[Module, Module] = {}
 
     def replaced(module: Module) -> Module:
         if module not in done:
-            done[module] = SynchronizedBatchNorm2d(module, comm) if type(module) is BatchNorm2d else module
+            done[module] = module
+            if type(module) is BatchNorm2d:
+                done[module] = SynchronizedBatchNorm2d(module, comm, algorithm)
             for name, child in list(vars(module).items()):
                 if isinstance(child, Module):
                     setattr(module, name, replaced(child))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minidl.cluster.collectives import ALL_REDUCE
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
 from minidl.parallel import compressed
@@ -54,9 +53,7 @@ class Synchronous(Strategy):
     def __post_init__(self) -> None:
         if not self.bucket_mb > 0:
             raise ValueError(f"Synchronous: bucket_mb must be positive, got {self.bucket_mb}")
-        if self.algorithm not in ("auto", *ALL_REDUCE):
-            choices = ", ".join(("auto", *ALL_REDUCE))
-            raise ValueError(f"Synchronous: unknown algorithm {self.algorithm!r}: choose one of {choices}")
+        self.check_algorithm()
         if not (self.compressor is None or isinstance(self.compressor, Compressor)):
             raise TypeError(
                 f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
@@ -81,7 +78,7 @@ class Synchronous(Strategy):
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
         if self.batch_norm == "synchronized":  # among themselves, whatever else is under way
-            session.model = synchronized(session.model, session.comm.split(0))
+            session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
         gradients = self.gradients(session)
         for batch in session.batches():
             if session.step == 0:

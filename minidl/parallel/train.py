@@ -120,7 +120,8 @@ def _node(
     config: dict[str, Any],
 ) -> RankResult:
     """The program that runs on every rank."""
-    session = Session(job, comm, nodes, folder, checkpoint, config)
+    few_numbers = "ordered" if strategy.algorithm == "ordered" else "auto"  # a ring would only cost time
+    session = Session(job, comm, nodes, folder, checkpoint, config, few_numbers)
     with np.errstate(all="ignore"):  # what overflows ends as a loss that is not finite, and that is said once
         if comm.rank < nodes:
             strategy.run(session)

@@ -158,6 +158,7 @@ def test_a_transformer_gives_numpys_gradients(cupy: Any) -> None:
 
 OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3, nesterov=True),
+    "SGD, v-form": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, momentum_form="v"),
     "Adagrad": lambda p: optim.Adagrad(p, lr=0.01),
     "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.5),
     "Adam": lambda p: optim.Adam(p, lr=0.01),

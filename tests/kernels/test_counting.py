@@ -133,6 +133,8 @@ def test_attention_is_four_products_of_the_scores_size_backward_and_two_forward(
         (lambda p: optim.SGD(p, lr=0.1, momentum=0.9), 5),
         (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.1), 7),
         (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True), 7),
+        (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, momentum_form="v"), 5),
+        (lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, momentum_form="v"), 7),
         (lambda p: optim.Adagrad(p, lr=0.1), 7),
         (lambda p: optim.RMSprop(p, lr=0.1), 9),
         (lambda p: optim.RMSprop(p, lr=0.1, centered=True, momentum=0.9), 17),

@@ -16,6 +16,8 @@ UPDATES: dict[str, Update] = {
     "sgd": lambda k, a: k.sgd(a[0], a[1], None, 0.1, 0.0, 0.0, 0.01, False),
     "sgd with momentum": lambda k, a: k.sgd(a[0], a[1], a[2], 0.1, 0.9, 0.2, 0.01, False),
     "sgd with nesterov": lambda k, a: k.sgd(a[0], a[1], a[2], 0.1, 0.9, 0.0, 0.01, True),
+    "sgd, v-form": lambda k, a: k.sgd_velocity(a[0], a[1], a[2], 0.1, 0.9, 0.2, 0.01, False),
+    "sgd, v-form with nesterov": lambda k, a: k.sgd_velocity(a[0], a[1], a[2], 0.1, 0.9, 0.0, 0.01, True),
     "adagrad": lambda k, a: k.adagrad(a[0], a[1], a[2], 0.1, 1e-3, 0.01),
     "rmsprop": lambda k, a: k.rmsprop(a[0], a[1], a[2], None, None, 0.1, 0.9, 1e-3, 0.01, 0.0),
     "rmsprop, centered": lambda k, a: k.rmsprop(a[0], a[1], a[2], a[3] / 9, None, 0.1, 0.9, 0.1, 0.01, 0.0),

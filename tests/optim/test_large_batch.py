@@ -82,11 +82,21 @@ def test_on_a_quadratic_the_gap_between_k_small_steps_and_a_large_one_is_of_seco
     assert gaps[1] / gaps[0] == pytest.approx(4, rel=0.01)
 
 
+def lars(w: Tensor) -> optim.Optimizer:
+    """Its ratio is 1 for vectors, here."""
+    return optim.LARS([w], lr=0.1, momentum=0.9, exclude_1d=True)
+
+
+def v_form(w: Tensor) -> optim.Optimizer:
+    return optim.SGD([w], lr=0.1, momentum=0.9, momentum_form="v")
+
+
+@pytest.mark.parametrize("make", [lars, v_form])
 @pytest.mark.parametrize("correct", [True, False])
-def test_with_momentum_correction_an_inner_rate_moves_as_an_outer_one(correct):
-    """Goyal's remark 2: LARS (whose ratio is 1 for vectors, here) equals SGD through warm-up and drops."""
+def test_with_momentum_correction_an_inner_rate_moves_as_an_outer_one(make, correct):
+    """Goyal's remark 2: an optimizer with the rate inside equals SGD's u-form through warm-up and drops."""
     inner_w, outer_w = (Tensor(np.array([1.0, -1.0]), requires_grad=True) for _ in range(2))
-    inner = optim.LARS([inner_w], lr=0.1, momentum=0.9, exclude_1d=True)
+    inner = make(inner_w)
     outer = optim.SGD([outer_w], lr=0.1, momentum=0.9)
     settings = {"batch_size": 128, "base_batch_size": 16, "warmup_epochs": 2, "milestones": [4]}
     schedules = [
@@ -140,3 +150,7 @@ def test_bad_settings_are_named(settings, message):
 def test_momentum_correction_is_refused_where_it_would_be_wrong():
     with pytest.raises(TypeError, match="which SGD is not: leave it out"):
         LargeBatchLR(sgd(0.1), 10, 32, 16, momentum_correction=True)
+    w = Tensor(np.zeros(2), requires_grad=True)
+    look_ahead = optim.SGD([w], lr=0.1, momentum=0.9, nesterov=True, momentum_form="v")
+    with pytest.raises(TypeError, match="without nesterov"):
+        LargeBatchLR(look_ahead, 10, 32, 16, momentum_correction=True)

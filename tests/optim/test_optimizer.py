@@ -26,6 +26,7 @@ def weights(*shape: int, dtype: str = "float64", seed: int = 0) -> Tensor:
 
 MAKERS = {
     "SGD": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, weight_decay=0.01),
+    "SGD, v-form": lambda params: optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True, momentum_form="v"),
     "Adagrad": lambda params: optim.Adagrad(params, lr=0.1, initial_accumulator_value=0.5),
     "RMSprop": lambda params: optim.RMSprop(params, momentum=0.9, centered=True),
     "Adam": lambda params: optim.Adam(params, weight_decay=0.01),
@@ -186,6 +187,8 @@ def test_the_options_are_shown():
         (lambda w: optim.SGD([w], weight_decay=-1), ValueError, "weight_decay must be at least 0"),
         (lambda w: optim.SGD([w], nesterov=True), ValueError, "nesterov needs momentum above 0"),
         (lambda w: optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True), ValueError, "dampening=0.1"),
+        (lambda w: optim.SGD([w], momentum_form="w"), ValueError, "unknown momentum_form 'w': choose 'u'"),
+        (lambda w: optim.SGD([{"params": [w], "momentum_form": None}]), ValueError, "unknown momentum_form None"),
         (lambda w: optim.Adagrad([w], lr_decay=-1), ValueError, "lr_decay"),
         (lambda w: optim.Adagrad([w], initial_accumulator_value=-1), ValueError, "initial_accumulator_value"),
         (lambda w: optim.RMSprop([w], alpha=1.1), ValueError, "alpha must be from 0 to 1"),
@@ -329,6 +332,24 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, messag
     with pytest.raises(ValueError, match=message):
         optimizer.load_state_dict(change(copy.deepcopy(before)))
     assert_same_tree(optimizer.state_dict(), before)
+
+
+def test_a_state_without_a_momentum_form_is_loaded_in_pytorchs_form():
+    _, optimizer = pair(MAKERS["SGD"])
+    train(optimizer, 2)
+    saved = optimizer.state_dict()
+    del saved["param_groups"][0]["momentum_form"]  # as PyTorch, and checkpoints of earlier versions, have it
+    _, other = pair(lambda params: optim.SGD(params, momentum_form="v"))
+    other.load_state_dict(saved)
+    assert other.param_groups[0]["momentum_form"] == "u"
+    assert other.state_dict()["state"].keys() == optimizer.state_dict()["state"].keys()
+
+
+def test_the_v_form_of_momentum_is_not_given_to_an_optimizer_without_it():
+    saved = optim.SGD([weights(3, 4)], momentum=0.9, momentum_form="v").state_dict()
+    saved["param_groups"][0]["momentum"] = 0.0
+    with pytest.raises(ValueError, match="option momentum_form='v', which Adam does not have"):
+        optim.Adam([weights(3, 4)]).load_state_dict(saved)
 
 
 def test_adamw_does_not_take_a_state_of_adam():

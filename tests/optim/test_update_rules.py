@@ -84,6 +84,58 @@ def test_nesterovs_momentum_is_the_look_ahead_form_in_other_variables():
         np.testing.assert_allclose(w.data, x + m * v, rtol=1e-10)
 
 
+def both_forms(rates, corrected: bool = False, **options: Any) -> list[np.ndarray]:
+    """Where each form of momentum is after a step at each of the rates; Goyal's factor corrects the v-form."""
+    ends = []
+    for form in "u", "v":
+        w = weights([1.0, -2.0, 0.5])
+        optimizer = optim.SGD([w], lr=rates[0], momentum=0.9, momentum_form=form, **options)
+        random, before = np.random.default_rng(1), rates[0]
+        for rate in rates:
+            factor = rate / before if corrected and form == "v" else 1.0
+            optimizer.param_groups[0].update(lr=rate, momentum=0.9 * factor)
+            steps(optimizer, w, random.normal(size=3) + w.data, 1)
+            before = rate
+        ends.append(w.data)
+    return ends
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"nesterov": True}, {"dampening": 0.3}, {"weight_decay": 0.1}],
+    ids=lambda options: " ".join(options),
+)
+def test_both_forms_of_momentum_make_the_same_steps_at_a_constant_rate(options):
+    u, v = both_forms([0.1] * 50, **options)
+    np.testing.assert_allclose(u, v, rtol=1e-14, atol=1e-15)
+
+
+CHANGING = [0.1] * 5 + [0.4] * 5 + [0.04] * 5
+
+
+def test_the_forms_of_momentum_differ_when_the_rate_changes():
+    u, v = both_forms(CHANGING)
+    assert np.abs(u - v).max() > 1e-2
+
+
+def test_goyals_factor_on_the_momentum_makes_the_forms_equal_again():
+    u, v = both_forms(CHANGING, corrected=True)
+    np.testing.assert_allclose(u, v, rtol=1e-14, atol=1e-15)
+
+
+def test_the_v_form_is_the_textbooks_recurrence():
+    gradients = np.random.default_rng(3).normal(size=(6, 2))
+    w, x, v = weights([0.0, 0.0]), np.zeros(2), np.zeros(2)
+    optimizer = optim.SGD([w], lr=0.1, momentum=0.8, momentum_form="v")
+    for t, gradient in enumerate(gradients):
+        optimizer.param_groups[0]["lr"] = lr = 0.1 * (t + 1)
+        steps(optimizer, w, gradient, 1)
+        v = 0.8 * v - lr * gradient
+        x = x + v
+        np.testing.assert_allclose(optimizer.state[w]["velocity"], v, rtol=1e-14)
+    np.testing.assert_allclose(w.data, x, rtol=1e-14)
+
+
 def test_the_rate_inside_the_velocity_is_the_same_with_the_momentum_corrected_when_the_rate_changes():
     gradients = np.random.default_rng(1).normal(size=(10, 3))
     w, v, x = weights(np.zeros(3)), np.zeros(3), np.zeros(3)
@@ -154,6 +206,7 @@ def test_a_centered_variance_that_rounding_takes_below_zero_gives_no_nan():
         (lambda w: optim.SGD([w]), 0),
         (lambda w: optim.SGD([w], momentum=0.9), 1),
         (lambda w: optim.SGD([w], momentum=0.9, nesterov=True), 1),
+        (lambda w: optim.SGD([w], momentum=0.9, momentum_form="v"), 1),
         (lambda w: optim.Adagrad([w]), 1),
         (lambda w: optim.RMSprop([w]), 1),
         (lambda w: optim.RMSprop([w], momentum=0.9), 2),

@@ -15,7 +15,7 @@ from minidl import compress, data, kernels, nn, optim
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.recorder import Recorder
-from minidl.parallel import Checkpoint, Job, NonFiniteLoss, Serial, Synchronous
+from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Synchronous
 from minidl.parallel.session import Session
 from tests.kernels import stand_in
 
@@ -101,6 +101,15 @@ def test_a_residual_network_trains_to_numpys_numbers(strategy: Any, comm: Commun
     for row, expected_row in zip(mine.history, theirs.history, strict=True):
         assert row["loss"] == pytest.approx(expected_row["loss"], rel=1e-4)
         assert row["test_loss"] == pytest.approx(expected_row["test_loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("strategy", [Serial(), LocalSGD(period=2, outer_momentum=0.5)], ids=["serial", "outer"])
+def test_clipped_gradients_and_outer_momentum_have_numpys_numbers(strategy: Any, comm: Communicator, cupy: Any) -> None:
+    flat = job(model=partial(nn.models.MLP, 64, 16, 10), clip_norm=0.5)
+    mine, theirs = (train(name, flat, strategy, comm) for name in ("cupy", "numpy"))
+    for parameter, expected in zip(mine.parameters, theirs.parameters, strict=True):
+        assert type(parameter.data) is cupy.ndarray
+        np.testing.assert_allclose(parameter.numpy(), expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
 def test_a_text_model_trains_and_is_evaluated(comm: Communicator, cupy: Any) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minidl import nn, parallel
+from minidl import nn, optim, parallel
 from minidl.parallel import Checkpoint, CheckpointError, Serial, Synchronous
 from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
 
@@ -20,6 +20,19 @@ def test_resuming_gives_the_bits_of_the_uninterrupted_run(tmp_path, strategy, no
     assert resumed.digests[0] == whole.digests[0]
     assert [row["loss"] for row in resumed.history] == [row["loss"] for row in whole.history]
     assert [row["lr"] for row in resumed.history] == [row["lr"] for row in whole.history]
+
+
+def v_form(parameters):
+    return optim.SGD(parameters, lr=0.1, momentum=0.9, momentum_form="v")
+
+
+def test_the_velocity_of_the_v_form_is_resumed_and_clipping_goes_on(tmp_path):
+    def run(epochs, **options):
+        job = small_job(optimizer=v_form, clip_norm=0.2, epochs=epochs)
+        return parallel.train(job, Synchronous(algorithm="ordered"), nodes=2, on="simulation", **options)
+
+    run(2, folder=tmp_path)
+    assert run(4, resume=tmp_path / "checkpoint.npz").digests == run(4).digests
 
 
 def test_there_is_a_checkpoint_before_the_first_epoch_ends(tmp_path):

@@ -47,6 +47,7 @@ def warm_up() -> None:
     p, mean, squares = row.copy(), row.copy(), row.copy()
     jit.sgd(p, row, None, 0.1, 0.0, 0.0, 0.0, False)
     jit.sgd(p, row, mean, 0.1, 0.9, 0.0, 0.0, False)
+    jit.sgd_velocity(p, row, mean, 0.1, 0.9, 0.0, 0.0, False)
     jit.adagrad(p, row, squares, 0.1, 1e-8, 0.0)
     jit.rmsprop(p, row, squares, None, None, 0.1, 0.99, 1e-8, 0.0, 0.0)
     jit.adam(p, row, mean, squares, 1, 0.1, 0.9, 0.999, 1e-8, 0.0, False)

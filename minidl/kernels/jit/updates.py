@@ -14,7 +14,7 @@ import numpy as np
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled
 
-__all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd"]
+__all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd", "sgd_velocity"]
 
 _DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -46,6 +46,17 @@ def sgd(
         )
         return
     reference.sgd(p, g, buffer, lr, momentum, dampening, weight_decay, nesterov)
+
+
+def sgd_velocity(
+    p: Array, g: Array, velocity: Array,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
+    if not _compilable(p, g, velocity):
+        reference.sgd_velocity(p, g, velocity, lr, momentum, dampening, weight_decay, nesterov)
+        return
+    numbers = float(lr), float(momentum), float(dampening), float(weight_decay)
+    _sgd_velocity(p.ravel(), g.ravel(), velocity.ravel(), *numbers, bool(nesterov))
 
 
 def adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> None:
@@ -201,6 +212,20 @@ def _sgd_momentum(
         average = mu * buffer[i] + share * gradient
         buffer[i] = average
         p[i] -= lr_ * (gradient + mu * average if nesterov else average)
+
+
+@compiled()
+def _sgd_velocity(
+    p: Array, g: Array, velocity: Array,
+    lr: float, momentum: float, dampening: float, weight_decay: float, nesterov: bool,
+) -> None:  # fmt: skip
+    scalar = p.dtype.type
+    lr_, mu, share, decay = scalar(lr), scalar(momentum), scalar(1 - dampening), scalar(weight_decay)
+    for i in range(p.size):
+        gradient = g[i] + decay * p[i]
+        v = mu * velocity[i] - lr_ * (share * gradient)
+        velocity[i] = v
+        p[i] += mu * v - lr_ * gradient if nesterov else v
 
 
 @compiled()

@@ -10,7 +10,7 @@ import math
 
 from minidl.kernels import Array, array_module
 
-__all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd"]
+__all__ = ["adagrad", "adam", "l2_norm", "lamb_direction", "lars", "rmsprop", "sgd", "sgd_velocity"]
 
 
 def sgd(
@@ -30,6 +30,23 @@ def sgd(
         buffer += (1 - dampening) * g
         g = g + momentum * buffer if nesterov else buffer
     p -= lr * g
+
+
+def sgd_velocity(
+    p: Array,
+    g: Array,
+    velocity: Array,
+    lr: float,
+    momentum: float,
+    dampening: float,
+    weight_decay: float,
+    nesterov: bool,
+) -> None:
+    """v = mu v - (1 - dampening) lr g, then p += v; with Nesterov's momentum p += mu v - lr g."""
+    g = _with_decay(g, p, weight_decay)
+    velocity *= momentum
+    velocity -= lr * ((1 - dampening) * g)
+    p += momentum * velocity - lr * g if nesterov else velocity
 
 
 def adagrad(p: Array, g: Array, square_sum: Array, lr: float, eps: float, weight_decay: float) -> None:

@@ -1,0 +1,60 @@
+"""Outer momentum: what a round of local SGD has moved the mean model by is the gradient of an outer SGD."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from minidl import optim
+from minidl.nn import Parameter
+from minidl.optim.options import Group
+
+OUTER_FORMS = ("u", "v")
+
+
+class OuterMomentum:
+    """The outer step after each round of local SGD; every node makes it, and all end with the same bits.
+
+        x0   = weights with which the round began, the same on all nodes
+        mean = mean of the nodes' weights after it
+
+        form="u" (SlowMo)                        form="v" (DiLoCo)
+        u = momentum u + (x0 - mean) / gamma     u = momentum u + (x0 - mean)
+        x = x0 - lr gamma u                      x = x0 - lr u
+
+    gamma: the mean of the inner learning rates of the round's steps, for each group of parameters. With nesterov,
+    momentum u + (x0 - mean) / gamma takes the place of u in the last line, as in `optim.SGD`, which does the step.
+    Memory: x0 and u, two arrays for each parameter.
+
+    groups: the inner optimizer's `param_groups`. Parameters that are in none of them are left as they are.
+    """
+
+    def __init__(self, groups: Sequence[Group], lr: float, momentum: float, nesterov: bool, form: str) -> None:
+        self.groups, self.lr, self.form = groups, lr, form
+        self._starts = [[Parameter(parameter.data.copy()) for parameter in group["params"]] for group in groups]
+        self._outer = optim.SGD([{"params": starts} for starts in self._starts], lr, momentum, nesterov=nesterov)
+        self._rates: list[list[float]] = [[] for _ in groups]  # of the round's steps so far
+
+    def begin_round(self) -> None:
+        """The round begins with the present weights."""
+        for group, starts in zip(self.groups, self._starts, strict=True):
+            for parameter, start in zip(group["params"], starts, strict=True):
+                start.copy_(parameter.numpy())
+        self._rates = [[] for _ in self.groups]
+
+    def begin_local_step(self) -> None:
+        """A local step is about to be made, at the present learning rates."""
+        for group, rates in zip(self.groups, self._rates, strict=True):
+            rates.append(group["lr"])
+
+    def step(self) -> None:
+        """The parameters hold the nodes' mean: replace it by the outer step from the weights before the round."""
+        rates = [sum(rates) / len(rates) if self.form == "u" else 1.0 for rates in self._rates]
+        for group, outer, gamma in zip(self.groups, self._outer.param_groups, rates, strict=True):
+            outer["lr"] = self.lr * gamma
+            for parameter, start in zip(group["params"], outer["params"], strict=True):
+                moved = start.data - parameter.data
+                start.grad = moved / gamma if gamma else moved * 0
+        self._outer.step()
+        for group, starts in zip(self.groups, self._starts, strict=True):
+            for parameter, start in zip(group["params"], starts, strict=True):
+                parameter.copy_(start.numpy())

@@ -1,0 +1,80 @@
+"""algorithm="ordered": every strategy whose nodes go together has the same bits on processes and in a simulation."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from minidl import compress, optim, parallel
+from minidl.cluster.collectives import ALL_REDUCE
+from minidl.parallel import ElasticAveraging, LocalSGD, OneShotAveraging, Strategy, SufficientFactors, Synchronous
+from tests.parallel.jobs import blobs, small_job
+from tests.parallel.test_synchronized_batch_norm import job as batch_norm_job
+
+pytestmark = pytest.mark.timeout(120)
+
+STRATEGIES: dict[str, Strategy] = {
+    "synchronous": Synchronous(algorithm="ordered"),
+    "synchronous, in buckets": Synchronous(bucket_mb=1e-4, algorithm="ordered"),
+    "votes": Synchronous(compressor=compress.Signum(), algorithm="ordered"),
+    "sufficient factors": SufficientFactors(algorithm="ordered"),
+    "local": LocalSGD(period=4, algorithm="ordered"),
+    "local, with outer momentum": LocalSGD(period=4, algorithm="ordered", outer_momentum=0.5),
+    "one shot": OneShotAveraging(algorithm="ordered"),
+    "elastic": ElasticAveraging(alpha=0.3, variant="synchronous", algorithm="ordered"),
+}
+
+
+def assert_same_bits(job: parallel.Job, strategy: Strategy) -> None:
+    with threadpool_limits(1):  # as processes have
+        there = parallel.train(job, strategy, nodes=3, on="simulation")
+    here = parallel.train(job, strategy, nodes=3, on="processes")
+    assert here.digests == there.digests
+    for row, other in zip(here.history, there.history, strict=True):
+        for column in ("loss", "test_loss", "accuracy", "lr", "steps"):
+            assert row[column] == other[column]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
+def test_ordered_sums_have_the_same_bits_on_processes_and_in_a_simulation(strategy):
+    job = small_job(data=partial(blobs, 61), optimizer=partial(optim.SGD, lr=0.05), clip_norm=0.5)
+    assert_same_bits(job, strategy)
+
+
+def test_so_have_those_of_synchronized_batch_norm():
+    assert_same_bits(batch_norm_job(epochs=1), Synchronous(algorithm="ordered", batch_norm="synchronized"))
+
+
+@pytest.mark.parametrize("strategy", [one for name, one in STRATEGIES.items() if name != "votes"], ids=repr)
+def test_all_reduces_of_a_run_use_the_algorithm_that_was_asked_for(strategy, monkeypatch):
+    """In a simulation ranks share this process; the loss, the evaluation and who has a gradient are summed as well."""
+    used = set()
+
+    def spy(name, function):
+        def all_reduce(*arguments, **options):
+            used.add(name)
+            return function(*arguments, **options)
+
+        return all_reduce
+
+    for name, function in list(ALL_REDUCE.items()):
+        monkeypatch.setitem(ALL_REDUCE, name, spy(name, function))
+    parallel.train(small_job(epochs=1, optimizer=partial(optim.SGD, lr=0.05)), strategy, nodes=3, on="simulation")
+    assert used == {"ordered"}
+
+
+@pytest.mark.parametrize("strategy", [Synchronous, SufficientFactors, LocalSGD, OneShotAveraging, ElasticAveraging])
+def test_an_algorithm_that_there_is_not_is_refused_by_all_in_the_same_words(strategy):
+    choices = ", ".join(("auto", *ALL_REDUCE))
+    with pytest.raises(ValueError, match=f"{strategy.__name__}: unknown algorithm 'star': choose one of {choices}"):
+        strategy(algorithm="star")
+
+
+def test_a_mean_has_other_bits_in_another_order():
+    """So that the equality above says something."""
+    job = small_job(optimizer=partial(optim.SGD, lr=0.05))
+    runs = [parallel.train(job, OneShotAveraging(algorithm=name), 7, "simulation") for name in ("ordered", "ring")]
+    assert runs[0].digests != runs[1].digests
+    vectors = [np.concatenate([a.ravel() for a in run.checkpoint.model.values()]) for run in runs]
+    assert np.abs(vectors[0] - vectors[1]).max() < 1e-12
