@@ -29,6 +29,6 @@ def test_the_examples_print_what_the_docstrings_say(name: str, tmp_path: Path, m
     try:
         failed, tried = doctest.testmod(importlib.import_module(name))
     finally:
-        random.use_generator(before)
+        random.use(before)
     assert failed == 0, "the differences are in the output above"
     assert tried > 0, "there is a >>> that doctest does not find"
