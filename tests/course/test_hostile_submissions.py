@@ -389,7 +389,7 @@ def grade_all(course: Path, class_: list[Hostile]) -> tuple[dict[str, dict[str, 
         patch.setattr(grade, "Limits", partial(Limits, written=WRITTEN))
         patch.setattr(scratch, "MOST_WRITTEN", FILES)
         to = course / "graded"
-        grade.run([str(course / "submitted"), "--to", str(to), "--seconds", "3", "--workers", "4"])
+        grade.run([str(course / "submitted"), "--to", str(to), "--seconds", "3", "--workers", "2"])
     until = time.monotonic() + 20
     while left_on_the_machine() - nothing_yet and time.monotonic() < until:  # of a test in another process, perhaps
         time.sleep(0.1)
