@@ -57,7 +57,10 @@ def call_of(kind: str, text: str) -> ast.Call:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     if not isinstance(call, ast.Call) or not (isinstance(call.func, ast.Name) and call.func.id == "_"):
-        raise ValueError(f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value")
+        raise ValueError(
+            f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value; what has settings of "
+            "its own is written with parentheses, as in compressor=top_k(0.01)"
+        )
     call.func = ast.Name(name)
     return call
 
@@ -86,6 +89,8 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Parts) -> Any:
 def value_of(name: str, setting: str, node: ast.expr, hint: Any, parts: Parts) -> Any:
     """What stands behind a setting: a number, a word, a list of them, or one of the parts with its own settings."""
     part = _part(hint, parts)
+    if part is not None:
+        node = _with_underscores(node)
     is_none = isinstance(node, ast.Constant) and node.value is None
     call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
     if part is not None and isinstance(call.func, ast.Name) and not is_none:
@@ -101,6 +106,18 @@ def value_of(name: str, setting: str, node: ast.expr, hint: Any, parts: Parts) -
     if not fits(value, hint):
         raise ValueError(f"{name}: {setting} must be {hint_text(hint)}, got {ast.unparse(node)}")
     return value
+
+
+def _with_underscores(node: ast.expr) -> ast.expr:
+    """`error-feedback(...)`, which reads as a difference, as `error_feedback(...)`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+        return node
+    left, right = _with_underscores(node.left), node.right
+    name = right.func if isinstance(right, ast.Call) else right
+    if not (isinstance(left, ast.Name) and isinstance(name, ast.Name)):
+        return node
+    whole = ast.Name(f"{left.id}_{name.id}")
+    return ast.Call(whole, right.args, right.keywords) if isinstance(right, ast.Call) else whole
 
 
 def _part(hint: Any, parts: Parts) -> tuple[str, Classes, Classes] | None:
@@ -235,5 +252,5 @@ def _arguments(name: str, call: ast.Call, known: Mapping[str, inspect.Parameter]
         given[keyword.arg] = keyword.value
     missing = [one for one, setting in known.items() if setting.default is setting.empty and one not in given]
     if missing:
-        raise ValueError(f"{name} needs {' and '.join(missing)}: write {name}:{missing[0]}=..., {there_is}")
+        raise ValueError(f"{name} needs {' and '.join(missing)}: write {name}({missing[0]}=...), {there_is}")
     return given

@@ -39,6 +39,7 @@ def problems(
     Columns
         quality is one of accuracy, test_accuracy, test_error, error, test_loss, loss, training_loss
         speed is one of seconds, seconds_to_target, samples_per_second
+        seed is one number a run; in a row of means, seeds is how many runs it is the mean of
         ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
 
     Notes
@@ -74,7 +75,7 @@ def _of_method(table: ResultTable, runs: Runs, seeds: int) -> Iterator[str]:
                 if not any(table.agree(key, run.key) for run in others):
                     yield f"the {what} with {table.key_text(key)} comes without the {other} of that configuration"
         yield from _of_measured_numbers(table, fast, good)
-    if any(run.seed == "" for run in runs):
+    if any(run.seed == "" and run.number("seeds") is None for run in runs):
         yield "no seed is given"
         return
     ended = [run for run in runs if run.is_ended]
@@ -82,7 +83,7 @@ def _of_method(table: ResultTable, runs: Runs, seeds: int) -> Iterator[str]:
         for key in sorted({run.key for run in group}):
             counted = [run for run in group if table.agree(key, run.key)]
             counted += [run for run in ended if table.agree_but_for_epochs(key, run.key)]
-            different = len({run.seed for run in counted})
+            different = max(len({run.seed for run in counted}), *(int(run.number("seeds") or 0) for run in counted))
             if different < seeds:
                 yield f"{different} seed{'s' * (different > 1)} where {seeds} are needed to see the spread"
                 return

@@ -14,7 +14,7 @@ HIGHER_IS_BETTER = ("accuracy", "test_accuracy")
 LOWER_IS_BETTER = ("test_error", "error", "test_loss", "loss", "training_loss")
 QUALITY = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
 SPEED = ("seconds", "seconds_to_target", "samples_per_second")
-CLAIMS = ("seed", "speedup", "target", "ended")
+CLAIMS = ("seed", "seeds", "speedup", "target", "ended")
 MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_rank", "compute", "communication",
             "waiting", "mean_staleness", "greatest_staleness", "efficiency", "memory", "date", "time", "timestamp",
             "host", "user", "run", "run_id", "id", "file", "folder", "note", "notes", "comment")  # fmt: skip

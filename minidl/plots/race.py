@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 MANY_TICKS = 20.0  # from the least to the greatest: beyond that, labels at 1, 2 and 5 would touch
 
+PANELS, LINE = 4.9, 0.18  # inches: height of the panels, of a line of the title or the legend
 NARROWEST = 7.4  # inches: room for a title of 80 characters
 BOLD, NORMAL, BESIDE = 0.09, 0.07, 0.9  # inches: a character of the title, one of the legend, what is beside a label
 
@@ -57,7 +58,13 @@ def draw(
         loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
     ]
     width = max(NARROWEST, 2.6 * columns + 1.2)
-    figure, axes = style.new_figure(width, 6.0, columns, [1, 1], sharex="row", sharey="all")
+    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in map(_label, places[0][1])]
+    lines = [part for line in title.splitlines() for part in fill(line, int(width / BOLD)).splitlines()]
+    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
+    ncols = 2 if 2 * (longest * NORMAL + BESIDE) < width else 1
+    rows = sum(label.count("\n") + 1 for label in labels) / ncols
+    height = PANELS + LINE * (len(lines) + rows)
+    figure, axes = style.new_figure(width, height, columns, [1, 1], sharex="row", sharey="all")
     timed, counted = axes[:columns], axes[columns:]
     for place, (heading, runs) in enumerate(places):
         for axes_of, name in ((timed[place], "seconds"), (counted[place], "samples")):
@@ -72,16 +79,16 @@ def draw(
         counted[place].set_xlabel("samples, all nodes")
     for first in (timed[0], counted[0]):
         first.set_ylabel(ylabel)
-    handles, labels = timed[0].get_legend_handles_labels()
-    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in labels]
-    longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
-    ncols = 2 if 2 * (longest * NORMAL + BESIDE) < width else 1
+    handles, _ = timed[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=ncols, fontsize=8, handlelength=3.2)
-    if title:
-        lines = [fill(line, int(width / BOLD)) for line in title.splitlines()]
+    if lines:
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=9, fontweight="bold")
     style.label_source(figure, source)
     return figure
+
+
+def _label(run: Run) -> str:
+    return f"{run.label} ({run.note})" if run.note else run.label
 
 
 def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
@@ -96,7 +103,7 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
         marker=MARKERS[number % len(MARKERS)],
         markersize=3.5,
         linewidth=1.4,
-        label=f"{run.label} ({run.note})" if run.note else run.label,
+        label=_label(run),
     )
 
 

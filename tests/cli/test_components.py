@@ -118,7 +118,10 @@ def test_settings_are_given_after_a_colon_or_in_parentheses_by_name_or_place(tex
     assert parse(text) == parallel.Synchronous(bucket_mb=2, algorithm="ring")
 
 
-@pytest.mark.parametrize("text", ["error_feedback(top_k(0.1))", "ef(topk(density=0.1))", "ErrorFeedback(TopK(0.1))"])
+@pytest.mark.parametrize(
+    "text",
+    ["error_feedback(top_k(0.1))", "ef(topk(density=0.1))", "ErrorFeedback(TopK(0.1))", "error-feedback(top-k(0.1))"],
+)
 def test_a_compressor_is_a_setting_with_settings_of_its_own(text: str) -> None:
     strategy = parse(f"synchronous:compressor={text},algorithm=ring")
     assert strategy == parallel.Synchronous(compressor=compress.ErrorFeedback(compress.TopK(0.1)), algorithm="ring")
@@ -147,7 +150,7 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("serial:1,shards=2", "serial: shards is given twice"),
         ("serial:shards=1,shards=2", "serial: shards is given twice"),
         ("serial:shards=0", "Serial: shards must be at least 1, got 0"),
-        ("synchronous:compressor=topk", "top_k needs density: write top_k:density=..., its settings are density"),
+        ("synchronous:compressor=topk", "top_k needs density: write top_k(density=...), its settings are density"),
         ("synchronous:compressor=topk(0)", "TopK: density must be above 0 and at most 1, got 0"),
         ("synchronous:compressor=tpok(1)", "there is no compressor 'tpok': did you mean "),
         ("synchronous:compressor=serial", "there is no compressor 'serial'"),
@@ -160,6 +163,9 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:compressor=lossless(qsdg(1))", "there is no quantizer 'qsdg': did you mean qsgd?"),
         ("synchronous:compressor=dgc(0.1,warmup=fast)", "dgc: warmup must be a sequence (a number, ...), got fast"),
         ("gossip:topology=((1, 2), (3,))", "gossip: "),
+        ("synchronous:compressor=topk:density=0.1", "is written with parentheses, as in compressor=top_k(0.01)"),
+        ("synchronous:compressor=top-k-l(0.1)", "there is no compressor 'top_k_l': did you mean top_k?"),
+        ("synchronous:compressor=1-topk", "synchronous: compressor must be a compressor or None, got 1 - topk"),
         ("synchronous:compressor=sign(1)", "sign was given 1 values: it has no settings"),
         ("synchronous:compressor=sign(a=1)", "sign has no setting 'a': it has none at all"),
         ("", "'' is no strategy: write a name, or name:setting=value"),

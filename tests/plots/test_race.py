@@ -82,3 +82,17 @@ def test_titles_and_labels_that_are_long_stay_within_the_figure() -> None:
         box = artist.get_window_extent(renderer)
         assert box.x0 >= 0
         assert box.x1 <= figure.bbox.width
+
+
+def test_the_panels_keep_their_height_beside_a_title_of_many_lines_and_a_legend_of_many_runs() -> None:
+    few = race.draw([("1gbe", [FAST])], source="simulated", title="a title")
+    many = race.draw(
+        [("1gbe", [Run(f"run {i} of a strategy with settings", [0.1], [10], [1.0 + i]) for i in range(30)])],
+        source="simulated",
+        title="\n".join(map(str, range(10))),
+    )
+    heights = []
+    for figure in (few, many):
+        figure.canvas.draw()
+        heights.append(figure.axes[0].bbox.height)
+    assert 0.7 < heights[1] / heights[0] < 1.4
