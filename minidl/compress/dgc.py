@@ -117,8 +117,11 @@ class DGC(Sparse):
             self.velocity[chosen] = 0
         return message
 
+    def pairs(self, size: int) -> int:
+        return count(self.present_density, size)
+
     def choose(self, flat: Array) -> Array:
-        return largest(flat, count(self.present_density, flat.size))
+        return largest(flat, self.pairs(flat.size))
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         if self.momentum_correction and any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,19 @@ class Lossless(Compressor):
         if self.code == "elias":
             return elias.decode(data, count) + self._zero
         return huffman.decode(data, self._symbol_bits, count)
+
+    def squared_error(self, size: int | None = None) -> float | None:
+        return self.quantizer.squared_error(size)
+
+    def contraction(self, size: int | None = None) -> Lossless | None:
+        quantizer = self.quantizer.contraction(size)
+        return replace(self, quantizer=quantizer) if isinstance(quantizer, Quantizer) else None
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self.quantizer.begin_run(seed, name, rank)
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.quantizer.begin_epoch(epoch)
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.quantizer.check(shape, dtype)

@@ -32,6 +32,10 @@ class OneBit(Quantizer):
     def symbols(self) -> int:
         return 2
 
+    def squared_error(self, size: int | None = None) -> float | None:
+        """1 - 1/rows, where rows <= n."""
+        return None if size is None else 1 - 1 / max(size, 1)
+
     def count_scales(self, shape: tuple[int, ...]) -> int:
         return 2 * columns(shape)
 

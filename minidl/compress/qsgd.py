@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from minidl import random
+from minidl.compress.own_choices import OwnChoices
 from minidl.compress.quantizer import Quantizer
 from minidl.kernels import Array
 
 
 @dataclass
-class QSGD(Quantizer):
+class QSGD(OwnChoices, Quantizer):
     """|x| / norm is rounded to one of the fractions 0, 1/s, ..., 1, up or down at random so that the mean is right.
 
         for each bucket v of the array:
@@ -48,6 +49,16 @@ class QSGD(Quantizer):
     def symbols(self) -> int:
         return 2 * self.levels + 1
 
+    def squared_error(self, size: int | None = None) -> float | None:
+        """min(d / (4 s^2), sqrt(d) / s) for d numbers a bucket; without a bucket, d is the size of the array."""
+        d = self._numbers_a_bucket(size)
+        return None if d is None else min(d / (4 * self.levels**2), math.sqrt(d) / self.levels)
+
+    def contraction(self, size: int | None = None) -> QSGD | None:
+        """With ceil(sqrt(d)) levels, of which the bound is 1/4 or less."""
+        d = self._numbers_a_bucket(size)
+        return None if d is None else replace(self, levels=max(math.ceil(math.sqrt(d)), 1))
+
     def count_scales(self, shape: tuple[int, ...]) -> int:
         n = int(np.prod(shape))
         return -(-n // self._width(n))
@@ -60,13 +71,16 @@ class QSGD(Quantizer):
         norms = np.sqrt(np.add.reduceat(flat * flat, np.arange(0, flat.size, width))).astype(np.float32)
         safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # all levels of such a bucket are 0
         ratio = np.abs(flat) * (self.levels / np.repeat(safe, width)[: flat.size])
-        level = np.floor(np.nan_to_num(ratio) + random.generator().random(flat.size))
+        level = np.floor(np.nan_to_num(ratio) + self.choices.random(flat.size))
         level = np.minimum(level, self.levels)  # where a norm in float32 is below the only number of its bucket
         return norms, (self.levels + np.copysign(level, flat)).astype(np.uint64)
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
         signed = symbols.astype(np.float64) - self.levels
         return np.repeat(scales, self._width(signed.size))[: signed.size] * (signed / self.levels)
+
+    def _numbers_a_bucket(self, size: int | None) -> int | None:
+        return self.bucket if size is None else self._width(size)
 
     def _width(self, size: int) -> int:
         return max(size if self.bucket is None else min(self.bucket, size), 1)

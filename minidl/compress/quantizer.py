@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,9 @@ class Quantizer(Compressor):
         """The number of scales of an array of that shape."""
         return 1
 
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
+        return 4 * self.count_scales(shape) + self.packed_bytes(math.prod(shape))
+
     @np.errstate(all="ignore")  # of what is not finite, as is said above
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
@@ -54,6 +58,10 @@ class Quantizer(Compressor):
     def pack(self, symbols: Array) -> Array:
         """The symbols as bytes."""
         return pack_bits(symbols, (self.symbols - 1).bit_length())
+
+    def packed_bytes(self, count: int) -> int:
+        """The bytes of `count` symbols."""
+        return -(-count * (self.symbols - 1).bit_length() // 8)
 
     def unpack(self, packed: Array, count: int) -> Array:
         """The first `count` symbols of the bytes."""

@@ -28,6 +28,10 @@ class Sign(Quantizer):
     def symbols(self) -> int:
         return 2
 
+    def squared_error(self, size: int | None = None) -> float | None:
+        """1 - |x|_1^2 / (n |x|_2^2), at most 1 - 1/n."""
+        return None if size is None else 1 - 1 / max(size, 1)
+
     def quantize(self, array: Array) -> tuple[Array, Array]:
         scale = np.abs(array).mean(dtype=np.float64) if array.size else 0.0
         return np.array([scale], np.float32), (array.reshape(-1) < 0).astype(np.uint8)

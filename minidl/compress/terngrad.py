@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from minidl import random
+from minidl.compress.own_choices import OwnChoices
 from minidl.compress.quantizer import Quantizer
 from minidl.kernels import Array
 
@@ -15,7 +16,7 @@ WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
 
 
 @dataclass
-class TernGrad(Quantizer):
+class TernGrad(OwnChoices, Quantizer):
     """Every number becomes s sign(x) with probability |x| / s, else 0; s is the largest magnitude of the array.
 
     clip: numbers of a magnitude above `clip` standard deviations are cut to that first; this makes s, and so the error,
@@ -43,6 +44,10 @@ class TernGrad(Quantizer):
     def symbols(self) -> int:
         return 3
 
+    def squared_error(self, size: int | None = None) -> float:
+        """(sqrt(n) - 1) / 2 of n numbers, attained where one of them is 1 + sqrt(n) times as large as all the others."""
+        return math.inf if size is None else max(math.sqrt(size) - 1, 0) / 2
+
     def quantize(self, array: Array) -> tuple[Array, Array]:
         flat = array.reshape(-1).astype(np.float64)
         if self.clip is not None and flat.size:
@@ -50,7 +55,7 @@ class TernGrad(Quantizer):
             flat = np.clip(flat, -bound, bound)
         scale = np.abs(flat).max(initial=0.0).astype(np.float32)
         safe = scale if 0 < scale < np.inf else np.inf
-        chosen = random.generator().random(flat.size) < np.abs(flat) / safe
+        chosen = self.choices.random(flat.size) < np.abs(flat) / safe
         return np.array([scale], np.float32), (1 + np.sign(np.where(chosen, flat, 0))).astype(np.uint8)
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
@@ -60,6 +65,9 @@ class TernGrad(Quantizer):
         whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
         whole.reshape(-1)[: symbols.size] = symbols
         return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+
+    def packed_bytes(self, count: int) -> int:
+        return -(-count // TRITS)
 
     def unpack(self, packed: Array, count: int) -> Array:
         return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]

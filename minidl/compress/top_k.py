@@ -34,8 +34,14 @@ class TopK(Sparse):
         super().__post_init__()
         check_density("TopK", self.density)
 
+    def pairs(self, size: int) -> int:
+        return count(self.density, size)
+
+    def squared_error(self, size: int | None = None) -> float:
+        return 1 - self.density if size is None else 1 - self.pairs(size) / max(size, 1)
+
     def choose(self, flat: Array) -> Array:
-        return largest(flat, count(self.density, flat.size))
+        return largest(flat, self.pairs(flat.size))
 
 
 def largest(flat: Array, k: int) -> Array:

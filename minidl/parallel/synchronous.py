@@ -26,11 +26,11 @@ class Synchronous(Strategy):
             all-reduce the gradients, bucket by bucket, as backward completes them
             update the weights: the same on every node
 
-    bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
+    bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes), before compression.
     algorithm: of the all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same
-    bits as `Serial(shards=p)`.
-    compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it.
-    The gradients are then sent one by one: `bucket_mb` and `algorithm` have no meaning.
+    bits as `Serial(shards=p)`. With a compressor, of those sums that are all-reduces (RandomK, PowerSGD).
+    compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it,
+    and the messages of a bucket travel as one.
     overlap: whether messages travel while backward goes on, or begin when it is done. None: where there is a network to
     hide, simulated or emulated. Processes of one machine add up in shared memory, with the cores that backward needs:
     beside it, a step of a large MLP took 1.35 times as long there (`benchmarks/overlap.py`).
@@ -107,7 +107,17 @@ class Synchronous(Strategy):
         overlap = session.comm.network is not None if self.overlap is None else self.overlap
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
-        return CompressedGradients(session.parameters, session.comm, self.compressor, overlap)
+        name_of = {parameter: name for name, parameter in session.model.named_parameters()}
+        return CompressedGradients(
+            session.parameters,
+            session.comm,
+            self.compressor,
+            overlap,
+            self.bucket_mb,
+            self.algorithm,
+            names=[name_of[parameter] for parameter in session.parameters],
+            seed=session.job.seed,
+        )
 
 
 def cut(batch: Batch, count: int) -> list[Batch]:
