@@ -45,7 +45,7 @@ class TernGrad(OwnChoices, Quantizer):
         return 3
 
     def squared_error(self, size: int | None = None) -> float:
-        """(sqrt(n) - 1) / 2 of n numbers, attained where one of them is 1 + sqrt(n) times as large as all the others."""
+        """(sqrt(n) - 1) / 2 of n numbers, attained where one of them is 1 + sqrt(n) times as large as the others."""
         return math.inf if size is None else max(math.sqrt(size) - 1, 0) / 2
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
