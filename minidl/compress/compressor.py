@@ -115,7 +115,7 @@ class Compressor:
         return None
 
     def contraction(self, size: int | None = None) -> Compressor | None:
-        """A compressor of the same kind with a bound below 1, to recommend where this one has none; None: there is none."""
+        """A compressor of the same kind whose bound is below 1, to be used instead; None if there is none."""
         return None
 
     # What a strategy tells it

@@ -14,26 +14,39 @@ from minidl.kernels import Array
 
 @dataclass
 class QSGD(OwnChoices, Quantizer):
-    """|x| / norm is rounded to one of the fractions 0, 1/s, ..., 1, up or down at random so that the mean is right.
+    """Rounds |x| / norm to one of the fractions 0, 1/s, ..., 1, up or down at random so that the mean is right.
 
         for each bucket v of the array:
             r = s |v_i| / |v|_2
             level_i = floor(r) + 1 with probability r - floor(r), else floor(r)
             send |v|_2 and the levels with their signs: they stand for |v|_2 sign(v_i) level_i / s
 
-    levels: s, above zero. bucket: how many numbers share a norm, the last ones being fewer if need be; None for the
-    whole array. Small buckets, small error: the expected squared error of a bucket of d numbers is at most
-    min(d / s^2, sqrt(d) / s) of its squared norm, and at most s (s + sqrt(d)) numbers are not zero on average.
-    Unbiased. A bucket with a number that is infinite or NaN decodes to NaN.
+    Parameters
+        levels  s, at least 1; more levels take more bits and have a smaller error
+        bucket  how many numbers share a norm (the last ones may be fewer), 512 by default; None for the whole array.
+                A larger bucket sends fewer norms and has a larger error
+
     Message: a norm a bucket (float32), then ceil(log2(2s + 1)) bits a number.
-    Source: Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1.
 
-    >>> c = QSGD(levels=5, bucket=None)
-    >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # of norm 5: nothing to round
-    >>> message.nbytes, c.decode(message)
-    (6, array([ 3.,  0., -4.,  0.]))
+    Notes
+        Unbiased. The expected squared error of a bucket of d numbers is at most min(d / (4 s^2), sqrt(d) / s) times its
+        squared norm; the first is attained where every number is half-way between two levels. On average at most
+        s (s + sqrt(d)) numbers are not zero.
+        With more than sqrt(d) / 2 levels the bound is below 1, so that `ErrorFeedback` accepts it.
+        A bucket with a number that is infinite or NaN decodes to NaN.
 
-    Errors: ValueError for levels or a bucket below 1.
+    Raises
+        ValueError  for levels or a bucket below 1
+
+    References
+        Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1, which has d / s^2 for the first bound: four times as much,
+        because rounding to a grid of step 1/s has a variance of at most 1/(4 s^2).
+
+    Examples
+        >>> c = QSGD(levels=5, bucket=None)
+        >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # of norm 5: nothing to round
+        >>> message.nbytes, c.decode(message)
+        (6, array([ 3.,  0., -4.,  0.]))
     """
 
     levels: int

@@ -13,14 +13,17 @@ from minidl.kernels import Array
 
 
 class Quantizer(Compressor):
-    """`quantize` makes scales and symbols of an array, `dequantize` numbers of them; here they become bytes.
+    """Sends each number as one of a few symbols: `quantize` makes scales and symbols, `dequantize` numbers of them.
 
-    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs.
-    Errors: ValueError for arrays of integers.
-    A wrapper may take the same scales and symbols and write the symbols more briefly (`lossless.py`).
+    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs. A
+    wrapper may write the same symbols in fewer bits (`lossless.py`).
 
-    A scale that is infinite or not a number goes over the wire like any other, so what it belongs to decodes to NaN or
-    infinity: a run that diverges is seen to.
+    Notes
+        A scale that is infinite or NaN is sent like any other, so its numbers decode to NaN or infinity and divergence
+        stays visible.
+
+    Raises
+        ValueError  for arrays of integers
     """
 
     @property

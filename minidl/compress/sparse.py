@@ -20,12 +20,14 @@ LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
 
 @dataclass(kw_only=True)
 class Sparse(Compressor):
-    """Entries that `choose` picks, as pairs of a 32-bit index and a value; the rest counts as zero.
+    """Sends the entries that `choose` picks, as pairs of a 32-bit index and a value; the rest counts as zero.
+
+    Parameters
+        all_reduce  how the nodes' messages are added up. "gather": every message goes to every node, while backward
+                    goes on. "recursive_doubling" and "split": they are added up on the way, as dense vectors where
+                    these are shorter (`sparse_all_reduce.py`), and begin when the sum is needed
 
     Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes.
-    all_reduce: how the nodes' messages are added up: "gather" sends every message to every node; "recursive_doubling"
-    and "split" add them up on the way and go over to dense vectors where these are shorter (`sparse_all_reduce.py`).
-    Messages to every node are on their way while backward goes on; those of the other two begin when the sum is needed.
     """
 
     all_reduce: str = "gather"

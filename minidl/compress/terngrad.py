@@ -17,21 +17,32 @@ WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
 
 @dataclass
 class TernGrad(OwnChoices, Quantizer):
-    """Every number becomes s sign(x) with probability |x| / s, else 0; s is the largest magnitude of the array.
+    """Sends s sign(x) with probability |x| / s, else 0, for every number; s is the largest magnitude of the array.
 
-    clip: numbers of a magnitude above `clip` standard deviations are cut to that first; this makes s, and so the error,
-    smaller, at the price of a bias. None: no cut, unbiased; the expected squared error is |x|_1 |x|_inf - |x|_2^2, and
-    |x|_1 / |x|_inf numbers are not zero on average. An array with a number that is infinite or NaN decodes to NaN.
+    Parameters
+        clip  magnitudes above `clip` standard deviations are cut to that first: a smaller s and so a smaller variance,
+              at the price of a bias. None: no cut, unbiased
+
     Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
     are needed.
-    Source: Wen et al., TernGrad (arXiv:1705.07878).
 
-    >>> c = TernGrad()
-    >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))
-    >>> message.nbytes, c.decode(message)
-    (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
+    Notes
+        Without clip the expected squared error is |x|_1 |x|_inf - |x|_2^2, at most (sqrt(n) - 1) / 2 |x|^2 for n
+        numbers, and |x|_1 / |x|_inf numbers are not zero on average. The error may be larger than x, so `ErrorFeedback`
+        refuses it; it needs none.
+        An array with a number that is infinite or NaN decodes to NaN.
 
-    Errors: ValueError for a clip that is not positive.
+    Raises
+        ValueError  for a clip that is not positive
+
+    References
+        Wen et al., TernGrad (arXiv:1705.07878).
+
+    Examples
+        >>> c = TernGrad()
+        >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))
+        >>> message.nbytes, c.decode(message)
+        (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
     """
 
     clip: float | None = None
