@@ -1,6 +1,7 @@
 """Gradient compression: what is sent instead of a gradient, and what becomes of what was not sent.
 
-`compressor.py` says what a compressor is, `message.py` what goes over the wire; then a method a file:
+`compressor.py` says what a compressor is, `message.py` what goes over the wire, `exchange.py` how the messages of
+several parameters travel as one, `own_choices.py` where a node's random numbers come from; then a method a file:
 
     few entries            top_k, random_k, threshold, dgc (on sparse); sums of sparse vectors: sparse_all_reduce
     few bits an entry      half, qsgd, terngrad, one_bit, sign (on quantizer); sums round a ring: quantized_all_reduce

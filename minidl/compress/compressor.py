@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
 
 from minidl.cluster.comm import Communicator
+from minidl.compress import exchange
+from minidl.compress.exchange import AddingUp, Gather, Request, Sum
 from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
 
 
 class Compressor:
-    """`encode` makes a Message of an array, `decode` the array that it stands for; `begin_all_reduce` sums over nodes.
+    """Makes a gradient smaller: `encode` turns an array into a Message, `decode` a message into an array.
 
-    One instance serves one parameter: a strategy makes copies (`copy.deepcopy`), so what a compressor remembers between
-    calls (a residual, a velocity) belongs to that parameter on that node. Random choices are drawn from
-    `minidl.random.generator()`. What a strategy calls: before the run `check` and `check_optimizer`; at the beginning
-    of an epoch `begin_epoch`; in every step, if `needs_norm`, `begin_step` once backward is done; then
-    `begin_all_reduce`, for the parameters in the same order on every node.
+    A subclass needs these two methods alone; every node then gets every node's message and adds up what they decode to.
+    All other methods have defaults, for compressors that can do better.
 
-    encodes_jointly: the nodes make the messages together, in `begin_all_reduce`; no node's message stands for its own
-    array by itself. is_stateful: it remembers something that a checkpoint of the weights does not hold, so that a run
-    cannot go on from there with the same bits. keeps_errors: what is left out is sent later. votes: what the nodes'
-    messages add up to is a vote, not the sum of arrays, so that no other compressor can stand around it. needs_norm:
-    `encode` has to know the norm of the whole gradient.
+    What a strategy calls, for a copy of the compressor (`copy.deepcopy`) that serves one parameter on one node, so that
+    what it remembers between calls (a residual, a velocity) belongs to that parameter:
+
+        check, check_optimizer    before the run, once for all nodes
+        begin_run                 before the first step: who this copy is, for its random numbers
+        begin_epoch               at the beginning of every epoch
+        begin_step                in every step once backward is done, if `needs_norm`
+        add_up                    in every step, for the parameters in the same order on every node
+
+    Attributes
+        encodes_jointly  nodes make the messages together, in `add_up`; no node's message stands for its own array
+        is_stateful      it remembers something that a checkpoint of the weights does not hold, so that a run cannot
+                         be resumed with the same bits
+        keeps_errors     what is left out is sent later
+        votes            the messages add up to a vote, not to a sum of arrays: no other compressor can stand around it
+        needs_norm       `encode` has to know the norm of the whole gradient
     """
 
     @property
@@ -49,10 +59,6 @@ class Compressor:
     def needs_norm(self) -> bool:
         return False
 
-    def sends_whole(self, shape: tuple[int, ...]) -> bool:
-        """Whether arrays of this shape are sent as they are, so that nothing is left out."""
-        return False
-
     def encode(self, array: Array) -> Message:
         """The array as a message; of floating-point numbers, of any shape."""
         raise NotImplementedError(f"{type(self).__name__} does not say how an array is encoded: define encode()")
@@ -61,29 +67,66 @@ class Compressor:
         """The array that a message stands for, of the message's shape and dtype."""
         raise NotImplementedError(f"{type(self).__name__} does not say how a message is decoded: define decode()")
 
-    def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
+    # Over the nodes
+
+    def begin_all_reduce(self, array: Array, comm: Communicator, algorithm: str = "auto") -> Callable[[], Array]:
         """Begin to add up the nodes' arrays, as compressed; the function that is returned waits for the sum.
 
-        The same bits on every node. Methods that encode jointly override this.
+        The same bits on every node. Several parameters are added up together by `exchange.begin`.
         """
-        return self.begin_sum(self.encode(array), comm)
+        adding_up = self.add_up(array, comm.size, comm.rank)
+        finish = exchange.begin([adding_up], comm, algorithm, label=type(self).__name__)
+        return lambda: finish()[0].total
 
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
-        """Begin to add up what all nodes' messages stand for; the function that is returned waits for the sum.
+    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+        """Add up the nodes' arrays, as compressed: a generator of requests to exchange something, see `exchange.py`.
 
-        The same bits on every node. Every node sends its message to all others (an all-gather): two messages of sparse
-        or quantized numbers do not add up to one of the same size. Methods for which they do override this.
+        Encodes this node's array, then adds up the messages. Methods that encode jointly override this.
         """
-        gathered = comm.all_gather(message.data, async_op=True, label=type(self).__name__)
+        message = self.encode(array)
+        total = yield from self.add_up_messages(message, nodes)
+        return Sum(total, lambda: array - self.decode(message))
 
-        def total() -> Array:
-            first, *others = (Message(data, message.shape, message.dtype) for data in gathered.wait())
-            result = self.decode(first)
-            for other in others:
-                result += self.decode(other)
-            return result
+    def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
+        """Add up what all nodes' messages stand for.
 
-        return total
+        Every node sends its message to all others: two messages of sparse or quantized numbers do not add up to one of
+        the same size. Methods for which they do override this.
+        """
+        length = self.message_bytes(message.shape, message.dtype)
+        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
+        first, *others = (Message(data, message.shape, message.dtype) for data in gathered)
+        result = self.decode(first)
+        for other in others:
+            result += self.decode(other)
+        return result
+
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
+        """The bytes of the message of any array of this shape and dtype; None if they depend on its values.
+
+        Where it is None, lengths travel with the messages of parameters that are sent together: 4 bytes for each.
+        """
+        return None
+
+    # How much is left out
+
+    def squared_error(self, size: int | None = None) -> float | None:
+        """The largest expected |x - decode(encode(x))|^2 / |x|^2 of an array x of this size, if it can be stated.
+
+        size: None asks for a bound that holds for every size. Returns None where there is no statement: a compressor
+        that does not define this method is taken at its user's word. Below 1, the compressor is a contraction, around
+        which `ErrorFeedback` is stable; from 1 on, ErrorFeedback refuses it.
+        """
+        return None
+
+    def contraction(self, size: int | None = None) -> Compressor | None:
+        """A compressor of the same kind whose bound is below 1, to be used instead; None if there is none."""
+        return None
+
+    # What a strategy tells it
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        """From here on this copy serves the parameter `name` on this rank in a run with this seed."""
 
     def begin_epoch(self, epoch: int) -> None:
         """Epoch number `epoch`, from 0, begins: for methods that change in the course of training."""

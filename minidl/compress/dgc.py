@@ -18,7 +18,7 @@ WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # densities of the first epochs: spar
 
 @dataclass
 class DGC(Sparse):
-    """Momentum before compression, what is left out kept: the node's sum of velocities is what becomes sparse.
+    """Deep gradient compression: momentum is applied before compression, and what is left out is kept.
 
         gradient    = gradient min(1, clip / (sqrt(nodes) |whole gradient|))        local clipping
         velocity    = momentum velocity + gradient                                  momentum correction
@@ -31,27 +31,38 @@ class DGC(Sparse):
     to what arrives late, would not know of the steps between. So the optimizer must have no momentum of its own (its
     weight decay, applied to the sums, has none either).
 
-    density: after the warm-up, of each parameter by itself; at least one entry, rounded up. momentum: 0.9, say.
-    clip: the 2-norm above which the sum of all nodes' gradients would be clipped; each node clips its own gradient of
-    all parameters at clip / sqrt(nodes), the norm that such a part has if the parts are independent noise. None: no
-    clipping. The strategy waits for the whole backward pass, since no gradient can be sent before the norm is known.
-    warmup: the densities of the first epochs, as far as they are above `density`; () for none. momentum_correction,
-    masking: switches that show what each of them does; without correction the node adds up gradients, as
-    `ErrorFeedback(TopK(density))` does, and momentum is the optimizer's affair.
+    Parameters
+        density     fraction of the entries of each parameter that is sent after the warm-up, above 0 and at most 1;
+                    their number is rounded up
+        momentum    at least 0 and below 1
+        clip        2-norm above which the sum of all nodes' gradients would be clipped. Each node clips its own
+                    gradient of all parameters at clip / sqrt(nodes), the norm that such a part has if the parts are
+                    independent noise. Nothing is sent before backward is done, since the norm must be known. None: no
+                    clipping
+        warmup      densities of the first epochs, as far as they are above `density`; () for none
+        momentum_correction
+                    False: the node adds up gradients, as `ErrorFeedback(TopK(density))` does, and the optimizer may
+                    have momentum
+        masking     False: velocities go on where entries are sent
+        all_reduce  as in `Sparse`
 
-    density = 1 without masking and warm-up equals SGD with that momentum. With masking it forgets the velocity of what
-    it sends, that is of everything: plain SGD.
-    Message and all_reduce: those of TopK.
-    Source: Lin et al., Deep gradient compression (arXiv:1712.01887), section 3 (equations 4 to 7).
+    Message: that of TopK.
+    Limits: density = 1 without masking and warm-up equals SGD with that momentum. With masking it forgets the velocity
+    of what it sends, that is of everything: plain SGD.
 
-    >>> c = DGC(0.5, momentum=0.5, warmup=())
-    >>> for _ in range(2):
-    ...     c.decode(c.encode(np.array([3.0, 2.0])))
-    array([3., 0.])
-    array([0., 5.])
+    Raises
+        ValueError    for a density, momentum or clip out of range, an optimizer with momentum
+        RuntimeError  if `clip` is given and the norm is not
 
-    Errors: ValueError for a density that is not above 0 and at most 1, a momentum that is not at least 0 and below 1, a
-    clip that is not above 0, an optimizer with momentum. RuntimeError if `clip` is given and the norm is not.
+    References
+        Lin et al., Deep gradient compression (arXiv:1712.01887), section 3 (equations 4 to 7).
+
+    Examples
+        >>> c = DGC(0.5, momentum=0.5, warmup=())
+        >>> for _ in range(2):
+        ...     c.decode(c.encode(np.array([3.0, 2.0])))
+        array([3., 0.])
+        array([0., 5.])
     """
 
     density: float
@@ -117,8 +128,11 @@ class DGC(Sparse):
             self.velocity[chosen] = 0
         return message
 
+    def pairs(self, size: int) -> int:
+        return count(self.present_density, size)
+
     def choose(self, flat: Array) -> Array:
-        return largest(flat, count(self.present_density, flat.size))
+        return largest(flat, self.pairs(flat.size))
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         if self.momentum_correction and any(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,30 +20,37 @@ CODES = ("huffman", "elias")
 
 @dataclass
 class Lossless(Compressor):
-    """A quantizer whose symbols are sent in a code in which the frequent ones are short.
+    """Sends a quantizer's symbols in a code in which the frequent ones are short.
 
     Most numbers of a gradient are small, so most symbols of QSGD and TernGrad are zero. What is decoded is exactly what
     the quantizer by itself would give.
 
-    quantizer: QSGD, TernGrad, OneBit or Sign.
-    code: "huffman", a code for this message. With the symbols' entropy H (in bits, by their frequency in the message)
-    the words of n symbols take less than n (H + 1) bits, and no other code with a word for each symbol takes fewer. But
-    words have one bit at least. "elias" sends only what is not zero and the distances between: less where nearly all is
-    zero, as with one level and large buckets, but a code that is fixed beforehand promises nothing of the kind. For
-    quantizers that have a zero, QSGD and TernGrad.
-    Where the code takes more than it saves, the symbols are sent as the quantizer does.
-    Message: the scales as the quantizer's; a byte that says which; the bytes of `huffman.encode`, `elias.encode` or the
-    quantizer's: at most a byte longer than without.
-    Source: Huffman (1952) and Elias (1975), as cited there; of gradients: Alistarh et al., QSGD (arXiv:1610.02132).
+    Parameters
+        quantizer  QSGD, TernGrad, OneBit or Sign
+        code       "huffman": a code made for each message. With the symbols' entropy H (in bits, by their frequency in
+                   the message) the words of n symbols take less than n (H + 1) bits, and no other code with a word for
+                   each symbol takes fewer; a word has at least one bit.
+                   "elias": sends only the symbols that are not zero and the distances between them. Shorter where
+                   nearly all are zero, as with one level and large buckets, but without such a bound, since the code
+                   is fixed beforehand. For quantizers that have a zero, QSGD and TernGrad
 
-    >>> from minidl.compress import TernGrad
-    >>> x = np.zeros(1000)
-    >>> x[:10] = 1.0
-    >>> TernGrad().encode(x).nbytes, Lossless(TernGrad()).encode(x).nbytes  # 1,000 words of one bit and 8 bytes more
-    (204, 133)
+    Message: the scales as the quantizer's; a byte that says which code; the bytes of `huffman.encode`, `elias.encode`
+    or, where these are longer, of the quantizer: at most a byte more than without.
 
-    Errors: TypeError for what is no quantizer; ValueError for one of more than 65,536 symbols, for an unknown code, and
-    for Elias' with a quantizer that has no zero.
+    Raises
+        TypeError   for what is no quantizer
+        ValueError  for one of more than 65,536 symbols, an unknown code, "elias" with a quantizer that has no zero
+
+    References
+        Huffman (1952) and Elias (1975), as cited in `huffman.py` and `elias.py`; of gradients: Alistarh et al., QSGD
+        (arXiv:1610.02132).
+
+    Examples
+        >>> from minidl.compress import TernGrad
+        >>> x = np.zeros(1000)
+        >>> x[:10] = 1.0
+        >>> TernGrad().encode(x).nbytes, Lossless(TernGrad()).encode(x).nbytes  # 1,000 words of one bit, 8 bytes more
+        (204, 133)
     """
 
     quantizer: Quantizer
@@ -89,6 +96,19 @@ class Lossless(Compressor):
         if self.code == "elias":
             return elias.decode(data, count) + self._zero
         return huffman.decode(data, self._symbol_bits, count)
+
+    def squared_error(self, size: int | None = None) -> float | None:
+        return self.quantizer.squared_error(size)
+
+    def contraction(self, size: int | None = None) -> Lossless | None:
+        quantizer = self.quantizer.contraction(size)
+        return replace(self, quantizer=quantizer) if isinstance(quantizer, Quantizer) else None
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self.quantizer.begin_run(seed, name, rank)
+
+    def begin_epoch(self, epoch: int) -> None:
+        self.quantizer.begin_epoch(epoch)
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.quantizer.check(shape, dtype)

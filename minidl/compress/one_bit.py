@@ -12,25 +12,35 @@ from minidl.kernels import Array
 
 @dataclass
 class OneBit(Quantizer):
-    """Every number becomes the mean of those of its sign in its column: the negative ones, or the others.
+    """Replaces every number by the mean of those of its sign in its column: the negative ones, or the others.
 
     A column is what one input feeds: a weight of shape (rows, ...) is read as a matrix of that many rows; a vector is
-    one column. Of all values that two symbols could stand for, the means have the least squared error. Biased: made for
-    `ErrorFeedback`.
-    Message: two means a column (float32), then a bit a number: 8 columns + ceil(n / 8) bytes, 1 + 64 / rows bits a
-    number. The fewer rows, the less it saves: of a single row it makes more than there was.
-    Source: Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Dryden et al., Communication
-    quantization for data-parallel training of deep neural networks (MLHPC 2016).
+    one column. Of all values that two symbols could stand for, the means have the least squared error.
 
-    >>> c = OneBit()
-    >>> message = c.encode(np.array([1.0, -5.0, 3.0, -1.0]))
-    >>> message.nbytes, c.decode(message)
-    (9, array([ 2., -3.,  2., -3.]))
+    Message: two means a column (float32), then a bit a number: 8 columns + ceil(n / 8) bytes, 1 + 64 / rows bits a
+    number. The fewer rows, the less it saves; a message of a single row is longer than the row.
+
+    Notes
+        Biased: made for `ErrorFeedback`. The squared error of a column is at most (1 - 1/rows) |x|^2.
+
+    References
+        Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Dryden et al., Communication quantization
+        for data-parallel training of deep neural networks (MLHPC 2016).
+
+    Examples
+        >>> c = OneBit()
+        >>> message = c.encode(np.array([1.0, -5.0, 3.0, -1.0]))
+        >>> message.nbytes, c.decode(message)
+        (9, array([ 2., -3.,  2., -3.]))
     """
 
     @property
     def symbols(self) -> int:
         return 2
+
+    def squared_error(self, size: int | None = None) -> float | None:
+        """1 - 1/rows, where rows <= n."""
+        return None if size is None else 1 - 1 / max(size, 1)
 
     def count_scales(self, shape: tuple[int, ...]) -> int:
         return 2 * columns(shape)

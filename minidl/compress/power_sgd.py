@@ -2,42 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from typing import Any
 
 import numpy as np
 
-from minidl.cluster.comm import Communicator
+from minidl import random
 from minidl.compress.compressor import Compressor
+from minidl.compress.exchange import AddingUp, AllReduce, Sum
 from minidl.compress.message import Message
 from minidl.kernels import Array
 
 
 class PowerSGD(Compressor):
-    """One step of the power iteration a gradient, begun where the last one ended: M becomes P Q^T of rank r.
+    """Sends a gradient matrix as the product of two thin ones: a step of the power iteration in every training step.
 
-        P = all-reduced M Q          (rows x r)
-        P = its columns made orthonormal
-        Q = all-reduced M^T P        (columns x r), kept for the next gradient
-        the sum of the nodes' M is about P Q^T
+        P   = all-reduced M_i Q          (rows x r), for the matrix M_i of node i
+        P   = its columns made orthonormal
+        Q_i = M_i^T P                    (columns x r)
+        Q   = all-reduced Q_i, kept for the next step
+        the sum of the M_i is about P Q^T; node i has left out M_i - P Q_i^T
 
     Both sums are sums of small matrices, so an ordinary all-reduce does: the bytes do not grow with the nodes, and
     nothing is lost by adding. A weight of shape (rows, ...) is read as a matrix of that many rows. Vectors, and
     matrices of which P and Q would not be smaller, are sent as they are.
 
-    rank: r. Exact for matrices of at most that rank, from the second on of the same column space. Biased: made for
-    `ErrorFeedback`. A NaN or an infinity spreads to the whole matrix.
-    warm_start: False begins each time from the same random Q instead. seed: of that Q, which all nodes share.
-    Message: P and Q in the array's dtype, r (rows + columns) numbers; what a node sends in an all-reduce is two sums of
-    these.
-    Source: Vogels et al., PowerSGD (arXiv:1905.13727), algorithm 1.
+    Parameters
+        rank        r; a larger one sends more and leaves out less. Exact for matrices of at most that rank, from the
+                    second step on of the same column space
+        warm_start  True begins with the last step's Q; False with a new random Q in every step
+        seed        of the random Q, which all nodes share. Within a run it depends on this number, the run's seed, the
+                    epoch, the step and the parameter's name
 
-    >>> c = PowerSGD(rank=1)
-    >>> x = np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 1.0, -1.0])
-    >>> message = c.encode(x)
-    >>> message.nbytes, x.nbytes, bool(np.allclose(c.decode(message), x))
-    (56, 96, True)
+    Message: P and Q in the array's dtype, r (rows + columns) numbers; in an all-reduce a node sends two sums of these.
 
-    Errors: ValueError for a rank below 1, a seed below 0, for integers.
+    Notes
+        Biased: made for `ErrorFeedback`. What a node leaves out is a projection of its M_i, never larger than M_i. How
+        much smaller depends on M_i, so that no bound is stated.
+        A NaN or an infinity spreads to the whole matrix.
+
+    Raises
+        ValueError  for a rank below 1, a seed below 0, for integers
+
+    References
+        Vogels et al., PowerSGD (arXiv:1905.13727), algorithms 1 and 2.
+
+    Examples
+        >>> c = PowerSGD(rank=1)
+        >>> x = np.outer([1.0, 2.0, 3.0], [1.0, -1.0, 1.0, -1.0])
+        >>> message = c.encode(x)
+        >>> message.nbytes, x.nbytes, bool(np.allclose(c.decode(message), x))
+        (56, 96, True)
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
@@ -47,6 +62,8 @@ class PowerSGD(Compressor):
             raise ValueError(f"PowerSGD: seed must be a whole number of at least 0, got {seed!r}")
         self.rank, self.warm_start, self.seed = rank, warm_start, seed
         self._q: Array | None = None
+        self._run = 0, ""  # seed, parameter's name
+        self._epoch, self._draws = 0, 0
 
     def __repr__(self) -> str:
         return f"PowerSGD(rank={self.rank}, warm_start={self.warm_start}, seed={self.seed})"
@@ -58,6 +75,12 @@ class PowerSGD(Compressor):
     @property
     def is_stateful(self) -> bool:
         return self.warm_start
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self._run = seed, name
+
+    def begin_epoch(self, epoch: int) -> None:
+        self._epoch, self._draws = epoch, 0  # so that a run that is resumed draws the same Q
 
     def encode(self, array: Array) -> Message:
         """P and Q of this array by itself."""
@@ -79,33 +102,38 @@ class PowerSGD(Compressor):
             numbers = p @ q.T
         return numbers.reshape(message.shape)
 
-    def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
+    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         if self.sends_whole(array.shape):
-            return comm.all_reduce(array.copy(), async_op=True, label="PowerSGD").wait
+            total: Array = yield AllReduce(array)
+            return Sum(total, lambda: np.zeros_like(array))
         matrix = array.reshape(len(array), -1)
-        adding_p = comm.all_reduce(matrix @ self._first_q(matrix), async_op=True, label="PowerSGD P")
+        p = orthonormal((yield AllReduce(matrix @ self._first_q(matrix))))
+        own_q = matrix.T @ p
+        q: Array = yield AllReduce(own_q)
+        self._q = q.copy()  # the sum may be written into, or share memory with that of other parameters
+        return Sum((p @ q.T).reshape(array.shape), lambda: (matrix - p @ own_q.T).reshape(array.shape))
 
-        def total() -> Array:
-            p = orthonormal(adding_p.wait())
-            q = comm.all_reduce(matrix.T @ p, label="PowerSGD Q")
-            self._q = q
-            return (p @ q.T).reshape(array.shape)
-
-        return total
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
+        rows, columns = (shape[0], math.prod(shape[1:])) if shape else (1, 1)
+        numbers = rows * columns if self.sends_whole(shape) else self.rank * (rows + columns)
+        return numbers * np.dtype(dtype).itemsize
 
     def sends_whole(self, shape: tuple[int, ...]) -> bool:
+        """Whether arrays of this shape are sent as they are, so that nothing is left out."""
         if len(shape) < 2:
             return True
-        rows, columns = shape[0], int(np.prod(shape[1:]))
+        rows, columns = shape[0], math.prod(shape[1:])
         return self.rank * (rows + columns) >= rows * columns
 
     def _first_q(self, matrix: Array) -> Array:
-        """The last Q, its columns of zeros drawn anew: they would remain zero for ever."""
-        columns = matrix.shape[1]
-        draws = np.random.default_rng((self.seed, *matrix.shape)).standard_normal((columns, self.rank))
-        if self._q is None or not self.warm_start:
-            return draws.astype(matrix.dtype)
-        return np.where(self._q.any(axis=0), self._q, draws.astype(matrix.dtype))
+        """Where the power iteration begins: the last Q, its columns of zeros drawn anew, which would remain zero."""
+        draw, self._draws = self._draws, self._draws + 1
+        if self.warm_start and self._q is not None and (is_kept := self._q.any(axis=0)).all():
+            return self._q
+        seed, name = self._run
+        generator = random.stream(random.Purpose.POWER_ITERATION, seed, self.seed, self._epoch, name, draw)
+        drawn = generator.standard_normal((matrix.shape[1], self.rank)).astype(matrix.dtype)
+        return drawn if self._q is None or not self.warm_start else np.where(is_kept, self._q, drawn)
 
 
 def orthonormal(columns: Array) -> Array:

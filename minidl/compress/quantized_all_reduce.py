@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.cluster.comm import Communicator
 from minidl.cluster.partition import split
 from minidl.compress.compressor import Compressor
+from minidl.compress.exchange import AddingUp, Gather, Hop, Sum
 from minidl.compress.message import Message
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
@@ -17,35 +16,43 @@ from minidl.kernels import Array
 
 @dataclass
 class QuantizedAllReduce(Wrapper):
-    """A compressor whose messages are not gathered, but added up in a ring: fewer bytes, and an error at every hop.
+    """Adds up compressed gradients in a ring instead of gathering them: fewer bytes, and an error at every hop.
 
         chunk i of the sum begins at node i + 1; p - 1 times:
             send the chunk, encoded; decode the one that comes, and add this node's share
         encode the finished chunk, and hand the message round: all nodes decode the same
 
     Of p nodes each sends 2 (p - 1) messages of n / p numbers; gathering sends p - 1 of n, p / 2 times as many bytes.
-    But the sum of k shares is larger than one of them, and so is the error of encoding it: of independent shares the
-    squared error grows as 1 + 2 + ... + p, where that of gathering grows as p. With an unbiased compressor for which
-    E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most
+    But every hop encodes a sum of more shares, whose error is larger. With an unbiased compressor for which
+    E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most e(p), where
 
-        e(p + 1), where e(1) = 0 and e(k + 1) = (1 + w) e(k) + w |sum of the first k shares|^2
+        e(0) = 0 and e(k) = (1 + w) e(k - 1) + w |sum of the first k shares|^2
 
-    and that of gathering w (|x_1|^2 + ... + |x_p|^2). Linear compressors (PowerSGD) have no such growth: their messages
-    add up as they are.
+    and that of gathering is at most w (|x_1|^2 + ... + |x_p|^2). For independent shares of one size and small w, so
+    that w p is well below 1, e(p) grows as 1 + 2 + ... + p; for larger w the factor (1 + w) makes it grow
+    exponentially with p. Linear compressors (PowerSGD) have no such growth: their messages add up as they are.
 
-    compressor: a quantizer or Half, say. `ErrorFeedback` goes round the whole, not inside. The chunks are sent when the
-    sum is waited for: nothing travels beside backward.
-    Source: the ring is that of Patarasuk and Yuan (JPDC 69(2), 2009); gathering: Alistarh et al., QSGD
-    (arXiv:1610.02132).
+    Parameters
+        compressor  a quantizer or Half, say. `ErrorFeedback` goes around the whole, not inside: each node then keeps
+                    the errors of the chunks that it has encoded itself, p - 1 partial sums and a finished one
 
-    >>> from minidl import cluster, compress
-    >>> def program(comm):
-    ...     compressor = compress.QuantizedAllReduce(compress.Half("bf16"))
-    ...     return compressor.begin_all_reduce(np.full(4, comm.rank + 0.5), comm)().tolist()
-    >>> cluster.launch(program, nodes=2, on="simulation").results
-    [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
+    Notes
+        The chunks are sent when the sum is waited for: nothing travels while backward goes on.
 
-    Errors: TypeError for what is no compressor; ValueError for one that encodes jointly or keeps its errors.
+    Raises
+        TypeError   for what is no compressor
+        ValueError  for one that encodes jointly or keeps its errors
+
+    References
+        The ring: Patarasuk and Yuan (JPDC 69(2), 2009). Gathering: Alistarh et al., QSGD (arXiv:1610.02132).
+
+    Examples
+        >>> from minidl import cluster, compress
+        >>> def program(comm):
+        ...     compressor = compress.QuantizedAllReduce(compress.Half("bf16"))
+        ...     return compressor.begin_all_reduce(np.full(4, comm.rank + 0.5), comm)().tolist()
+        >>> cluster.launch(program, nodes=2, on="simulation").results
+        [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
     """
 
     def __post_init__(self) -> None:
@@ -58,29 +65,34 @@ class QuantizedAllReduce(Wrapper):
         if self.compressor.keeps_errors:
             raise ValueError(
                 f"QuantizedAllReduce: {name} keeps its errors, but here it encodes partial sums of changing sizes: "
-                "put ErrorFeedback outside, as in ErrorFeedback(QuantizedAllReduce(QSGD(7)))"
+                "put ErrorFeedback outside, as in ErrorFeedback(QuantizedAllReduce(Sign()))"
             )
 
     @property
     def encodes_jointly(self) -> bool:
         return True
 
-    def begin_all_reduce(self, array: Array, comm: Communicator) -> Callable[[], Array]:
-        def total() -> Array:
-            p, me = comm.size, comm.rank
-            right, left = (me + 1) % p, (me - 1) % p
-            shares = split(array.reshape(-1), p)
-            growing = shares[left]
-            for step in range(2, p + 1):
-                coming = shares[(me - step) % p]
-                data = comm.sendrecv(self.encode(growing).data, right, left)
-                growing = self.decode(Message(data, coming.shape, coming.dtype)) + coming
-            message = self.encode(growing)
-            finished = comm.all_gather(message.data, label="QuantizedAllReduce")
-            chunks = [
-                self.decode(Message(data, share.shape, share.dtype))
-                for data, share in zip(finished, shares, strict=True)
-            ]
-            return np.concatenate(chunks).reshape(array.shape)
+    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+        chunks = split(array.reshape(-1), nodes)
+        lengths = [self.message_bytes(chunk.shape, chunk.dtype) for chunk in chunks]
+        encoded: list[tuple[int, Array, Message]] = []  # by this node: a chunk of every number, once
+        at = (rank - 1) % nodes
+        growing = chunks[at]
+        for step in range(2, nodes + 1):
+            encoded.append((at, growing, self.encode(growing)))
+            at = (rank - step) % nodes
+            data = yield Hop(encoded[-1][-1].data, lengths[at])
+            growing = self.decode(Message(data, chunks[at].shape, array.dtype)) + chunks[at]
+        message = self.encode(growing)
+        encoded.append((at, growing, message))
+        known = [length for length in lengths if length is not None]
+        finished = yield Gather(message.data, known if len(known) == nodes else None)
+        decoded = [
+            self.decode(Message(data, chunk.shape, array.dtype)) for data, chunk in zip(finished, chunks, strict=True)
+        ]
 
-        return total
+        def left_out() -> Array:
+            errors = {at: chunk - self.decode(message) for at, chunk, message in encoded}
+            return np.concatenate([errors[i] for i in range(nodes)]).reshape(array.shape)
+
+        return Sum(np.concatenate(decoded).reshape(array.shape), left_out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,17 @@ from minidl.kernels import Array
 
 
 class Quantizer(Compressor):
-    """`quantize` makes scales and symbols of an array, `dequantize` numbers of them; here they become bytes.
+    """Sends each number as one of a few symbols: `quantize` makes scales and symbols, `dequantize` numbers of them.
 
-    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs.
-    Errors: ValueError for arrays of integers.
-    A wrapper may take the same scales and symbols and write the symbols more briefly (`lossless.py`).
+    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs. A
+    wrapper may write the same symbols in fewer bits (`lossless.py`).
 
-    A scale that is infinite or not a number goes over the wire like any other, so what it belongs to decodes to NaN or
-    infinity: a run that diverges is seen to.
+    Notes
+        A scale that is infinite or NaN is sent like any other, so its numbers decode to NaN or infinity and divergence
+        stays visible.
+
+    Raises
+        ValueError  for arrays of integers
     """
 
     @property
@@ -39,6 +43,9 @@ class Quantizer(Compressor):
         """The number of scales of an array of that shape."""
         return 1
 
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
+        return 4 * self.count_scales(shape) + self.packed_bytes(math.prod(shape))
+
     @np.errstate(all="ignore")  # of what is not finite, as is said above
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
@@ -54,6 +61,10 @@ class Quantizer(Compressor):
     def pack(self, symbols: Array) -> Array:
         """The symbols as bytes."""
         return pack_bits(symbols, (self.symbols - 1).bit_length())
+
+    def packed_bytes(self, count: int) -> int:
+        """The bytes of `count` symbols."""
+        return -(-count * (self.symbols - 1).bit_length() // 8)
 
     def unpack(self, packed: Array, count: int) -> Array:
         """The first `count` symbols of the bytes."""

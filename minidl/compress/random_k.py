@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from minidl import random
-from minidl.cluster.comm import Communicator
+from minidl.compress.exchange import AllReduce, Request
 from minidl.compress.message import Message
+from minidl.compress.own_choices import OwnChoices
 from minidl.compress.sparse import Sparse, check_density, count
 from minidl.kernels import Array
 
@@ -17,30 +20,40 @@ HEADER = 8  # bytes
 
 
 @dataclass
-class RandomK(Sparse):
-    """k = `density` n entries chosen at random, all sets equally likely; the rest counts as zero.
+class RandomK(OwnChoices, Sparse):
+    """Sends k = `density` n entries chosen at random, all sets equally likely; the rest counts as zero.
 
-    unbiased: send x n/k, so that the expected value is x, at a variance of (n/k - 1) |x|^2. Otherwise x itself: to be
-    wrapped in `ErrorFeedback`, which an enlarged x would make diverge.
-    seed: a number from which all nodes draw the same entries, anew in every step. Then the indices need not travel,
-    and the values add up as dense vectors of length k do, in an ordinary all-reduce of 4 k bytes in float32. None:
-    every node draws its own from `minidl.random.generator()`.
+    Parameters
+        density     fraction of the entries of each parameter, above 0 and at most 1; k is rounded up
+        unbiased    True sends x n/k: the expected value is x, and the variance (n/k - 1) |x|^2. False sends x itself,
+                    with the error (1 - k/n) |x|^2, and is made for `ErrorFeedback`
+        seed        a number: all nodes choose the same entries, anew in every step, so indices need not travel, and
+                    the values are added up by an ordinary all-reduce of 4 k bytes in float32. Within a run the choice
+                    depends on this number, the run's seed, the epoch, the step and the parameter's name.
+                    None: every node chooses for itself
+        all_reduce  without a seed: how messages are added up, as in `Sparse`
+
     Message: with a seed, epoch and number of the draw (two uint32), then k values: 8 + 4 k bytes in float32; without,
-    k indices (uint32), then k values. all_reduce: without a seed, as in `Sparse`.
-    Source: Stich, Cordonnier and Jaggi, Sparsified SGD with memory (arXiv:1809.07599), section 2.
+    k indices (uint32), then k values. In the all-reduce the header does not travel.
 
-    >>> c = RandomK(0.5, unbiased=True)
-    >>> message = c.encode(np.ones(4, dtype="float32"))
-    >>> message.nbytes, sorted(c.decode(message).tolist())
-    (16, [0.0, 0.0, 2.0, 2.0])
+    Raises
+        ValueError  for a density that is not above 0 and at most 1, a seed below 0, an all_reduce that needs indices
+                    although there is a seed, for integers, for more than 2^32 entries
 
-    Errors: ValueError for a density that is not above 0 and at most 1, a seed below 0, an all_reduce that needs indices
-    although there is a seed, for integers, for more than 2^32 entries.
+    References
+        Stich, Cordonnier and Jaggi, Sparsified SGD with memory (arXiv:1809.07599), section 2.
+
+    Examples
+        >>> c = RandomK(0.5, unbiased=True)
+        >>> message = c.encode(np.ones(4, dtype="float32"))
+        >>> message.nbytes, sorted(c.decode(message).tolist())
+        (16, [0.0, 0.0, 2.0, 2.0])
     """
 
     density: float
     unbiased: bool = False
     seed: int | None = 0
+    _run: tuple[int, str] = field(default=(0, ""), init=False, repr=False, compare=False)  # seed, parameter's name
     _epoch: int = field(default=0, init=False, repr=False, compare=False)
     _draws: int = field(default=0, init=False, repr=False, compare=False)
 
@@ -71,23 +84,45 @@ class RandomK(Sparse):
         header, values = message.data[:HEADER], message.data[HEADER:]
         return self._spread(header.copy().view(np.uint32), values.copy().view(message.dtype), message.shape)
 
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
+    def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         if self.seed is None:
-            return super().begin_sum(message, comm)
+            return (yield from super().add_up_messages(message, nodes))
         header, values = message.data[:HEADER].copy().view(np.uint32), message.data[HEADER:].copy()
-        work = comm.all_reduce(values.view(message.dtype), async_op=True, label="RandomK")
-        return lambda: self._spread(header, work.wait(), message.shape)
+        total = yield AllReduce(values.view(message.dtype))
+        return self._spread(header, total, message.shape)
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        super().begin_run(seed, name, rank)
+        self._run = seed, name
 
     def begin_epoch(self, epoch: int) -> None:
+        super().begin_epoch(epoch)
         self._epoch, self._draws = epoch, 0  # so that a run that is resumed draws the same entries
 
+    def squared_error(self, size: int | None = None) -> float:
+        sent = self.density if size is None else self.pairs(size) / size if size else 1.0
+        return 1 / sent - 1 if self.unbiased else 1 - sent
+
+    def contraction(self, size: int | None = None) -> RandomK:
+        return replace(self, unbiased=False)
+
+    def pairs(self, size: int) -> int:
+        return count(self.density, size)
+
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
+        if self.seed is None:
+            return super().message_bytes(shape, dtype)
+        return HEADER + self.pairs(math.prod(shape)) * np.dtype(dtype).itemsize
+
     def choose(self, flat: Array) -> Array:
-        return np.sort(random.generator().choice(flat.size, count(self.density, flat.size), replace=False))
+        return np.sort(self.choices.choice(flat.size, self.pairs(flat.size), replace=False))
 
     def _common(self, header: Array, size: int) -> Array:
         """The entries that all nodes choose in this draw."""
-        generator = np.random.default_rng((self.seed, *header.tolist()))
-        return np.sort(generator.choice(size, count(self.density, size), replace=False))
+        seed, name = self._run
+        epoch, draw = header.tolist()
+        generator = random.stream(random.Purpose.COMMON_CHOICE, seed, self.seed or 0, epoch, name, draw)
+        return np.sort(generator.choice(size, self.pairs(size), replace=False))
 
     def _spread(self, header: Array, values: Array, shape: tuple[int, ...]) -> Array:
         result = np.zeros(shape, values.dtype)
@@ -95,4 +130,4 @@ class RandomK(Sparse):
         return result
 
     def _factor(self, size: int) -> float:
-        return size / max(count(self.density, size), 1)
+        return size / max(self.pairs(size), 1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Generator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from minidl.cluster.comm import Communicator
 from minidl.compress.compressor import Compressor
+from minidl.compress.exchange import Request
 from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
@@ -90,9 +92,12 @@ class Signum(Compressor):
         is_minus = np.unpackbits(message.data, count=int(np.prod(message.shape))).reshape(message.shape)
         return np.where(is_minus, -1, 1).astype(message.dtype)
 
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
-        votes = super().begin_sum(message, comm)
-        return lambda: np.sign(votes())
+    def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
+        votes = yield from super().add_up_messages(message, nodes)
+        return np.sign(votes)
+
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
+        return -(-math.prod(shape) // 8)
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         if any(group.get("momentum") or "betas" in group for group in optimizer.param_groups):

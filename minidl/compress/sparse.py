@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from minidl.cluster.comm import Communicator
 from minidl.compress.compressor import Compressor
+from minidl.compress.exchange import Gather, Request, SparseSum
 from minidl.compress.message import Message
-from minidl.compress.sparse_all_reduce import ALL_REDUCE
+from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX
 from minidl.kernels import Array
 
 LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
@@ -20,12 +20,14 @@ LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
 
 @dataclass(kw_only=True)
 class Sparse(Compressor):
-    """Entries that `choose` picks, as pairs of a 32-bit index and a value; the rest counts as zero.
+    """Sends the entries that `choose` picks, as pairs of a 32-bit index and a value; the rest counts as zero.
+
+    Parameters
+        all_reduce  how the nodes' messages are added up. "gather": every message goes to every node, while backward
+                    goes on. "recursive_doubling" and "split": they are added up on the way, as dense vectors where
+                    these are shorter (`sparse_all_reduce.py`), and begin when the sum is needed
 
     Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes.
-    all_reduce: how the nodes' messages are added up: "gather" sends every message to every node; "recursive_doubling"
-    and "split" add them up on the way and go over to dense vectors where these are shorter (`sparse_all_reduce.py`).
-    Messages to every node are on their way while backward goes on; those of the other two begin when the sum is needed.
     """
 
     all_reduce: str = "gather"
@@ -50,20 +52,26 @@ class Sparse(Compressor):
         result.reshape(-1)[indices] = values
         return result
 
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
+    def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
+        size = math.prod(message.shape)
         if self.all_reduce != "gather":
-            add_up, size = ALL_REDUCE[self.all_reduce], math.prod(message.shape)
-            return lambda: add_up(comm, *unpack(message), size).reshape(message.shape)
-        gathered = comm.all_gather(message.data, async_op=True, label=type(self).__name__)
+            total: Array = yield SparseSum(*unpack(message), size, self.all_reduce)
+            return total.reshape(message.shape)
+        length = self.message_bytes(message.shape, message.dtype)
+        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
+        result = np.zeros(size, message.dtype)
+        for data in gathered:  # in rank order, as the decoded messages would add up, but only where there is something
+            indices, values = unpack(Message(data, message.shape, message.dtype))
+            result[indices] += values
+        return result.reshape(message.shape)
 
-        def total() -> Array:  # in rank order, as the decoded messages would add up, but only where there is something
-            result = np.zeros(math.prod(message.shape), message.dtype)
-            for data in gathered.wait():
-                indices, values = unpack(Message(data, message.shape, message.dtype))
-                result[indices] += values
-            return result.reshape(message.shape)
+    def pairs(self, size: int) -> int | None:
+        """The number of entries that are chosen of `size`; None if it depends on their values."""
+        return None
 
-        return total
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
+        pairs = self.pairs(math.prod(shape))
+        return None if pairs is None else pairs * (INDEX + np.dtype(dtype).itemsize)
 
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         super().check(shape, dtype)

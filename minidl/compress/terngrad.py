@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from minidl import random
+from minidl.compress.own_choices import OwnChoices
 from minidl.compress.quantizer import Quantizer
 from minidl.kernels import Array
 
@@ -15,22 +16,33 @@ WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
 
 
 @dataclass
-class TernGrad(Quantizer):
-    """Every number becomes s sign(x) with probability |x| / s, else 0; s is the largest magnitude of the array.
+class TernGrad(OwnChoices, Quantizer):
+    """Sends s sign(x) with probability |x| / s, else 0, for every number; s is the largest magnitude of the array.
 
-    clip: numbers of a magnitude above `clip` standard deviations are cut to that first; this makes s, and so the error,
-    smaller, at the price of a bias. None: no cut, unbiased; the expected squared error is |x|_1 |x|_inf - |x|_2^2, and
-    |x|_1 / |x|_inf numbers are not zero on average. An array with a number that is infinite or NaN decodes to NaN.
+    Parameters
+        clip  magnitudes above `clip` standard deviations are cut to that first: a smaller s and so a smaller variance,
+              at the price of a bias. None: no cut, unbiased
+
     Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
     are needed.
-    Source: Wen et al., TernGrad (arXiv:1705.07878).
 
-    >>> c = TernGrad()
-    >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))
-    >>> message.nbytes, c.decode(message)
-    (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
+    Notes
+        Without clip the expected squared error is |x|_1 |x|_inf - |x|_2^2, at most (sqrt(n) - 1) / 2 |x|^2 for n
+        numbers, and |x|_1 / |x|_inf numbers are not zero on average. The error may be larger than x, so `ErrorFeedback`
+        refuses it; it needs none.
+        An array with a number that is infinite or NaN decodes to NaN.
 
-    Errors: ValueError for a clip that is not positive.
+    Raises
+        ValueError  for a clip that is not positive
+
+    References
+        Wen et al., TernGrad (arXiv:1705.07878).
+
+    Examples
+        >>> c = TernGrad()
+        >>> message = c.encode(np.array([2.0, 0.0, -2.0, 2.0, 0.0, 0.0]))
+        >>> message.nbytes, c.decode(message)
+        (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
     """
 
     clip: float | None = None
@@ -43,6 +55,10 @@ class TernGrad(Quantizer):
     def symbols(self) -> int:
         return 3
 
+    def squared_error(self, size: int | None = None) -> float:
+        """(sqrt(n) - 1) / 2 of n numbers, attained where one of them is 1 + sqrt(n) times as large as the others."""
+        return math.inf if size is None else max(math.sqrt(size) - 1, 0) / 2
+
     def quantize(self, array: Array) -> tuple[Array, Array]:
         flat = array.reshape(-1).astype(np.float64)
         if self.clip is not None and flat.size:
@@ -50,7 +66,7 @@ class TernGrad(Quantizer):
             flat = np.clip(flat, -bound, bound)
         scale = np.abs(flat).max(initial=0.0).astype(np.float32)
         safe = scale if 0 < scale < np.inf else np.inf
-        chosen = random.generator().random(flat.size) < np.abs(flat) / safe
+        chosen = self.choices.random(flat.size) < np.abs(flat) / safe
         return np.array([scale], np.float32), (1 + np.sign(np.where(chosen, flat, 0))).astype(np.uint8)
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
@@ -60,6 +76,9 @@ class TernGrad(Quantizer):
         whole = np.zeros((-(-symbols.size // TRITS), TRITS), np.uint8)
         whole.reshape(-1)[: symbols.size] = symbols
         return (whole * WEIGHTS).sum(axis=1, dtype=np.uint8)
+
+    def packed_bytes(self, count: int) -> int:
+        return -(-count // TRITS)
 
     def unpack(self, packed: Array, count: int) -> Array:
         return (packed[:, None] // WEIGHTS % 3).reshape(-1)[:count]

@@ -12,23 +12,31 @@ from minidl.kernels import Array
 
 @dataclass
 class Threshold(Sparse):
-    """The entries with |x| > tau, as pairs of a 32-bit index and a value; the rest counts as zero.
+    """Sends the entries with |x| > tau; the rest counts as zero.
 
-    The message is as long as there are such entries: empty if there are none, and what is not a number is sent, so
-    that it is noticed. Biased: wrap it in `ErrorFeedback`, or what stays below tau is never sent. tau = 0 leaves out
-    zeros alone. The compression depends on the size of the gradients, which changes as training goes on; TopK's does
-    not.
-    Message: k indices (uint32), then k values: 8 k bytes in float32.
-    all_reduce: "gather", "recursive_doubling" or "split", as in `Sparse`.
-    Source: Strom, Scalable distributed DNN training using commodity GPU cloud computing (Interspeech 2015), with the
-    values themselves in place of their signs.
+    Parameters
+        tau         threshold, at least 0, in the unit of the gradient; a larger one sends less. 0 leaves out zeros only
+        all_reduce  "gather", "recursive_doubling" or "split", as in `Sparse`
 
-    >>> c = Threshold(2.0)
-    >>> message = c.encode(np.array([1.0, -5.0, 3.0, 0.5], dtype="float32"))
-    >>> message.nbytes, c.decode(message)
-    (16, array([ 0., -5.,  3.,  0.], dtype=float32))
+    Message: k indices (uint32), then k values for the k such entries: 8 k bytes in float32. It may be empty, and its
+    length changes as gradients do in the course of training; TopK's does not.
 
-    Errors: ValueError for a tau below 0, for integers, for more than 2^32 entries.
+    Notes
+        Biased: wrap it in `ErrorFeedback`, or what stays below tau is never sent. The error of each entry is at most
+        tau, which bounds the residual; relative to |x| no bound is stated. NaN is sent, so that it is noticed.
+
+    Raises
+        ValueError  for a tau below 0, for integers, for more than 2^32 entries
+
+    References
+        Strom, Scalable distributed DNN training using commodity GPU cloud computing (Interspeech 2015), with the values
+        themselves in place of their signs.
+
+    Examples
+        >>> c = Threshold(2.0)
+        >>> message = c.encode(np.array([1.0, -5.0, 3.0, 0.5], dtype="float32"))
+        >>> message.nbytes, c.decode(message)
+        (16, array([ 0., -5.,  3.,  0.], dtype=float32))
     """
 
     tau: float

@@ -12,20 +12,29 @@ from minidl.kernels import Array
 
 @dataclass
 class TopK(Sparse):
-    """The `density` n entries of largest |x|, as pairs of a 32-bit index and a value; the rest counts as zero.
+    """Sends the k = `density` n entries of largest |x|; the rest counts as zero.
 
-    At least one entry, rounded up; which of equal ones is not said. What is not a number counts as the largest, so that
-    it is noticed. Biased: wrap it in `ErrorFeedback` to send later what was left out. density = 1 sends everything.
+    Parameters
+        density     fraction of the entries of each parameter, above 0; k is rounded up. 1 sends everything
+        all_reduce  "gather", "recursive_doubling" or "split", as in `Sparse`
+
     Message: k indices (uint32), then k values: 8 k bytes in float32, 1/(2 density) times fewer than dense.
-    all_reduce: "gather", "recursive_doubling" or "split", as in `Sparse`.
-    Source: Aji and Heafield, Sparse communication for distributed gradient descent (arXiv:1704.05021), section 3.
 
-    >>> c = TopK(0.25)
-    >>> message = c.encode(np.array([1.0, -5.0, 3.0, 0.5], dtype="float32"))
-    >>> message.nbytes, c.decode(message)
-    (8, array([ 0., -5.,  0.,  0.], dtype=float32))
+    Notes
+        Biased: wrap it in `ErrorFeedback` to send later what was left out, at most (1 - k/n) |x|^2.
+        Which of equal entries are sent is not specified. NaN counts as the largest, so that it is noticed.
 
-    Errors: ValueError for a density that is not above 0 and at most 1, for integers, for more than 2^32 entries.
+    Raises
+        ValueError  for a density that is not above 0 and at most 1, for integers, for more than 2^32 entries
+
+    References
+        Aji and Heafield, Sparse communication for distributed gradient descent (arXiv:1704.05021), section 3.
+
+    Examples
+        >>> c = TopK(0.25)
+        >>> message = c.encode(np.array([1.0, -5.0, 3.0, 0.5], dtype="float32"))
+        >>> message.nbytes, c.decode(message)
+        (8, array([ 0., -5.,  0.,  0.], dtype=float32))
     """
 
     density: float
@@ -34,8 +43,14 @@ class TopK(Sparse):
         super().__post_init__()
         check_density("TopK", self.density)
 
+    def pairs(self, size: int) -> int:
+        return count(self.density, size)
+
+    def squared_error(self, size: int | None = None) -> float:
+        return 1 - self.density if size is None else 1 - self.pairs(size) / max(size, 1)
+
     def choose(self, flat: Array) -> Array:
-        return largest(flat, count(self.density, flat.size))
+        return largest(flat, self.pairs(flat.size))
 
 
 def largest(flat: Array, k: int) -> Array:

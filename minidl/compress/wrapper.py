@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import dataclass, replace
 from typing import Any
 
-from minidl.cluster.comm import Communicator
 from minidl.compress.compressor import Compressor
+from minidl.compress.exchange import Request
 from minidl.compress.message import Message
 from minidl.kernels import Array
 from minidl.optim import Optimizer
@@ -15,7 +15,7 @@ from minidl.optim import Optimizer
 
 @dataclass
 class Wrapper(Compressor):
-    """A compressor around `compressor`, to which it hands on whatever a subclass does not do itself."""
+    """A compressor around `compressor`, which does everything that a subclass does not define itself."""
 
     compressor: Compressor
 
@@ -47,17 +47,27 @@ class Wrapper(Compressor):
     def needs_norm(self) -> bool:
         return self.compressor.needs_norm
 
-    def sends_whole(self, shape: tuple[int, ...]) -> bool:
-        return self.compressor.sends_whole(shape)
-
     def encode(self, array: Array) -> Message:
         return self.compressor.encode(array)
 
     def decode(self, message: Message) -> Array:
         return self.compressor.decode(message)
 
-    def begin_sum(self, message: Message, comm: Communicator) -> Callable[[], Array]:
-        return self.compressor.begin_sum(message, comm)
+    def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
+        return self.compressor.add_up_messages(message, nodes)
+
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
+        return self.compressor.message_bytes(shape, dtype)
+
+    def squared_error(self, size: int | None = None) -> float | None:
+        return self.compressor.squared_error(size)
+
+    def contraction(self, size: int | None = None) -> Compressor | None:
+        inner = self.compressor.contraction(size)
+        return None if inner is None else replace(self, compressor=inner)
+
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self.compressor.begin_run(seed, name, rank)
 
     def begin_epoch(self, epoch: int) -> None:
         self.compressor.begin_epoch(epoch)

@@ -1,4 +1,4 @@
-"""In the order of backward: groups of gradients are handed on as soon as they are final, everywhere in one order."""
+"""Releases groups of gradients in one fixed order, each as soon as its gradients are final."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from minidl.tensor import Tensor
 
 
 class InBackwardOrder:
-    """Calls `hand_on(i)` for each group of parameters: in order, as soon as backward has completed its gradients.
+    """Calls `release(i)` for each group of parameters: in order, as soon as backward has completed its gradients.
 
     Collectives must be called in the same order on every rank, but backward may run differently there: a rank may not
-    use some parameter, or have no samples at all. Hence strictly from the first group to the last; those that backward
-    does not complete are handed on by `rest()`. `groups`: the last layer's parameters first.
+    use some parameter, or have no samples at all. Hence groups are released strictly from the first to the last;
+    `rest()` releases those that backward did not complete.
+
+    Parameters
+        groups   parameters whose gradients are sent together, the last layer's first
+        release  called with the number of a group
     """
 
-    def __init__(self, groups: Sequence[Sequence[Tensor]], hand_on: Callable[[int], None]) -> None:
-        self._groups, self._hand_on = groups, hand_on
+    def __init__(self, groups: Sequence[Sequence[Tensor]], release: Callable[[int], None]) -> None:
+        self._groups, self._release = groups, release
         self._group_of = {parameter: i for i, group in enumerate(groups) for parameter in group}
         self._missing: list[int] = []
         self._next = 0
@@ -25,15 +29,15 @@ class InBackwardOrder:
             parameter.register_post_accumulate_grad_hook(self._is_final)
 
     def watch(self) -> None:
-        """What the next backward completes is final: until then gradients are still added to."""
+        """Gradients that the next backward completes are final; before, they are still being added to."""
         self._missing = [len(group) for group in self._groups]
         self._is_watching = True
 
     def rest(self) -> None:
-        """Hand on the groups that backward has not completed."""
+        """Release the groups that backward has not completed."""
         self._is_watching = False
         for i in range(self._next, len(self._groups)):
-            self._hand_on(i)
+            self._release(i)
         self._next = 0
 
     def _is_final(self, parameter: Tensor) -> None:
@@ -42,4 +46,4 @@ class InBackwardOrder:
         self._missing[self._group_of[parameter]] -= 1
         while self._next < len(self._groups) and self._missing[self._next] == 0:
             self._next += 1
-            self._hand_on(self._next - 1)
+            self._release(self._next - 1)

@@ -1,8 +1,8 @@
-"""Gradient buckets: gradients are all-reduced in large pieces, each as soon as backward has completed it.
+"""Gradient buckets: gradients are all-reduced many at a time, each bucket as soon as backward has completed it.
 
 A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for
 all of them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes
-gradients, the last layer's first, and reduced beside backward when full.
+gradients, the last layer's first, and reduced while backward goes on.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from minidl.tensor import Tensor
 class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
-    `begin()` before the backward that completes the gradients: with `overlap`, buckets are then reduced beside it.
-    After backward, `finish()` reduces what is left. A parameter without a gradient counts as
-    zero where others have one; where no rank has one, it stays without, as on one node: the optimizer passes it over.
-    Frozen parameters take no part.
+    Call `begin()` before the backward that completes the gradients: with `overlap`, buckets are then reduced while it
+    goes on. After backward, `finish()` reduces what is left. A parameter without a gradient counts as zero where others
+    have one; where no rank has one, it stays without, as on one node, and the optimizer skips it. Frozen parameters
+    take no part.
 
     Source: Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
     """
@@ -39,10 +39,10 @@ class GradientBuckets:
         self._order = InBackwardOrder(self.buckets, self._reduce)
         self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
         self._sums: list[Array] = []  # the gradients of each bucket, being added up
-        self._beside: list[Work] = []  # by these
+        self._under_way: list[Work] = []  # the all-reduces that do so
 
     def begin_epoch(self, epoch: int) -> None:
-        """An epoch begins: to buckets all are alike."""
+        """An epoch begins: buckets are the same in all of them."""
 
     def begin(self) -> None:
         """The next backward completes the gradients."""
@@ -53,27 +53,27 @@ class GradientBuckets:
         """Every parameter gets the sum of its gradients over the ranks."""
         self._order.rest()
         for bucket, total in zip(self.buckets, self._sums, strict=True):
-            set_gradient(bucket, total)  # of the last bucket, what travels behind the gradients is left over
+            set_gradient(bucket, total)  # the counts at the end of the last bucket are no gradients
         users = self._sums[-1][-len(self._used) :] if self.buckets else []
         for parameter, count in zip(chain.from_iterable(self.buckets), users, strict=True):
             if count == 0:
                 parameter.grad = None
-        self._used, self._sums, self._beside = [], [], []
+        self._used, self._sums, self._under_way = [], [], []
 
     def _reduce(self, i: int) -> None:
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
         total = gradient(bucket)
-        if is_last:  # with it travels, for all parameters: who has a gradient
+        if is_last:  # it also carries, for every parameter, whether this rank has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
-            for work in self._beside:
+            for work in self._under_way:
                 work.wait()
         label = f"bucket {i}"  # begun from different lines, it is still the same call on all ranks
-        beside = self.overlap and not is_last  # backward is done by then: there is nothing left to hide behind
-        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=beside, label=label)
+        is_hidden = self.overlap and not is_last  # backward is done by then: there is nothing left to hide behind
+        work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=is_hidden, label=label)
         self._sums.append(total)
-        if beside:
-            self._beside.append(work)
+        if is_hidden:
+            self._under_way.append(work)
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:

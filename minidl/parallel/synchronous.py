@@ -25,22 +25,27 @@ class Synchronous(Strategy):
             all-reduce the gradients, bucket by bucket, as backward completes them
             update the weights: the same on every node
 
-    bucket_mb: gradients are sent in buckets of about so many megabytes (1 MB = 1e6 bytes).
-    algorithm: of the all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same
-    bits as `Serial(shards=p)`.
-    compressor: what is sent instead of the gradients, such as `compress.TopK(0.01)`; every parameter gets a copy of it.
-    The gradients are then sent one by one: `bucket_mb` and `algorithm` have no meaning.
-    overlap: whether messages travel while backward goes on, or begin when it is done. None: where there is a network to
-    hide, simulated or emulated. Processes of one machine add up in shared memory, with the cores that backward needs:
-    beside it, a step of a large MLP took 1.35 times as long there (`benchmarks/overlap.py`).
-    accumulate: number of micro-batches whose gradients a node adds up before anything is sent: large minibatches then
-    need no more memory than small ones, and no more messages.
-    batch_norm: "local": each node normalises over its own micro-batch, and node 0's running statistics hold;
-    "synchronized": over all nodes' parts, for which they wait for each other in every such layer.
+    Parameters
+        bucket_mb   size of a bucket of gradients, before compression, in megabytes (1 MB = 1e6 bytes). Larger buckets
+                    make fewer messages, which begin later in backward
+        algorithm   all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same bits
+                    as `Serial(shards=p)`. With a compressor, that of the sums that are all-reduces (RandomK, PowerSGD)
+        compressor  sends less than the gradients, such as `compress.TopK(0.01)`. Every parameter gets a copy of it; the
+                    messages of a bucket travel as one. None: the gradients themselves
+        overlap     True: messages travel while backward goes on; False: they begin when it is done. None: True where
+                    there is a network to hide, simulated or emulated. Processes of one machine add up in shared memory,
+                    with the cores that backward needs: with overlap a step of a large MLP took 1.35 times as long
+                    there (`benchmarks/overlap.py`)
+        accumulate  number of micro-batches whose gradients are summed before communication. More of them make large
+                    minibatches possible without more memory or messages
+        batch_norm  "local": each node normalises over its own micro-batch; running statistics are those of node 0.
+                    "synchronized": over the micro-batches of all nodes, which wait for each other in every such layer
 
     Equal to Serial on the whole minibatch up to rounding, local batch norm and dropout (each node has its own random
     numbers) aside.
-    Source: Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
+
+    References
+        Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
     """
 
     bucket_mb: float = 1.0
@@ -104,7 +109,17 @@ class Synchronous(Strategy):
         overlap = session.comm.network is not None if self.overlap is None else self.overlap
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
-        return CompressedGradients(session.parameters, session.comm, self.compressor, overlap)
+        name_of = {parameter: name for name, parameter in session.model.named_parameters()}
+        return CompressedGradients(
+            session.parameters,
+            session.comm,
+            self.compressor,
+            overlap,
+            self.bucket_mb,
+            self.algorithm,
+            names=[name_of[parameter] for parameter in session.parameters],
+            seed=session.job.seed,
+        )
 
 
 def cut(batch: Batch, count: int) -> list[Batch]:

@@ -7,6 +7,7 @@ import pytest
 
 from minidl import cluster
 from minidl.compress import DGC, Compressor, ErrorFeedback, Message, QuantizedAllReduce, RandomK, Threshold, TopK
+from minidl.compress.exchange import AllReduce, Sum
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -98,9 +99,13 @@ class RankOne(Compressor):
     def encodes_jointly(self):
         return True
 
-    def begin_all_reduce(self, array, comm):
-        total = comm.all_reduce(array.mean(1), algorithm="ordered")
-        return lambda: np.repeat(total[:, None], array.shape[1], axis=1)
+    def add_up(self, array, nodes, rank):
+        total = yield AllReduce(array.mean(1))
+        columns = array.shape[1]
+        return Sum(
+            np.repeat(total[:, None], columns, axis=1),
+            lambda: array - np.repeat(array.mean(1)[:, None], columns, axis=1),
+        )
 
 
 @pytest.mark.parametrize(
@@ -135,6 +140,9 @@ def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
         def encode(self, array):
             return Message(array.view(np.uint8), array.shape, array.dtype)
 
+        def begin_run(self, seed, name, rank):
+            told.append(("run", seed, name, rank))
+
         def begin_epoch(self, epoch):
             told.append(("epoch", epoch))
 
@@ -151,11 +159,12 @@ def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
     assert compressor.needs_norm
     assert compressor.is_stateful == (wrapper is ErrorFeedback)
     assert compressor.encodes_jointly == (wrapper is QuantizedAllReduce)
+    compressor.begin_run(1, "weight", 2)
     compressor.begin_epoch(3)
     compressor.begin_step(1.0, 4)
     compressor.check((2,), "float32")
     compressor.check_optimizer("sgd")
-    assert told == [("epoch", 3), ("step", 1.0, 4), ("check", (2,)), ("optimizer", "sgd")]
+    assert told == [("run", 1, "weight", 2), ("epoch", 3), ("step", 1.0, 4), ("check", (2,)), ("optimizer", "sgd")]
 
 
 def test_what_cannot_be_wrapped_is_said():

@@ -36,7 +36,7 @@ def test_warm_starts_come_to_the_best_approximation_of_the_rank():
     warm_errors = [relative_error(warm, x) for _ in range(100)]
     assert warm_errors[0] > best * 1.02
     assert warm_errors[-1] == pytest.approx(best, rel=1e-3)
-    assert len({relative_error(cold, x) for _ in range(3)}) == 1
+    assert min(relative_error(cold, x) for _ in range(100)) > best * 1.01
     assert warm.is_stateful
     assert not cold.is_stateful
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster, random
-from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce
+from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce, Sign
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -62,7 +62,7 @@ def squared_error(compressor: Compressor, arrays, repeats: int = 5) -> float:
 
 
 def ring_bound(arrays: list[np.ndarray], w: float) -> float:
-    """e(p + 1) of the docstring, over all chunks; chunk i begins at node i + 1."""
+    """e(p) of the docstring, over all chunks; chunk i begins at node i + 1."""
     p, bound = len(arrays), 0.0
     for i in range(p):
         chunks = [np.array_split(arrays[(i + 1 + k) % p], p)[i] for k in range(p)]
@@ -80,7 +80,7 @@ def gather_bound(arrays: list[np.ndarray], w: float) -> float:
 @pytest.mark.parametrize("p", range(1, 10))
 def test_the_error_is_within_the_bounds(p):
     n, levels, bucket = 128 * p, 8, 16
-    w = min(bucket / levels**2, bucket**0.5 / levels)
+    w = QSGD(levels, bucket).squared_error()
     arrays = shares(p, n)
     assert squared_error(QuantizedAllReduce(QSGD(levels, bucket)), arrays) < ring_bound(arrays, w)
     assert squared_error(QSGD(levels, bucket), arrays) < gather_bound(arrays, w)
@@ -95,6 +95,16 @@ def test_the_error_grows_with_the_hops_where_that_of_gathering_grows_with_the_no
     for p in (2, 4, 8):  # of each number; the shares are independent, and w is about 0.01
         assert by_gathering[p] / p == pytest.approx(by_gathering[2] / 2, rel=0.1)
         assert by_ring[p] / by_gathering[p] == pytest.approx((p + 1) / 2, rel=0.2)
+
+
+def test_where_w_is_not_small_the_error_outgrows_one_plus_two_and_so_on_but_not_the_recursion():
+    """One level in buckets of 16: w is 4, and every hop multiplies the error that has come so far."""
+    errors, p = {}, 8
+    for nodes in (2, p):
+        arrays = shares(nodes, 64 * nodes)
+        errors[nodes] = squared_error(QuantizedAllReduce(QSGD(1, 16)), arrays, 20) / (64 * nodes)
+        assert errors[nodes] < ring_bound(arrays, QSGD(1, 16).squared_error()) / (64 * nodes)
+    assert errors[p] > 3 * errors[2] * (p * (p + 1) / 2) / (2 * (2 + 1) / 2)
 
 
 def test_a_linear_compressor_has_no_such_growth():
@@ -127,7 +137,7 @@ def test_with_error_feedback_outside_the_residuals_add_up_to_what_is_missing():
 
 
 def residual_of(comm, arrays):
-    compressor = ErrorFeedback(QuantizedAllReduce(QSGD(3, 16)))
+    compressor = ErrorFeedback(QuantizedAllReduce(QSGD(3, 16)))  # w = 4/9
     total = compressor.begin_all_reduce(arrays[comm.rank], comm)()
     return total, compressor.residual
 
@@ -138,4 +148,4 @@ def test_what_cannot_go_round_the_ring_is_refused():
     with pytest.raises(ValueError, match="PowerSGD adds up in a way of its own"):
         QuantizedAllReduce(PowerSGD(2))
     with pytest.raises(ValueError, match="put ErrorFeedback outside"):
-        QuantizedAllReduce(ErrorFeedback(QSGD(3)))
+        QuantizedAllReduce(ErrorFeedback(Sign()))

@@ -1,0 +1,158 @@
+"""What an error message recommends has been run: every call expression in a `raise` of minidl is known here.
+
+`ErrorFeedback(QuantizedAllReduce(QSGD(7)))` stood in a message once; it exploded. A new recommendation fails the first
+test until it is added to RUNS with what runs it, or, if it only names an operation ("define encode()"), to NAMED.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, cluster, compress, optim, parallel
+from minidl.compress import (
+    QSGD,
+    ErrorFeedback,
+    Lossless,
+    QuantizedAllReduce,
+    RandomK,
+    Sign,
+    TernGrad,
+    TopK,
+)
+from tests.parallel.jobs import small_job
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent / "minidl"
+CALL = re.compile(r"[A-Za-z_][\w.]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The strings in an expression; what an f-string puts in is written {}."""
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    elif isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            yield node.value
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from texts(child)
+
+
+def calls_in(source: str) -> set[str]:
+    """The call expressions in the messages of the `raise` statements of a program."""
+    raises = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise))
+    return {call for node in raises for text in texts(node) for call in CALL.findall(text)}
+
+
+FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))))
+
+NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
+    *("backward()", "backward(gradient=...)", "batch_schedule({})", "begin_step(norm, nodes)", "cat()", "choose()"),
+    *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
+    *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
+    *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
+    *("where()", "x.copy()"),
+}
+
+
+# ---- how a recommendation is run ----
+
+
+def descend(comm: cluster.Communicator, compressor: compress.Compressor) -> tuple[float, float]:
+    """1,500 steps towards the mean of the nodes' targets: the distance at first and the largest of the second half."""
+    own = copy.deepcopy(compressor)
+    own.begin_run(0, "weight", comm.rank)
+    targets = 10 + np.random.default_rng(0).normal(size=(comm.size, 24, 24))  # more numbers than a bucket of QSGD
+    noise = np.random.default_rng((1, comm.rank))
+    weight, centre, distances = np.zeros((24, 24)), targets.mean(axis=0), []
+    for _ in range(1500):
+        gradient = weight - targets[comm.rank] + noise.normal(size=weight.shape)
+        weight -= 0.1 / comm.size * own.begin_all_reduce(gradient, comm)()
+        distances.append(float(np.linalg.norm(weight - centre)))
+    return distances[0], max(distances[750:])
+
+
+def trains(*compressors: compress.Compressor) -> None:
+    for compressor in compressors:
+        for first, last in cluster.launch(descend, (compressor,), nodes=3, on="simulation").results:
+            assert last < 0.3 * first, compressor
+
+
+def error_feedback_is_stable() -> None:
+    """All compressors that error feedback recommends in place of one that it refuses."""
+    refused = [QSGD(7), QuantizedAllReduce(QSGD(7)), RandomK(0.4, unbiased=True), TernGrad()]
+    for compressor in refused:
+        with pytest.raises(ValueError, match=r"use ErrorFeedback\(|use it by itself") as error:
+            ErrorFeedback(compressor)
+        recommended = re.search(r"use (ErrorFeedback\(.*\))$", str(error.value))
+        trains(eval(recommended[1], vars(compress)) if recommended else compressor)
+
+
+def train(strategy: parallel.Strategy) -> None:
+    report = parallel.train(small_job(optimizer=partial(optim.SGD, lr=0.1)), strategy, 2, on="simulation")
+    assert report.history[-1]["loss"] < report.history[0]["loss"]
+
+
+def update_weights() -> None:
+    parameters = [Tensor([1.0, 2.0], requires_grad=True)]
+    optimizer = optim.SGD(parameters, lr=0.1)
+    compress.DGC(0.1).check_optimizer(optimizer)
+    (parameters[0] * parameters[0]).sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose(parameters[0].numpy(), [0.8, 1.6])
+
+
+def train_on() -> None:
+    report = parallel.train(small_job(), parallel.Synchronous(), 2, on="simulation")
+    again = parallel.train(small_job(model=report.model()), parallel.Synchronous(), 2, on="simulation")
+    assert again.history[-1]["loss"] < report.history[-1]["loss"]
+
+
+def add_one(on: str | cluster.Simulation, network: cluster.Network | None = None) -> None:
+    run = cluster.launch(lambda comm: comm.all_reduce(1), nodes=2, on=on, network=network)
+    assert run.results == [2, 2]
+
+
+RUNS: dict[str, Callable[[], object]] = {
+    "ElasticAveraging(momentum={})": lambda: train(parallel.ElasticAveraging(momentum=0.9)),
+    "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
+    "ErrorFeedback({})": error_feedback_is_stable,
+    "Job(model=report.model())": train_on,
+    "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
+    "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
+    "Synchronous()": lambda: train(parallel.Synchronous()),
+    "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
+    "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
+    "cluster.calibrate()": lambda: cluster.calibrate(),
+    "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
+    "optim.SGD(parameters, lr=0.1)": update_weights,
+}
+
+
+def test_every_call_in_a_message_is_run_or_only_named() -> None:
+    assert sorted(RUNS.keys() | NAMED) == FOUND
+
+
+def test_calls_are_found_in_whatever_form_a_message_has() -> None:
+    source = """
+raise ValueError("give " + f"{name}: use A(B(1), {x!r})" if y else "call b.c()")
+raise TypeError(
+    f"{len(x)} numbers: "
+    "use D(e=1)"
+)
+"""
+    assert calls_in(source) == {"A(B(1), {})", "b.c()", "D(e=1)"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("recommended", RUNS)
+def test_what_is_recommended_works(recommended: str) -> None:
+    RUNS[recommended]()
