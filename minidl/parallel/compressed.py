@@ -88,7 +88,7 @@ class CompressedGradients:
                 compressor.begin_step(norm, self.comm.size)
         self._order.rest()
         sums = [one.total for wait in self._waiting for one in wait()]
-        users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max")
+        users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):
             if is_used or (self.compressors[0].keeps_errors and total.any()):  # what arrives late counts all the same
                 parameter.grad = kernels.array_module(parameter.data).asarray(total)
