@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import sqrt
-from statistics import mean, variance
+from statistics import fmean, variance
 
 from minidl.parallel.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Run, Runs
 
@@ -28,14 +28,15 @@ def of_speedup(run: Run, table: ResultTable) -> Iterator[str]:
 
 def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
     """What is wrong with the speedup if it is one of this column; "" for nothing."""
-    alike = [other for other in table.runs if other.number(column) and _is_alike(run, other)]
+    configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
+    alike = [runs[0] for runs in configurations if runs]
     fewest = min(_nodes(other) for other in alike)
     claimed = [speedup * seconds for seconds in (_seconds(run, column), _mean_seconds(table.same(run), column))]
     candidates = [
         (other, seconds)
         for other in alike
         if _nodes(other) in (fewest, _nodes(run))
-        for seconds in _seconds_of_seed(other, run.seed, column, table)
+        for seconds in _seconds_of_seed(table.same(other), run.seed, column)
     ]
     base, seconds = min(candidates, key=lambda one: min(abs(one[1] / wanted - 1) for wanted in claimed))
     if min(abs(seconds / wanted - 1) for wanted in claimed) > NEAR:
@@ -87,16 +88,19 @@ def _seconds(run: Run, column: str) -> float:
     return 1 / number if column == "samples_per_second" else number
 
 
+def _measured(runs: Runs, column: str) -> list[Run]:
+    return [run for run in runs if run.number(column)]
+
+
 def _mean_seconds(runs: Runs, column: str) -> float:
-    return mean(_seconds(run, column) for run in runs if run.number(column))
+    return fmean(_seconds(run, column) for run in _measured(runs, column))
 
 
-def _seconds_of_seed(base: Run, seed: str, column: str, table: ResultTable) -> list[float]:
+def _seconds_of_seed(bases: Runs, seed: str, column: str) -> list[float]:
     """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
-    seeds = table.same(base)
-    has_seed = any(other.seed == seed for other in seeds)
-    own = [_seconds(base, column)] if base.seed == seed or not has_seed else []
-    return [*own, _mean_seconds(seeds, column)]
+    runs = _measured(bases, column)
+    own = [run for run in runs if run.seed == seed] or runs
+    return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
 def _worse(runs: Runs, others: Runs) -> str:
@@ -106,10 +110,10 @@ def _worse(runs: Runs, others: Runs) -> str:
         if not mine or not theirs:
             continue
         is_accuracy = column in HIGHER_IS_BETTER
-        short = (mean(theirs) - mean(mine)) * (1 if is_accuracy else -1)
+        short = (fmean(theirs) - fmean(mine)) * (1 if is_accuracy else -1)
         error = sqrt(sum(variance(group) / len(group) for group in (mine, theirs) if len(group) > 1))
-        if short > max(2 * error, (0.005 if is_accuracy else 0.05) * abs(mean(theirs))):
-            return f"{column} {mean(mine):.4g} here, {mean(theirs):.4g} there"
+        if short > max(2 * error, (0.005 if is_accuracy else 0.05) * abs(fmean(theirs))):
+            return f"{column} {fmean(mine):.4g} here, {fmean(theirs):.4g} there"
         return ""
     return ""
 

@@ -62,7 +62,7 @@ class Run:
         """The number in that column, if there is one and the run came to its end."""
         return None if self.is_ended else number_of(self.row.get(column))
 
-    @property
+    @cached_property
     def is_ended(self) -> bool:
         """Whether the run ended early."""
         return self.value("ended") != ""
@@ -90,6 +90,7 @@ class ResultTable:
         self, rows: Sequence[Mapping[str, Any]], name: str, configuration: Sequence[str], measured: Sequence[str]
     ) -> None:
         self._name = name
+        self._same: dict[tuple[str, Key], list[Run]] = {}
         self.columns = list(configuration)
         self.varying: list[str] = []
         self.may_be_blank: set[str] = set()
@@ -138,7 +139,15 @@ class ResultTable:
 
     def same(self, run: Run) -> list[Run]:
         """All runs of its method in its configuration: its seeds."""
-        return [other for other in self.methods[run.method] if self.agree(run.key, other.key)]
+        place = run.method, run.key
+        if place not in self._same:
+            self._same[place] = [other for other in self.methods[run.method] if self.agree(run.key, other.key)]
+        return self._same[place]
+
+    @cached_property
+    def configurations(self) -> list[Run]:
+        """A run of each configuration of each method, for what all its seeds have in common."""
+        return list({(run.method, run.key): run for run in self.runs if not run.is_ended}.values())
 
     def key_text(self, key: Key) -> str:
         """The configuration in words."""

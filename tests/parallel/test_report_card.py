@@ -294,6 +294,18 @@ def test_a_speedup_over_another_method_on_as_many_nodes_passes_if_that_is_the_be
     )
 
 
+def test_the_quality_of_a_speedup_may_stand_in_rows_of_its_own():
+    for lower, expected in ((0.0, 0), (0.1, 1)):
+        rows = []
+        for row in sound():
+            rows.append({key: value for key, value in row.items() if key != "accuracy"})
+            accuracy = row["accuracy"] - lower * (row["nodes"] == 4)
+            rows.append({**row, "accuracy": accuracy, "seconds": "", "speedup": ""})
+        found = problems(rows)
+        assert len(found) == expected
+        assert all("its speedup is over a run of better quality" in problem for problem in found)
+
+
 def test_a_speedup_without_a_time_is_rejected():
     rows = sound()
     for row in rows[3:]:
