@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.work_and_time import WorkAndTime
 
 ANY = -1  # receive from any rank
 
@@ -18,7 +19,7 @@ MAX_TAG = 1 << 32
 MAX_GROUP = 1 << 31
 
 
-class Messages:
+class Messages(WorkAndTime):
     """Point-to-point messages among the ranks of a group; the part of the communicator without collectives."""
 
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:

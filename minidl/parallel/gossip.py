@@ -36,6 +36,7 @@ class Gossip(Strategy):
         asynchronous  False: all nodes take their steps together.
                       True: AD-PSGD. A node averages with one random neighbour after another while it computes, and
                       never waits for a slow one: see `pairwise_averaging.py`.
+        algorithm     of the all-reduce of topology "full"; "ordered" gives the same bits on all engines
 
     The mean of all nodes' weights is the model that is evaluated.
     Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
@@ -60,8 +61,10 @@ class Gossip(Strategy):
 
     topology: str | Sequence[Sequence[float]] = "ring"
     asynchronous: bool = False
+    algorithm: str = "auto"
 
     def __post_init__(self) -> None:
+        self.check_algorithm()
         if not isinstance(self.topology, str):
             if self.asynchronous:
                 raise ValueError("Gossip: asynchronous nodes average in pairs, by no matrix: name a topology")
@@ -108,7 +111,7 @@ class Gossip(Strategy):
         """Begin to exchange x with the neighbours; what is returned waits for theirs and mixes them."""
         comm, w = session.comm, self.mixing_matrix(session.nodes, session.steps, session.job.seed)
         if self.topology == "full":
-            return comm.all_reduce(x.copy(), op="mean", async_op=True).wait
+            return comm.all_reduce(x.copy(), op="mean", algorithm=self.algorithm, async_op=True).wait
         weights = dict(enumerate(w[comm.rank].tolist()))
         receives = {j: comm.irecv(j) for j, weight in weights.items() if weight and j != comm.rank}
         sends = [comm.isend(x, j) for j in np.flatnonzero(w[:, comm.rank]).tolist() if j != comm.rank]

@@ -1,7 +1,7 @@
-"""Mixing: who averages with whom, and with which weights, where there is no centre.
+"""Mixing matrices: which nodes average with which, and with which weights, where there is no centre.
 
 In one step of gossip, node i gets the weights sum over j of W[i, j] x_j. Rows of W that sum to 1 make this an average;
-columns that sum to 1 leave the mean of all nodes as it is. What keeps both is doubly stochastic.
+columns that sum to 1 keep the mean of all nodes. A matrix with both is doubly stochastic.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Neighbours = list[set[int]]
 
 
 def ring(nodes: int) -> Neighbours:
-    """Each node has the one before it and the one after it."""
+    """The neighbours of a node are the one before it and the one after it."""
     return [{(i - 1) % nodes, (i + 1) % nodes} - {i} for i in range(nodes)]
 
 
 def torus(nodes: int) -> Neighbours:
-    """A grid, as square as can be, whose edges are joined: each node has one above, below, left and right.
+    """A grid, as square as possible, with its edges joined: neighbours are above, below, left and right.
 
     Errors: ValueError where the nodes make no grid of at least two rows and two columns.
     """
@@ -44,12 +44,12 @@ def grid(nodes: int) -> tuple[int, int]:
 
 
 def full(nodes: int) -> Neighbours:
-    """Each node has all others."""
+    """All other nodes are neighbours."""
     return [set(range(nodes)) - {i} for i in range(nodes)]
 
 
 def none(nodes: int) -> Neighbours:
-    """Nobody has anyone: the limit in which each node trains alone."""
+    """No neighbours: every node trains alone."""
     return [set() for _ in range(nodes)]
 
 
@@ -57,7 +57,7 @@ TOPOLOGIES: dict[str, Callable[[int], Neighbours]] = {"ring": ring, "torus": tor
 
 
 def opposites(topology: str, nodes: int) -> list[tuple[bool, list[int]]]:
-    """For each node whether it is in the first half, and its neighbours in the other half: a bipartite graph.
+    """A bipartite graph: for each node whether it is in the first half, and its neighbours in the other half.
 
     Halves alternate along the ring, as on a chessboard on the torus; pairs within a half are left out.
 
@@ -87,7 +87,7 @@ def matrix(neighbours: Sequence[set[int]]) -> Matrix:
 
 
 def matching(nodes: int, rng: np.random.Generator) -> Matrix:
-    """Random pairs, each of which takes its mean; of an odd number of nodes one stays alone.
+    """Random pairs, each of which takes its mean. With an odd number of nodes one stays alone.
 
     >>> matching(2, np.random.default_rng(0)).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -100,7 +100,7 @@ def matching(nodes: int, rng: np.random.Generator) -> Matrix:
 
 
 def check(w: ArrayLike) -> Matrix:
-    """The matrix as an array, once it is known to keep the mean and to bring all nodes together.
+    """Return the matrix as an array, after checking that it keeps the mean and brings all nodes together.
 
     Errors: ValueError if it is not square, has an entry below 0, a row or column that does not sum to 1, or parts that
     never hear of each other. It need not be symmetric.
@@ -123,7 +123,7 @@ def check(w: ArrayLike) -> Matrix:
 def spectral_gap(w: Matrix) -> float:
     """1 minus the second largest modulus of an eigenvalue: a mixing leaves 1 - gap of the distance to the mean.
 
-    Of a symmetric W at most so much in every mixing, of any W in the long run. On a ring of n >= 4 nodes 1 - gap =
+    For a symmetric W this bounds every mixing, for any W the long run. On a ring of n >= 4 nodes 1 - gap =
     (1 + 2 cos(2 pi / n)) / 3; on the full graph the gap is 1.
 
     >>> round(spectral_gap(matrix(ring(16))), 5)

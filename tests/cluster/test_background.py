@@ -95,3 +95,24 @@ def wakes_its_own_work(comm):
 def test_a_message_to_the_own_rank_reaches_work_that_waits_in_the_background(on):
     run = cluster.launch(wakes_its_own_work, nodes=2, on=on, timeout=55.0, deadline=30.0)
     assert run.results == ["wake up"] * 2
+
+
+def looks_while_its_work_answers(comm):
+    group = comm.split(0)
+    if comm.rank == 0:
+        answering = group.background(lambda inside: [inside.send(inside.recv(1), 1) for _ in range(1000)])
+        while not answering.is_completed():
+            pass
+        answering.wait()
+    else:
+        for number in range(1000):
+            group.send(number, 0)
+            assert group.recv(0) == number
+    return True
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_a_program_that_looks_whether_work_is_done_keeps_no_message_from_it(on):
+    """Either thread may take what arrives; the one whose message it is wakes at once, not after the timeout."""
+    run = cluster.launch(looks_while_its_work_answers, nodes=2, on=on, timeout=55.0, deadline=45.0)
+    assert run.results == [True, True]

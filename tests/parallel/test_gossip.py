@@ -210,6 +210,21 @@ def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_
         assert others.max() < 1.05 * others.min()
 
 
+@dataclass(frozen=True)
+class OfTheProgram(Gossip):
+    """The state of the program's generator before and after the run."""
+
+    def run(self, session):
+        before = session.comm.rng.bit_generator.state
+        super().run(session)
+        session.record("unchanged", session.comm.rng.bit_generator.state == before)
+
+
+def test_neighbours_are_drawn_from_a_stream_of_their_own():
+    report = parallel.train(plain_job(batch_size=4), OfTheProgram(asynchronous=True), 4, "simulation")
+    assert report.recorded["unchanged"] == [[True]] * 4
+
+
 @pytest.mark.parametrize("speeds", [{}, {0: 0.1}, {1: 0.1}])
 def test_asynchronous_nodes_process_the_samples_of_the_epochs_and_a_bounded_number_more(speeds):
     for epochs in (2, 8):

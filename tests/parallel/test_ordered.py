@@ -8,7 +8,15 @@ from threadpoolctl import threadpool_limits
 
 from minidl import compress, optim, parallel
 from minidl.cluster.collectives import ALL_REDUCE
-from minidl.parallel import ElasticAveraging, LocalSGD, OneShotAveraging, Strategy, SufficientFactors, Synchronous
+from minidl.parallel import (
+    ElasticAveraging,
+    Gossip,
+    LocalSGD,
+    OneShotAveraging,
+    Strategy,
+    SufficientFactors,
+    Synchronous,
+)
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_synchronized_batch_norm import job as batch_norm_job
 
@@ -25,6 +33,8 @@ STRATEGIES: dict[str, Strategy] = {
     "local": LocalSGD(period=4, algorithm="ordered"),
     "local, with outer momentum": LocalSGD(period=4, algorithm="ordered", outer_momentum=0.5),
     "one shot": OneShotAveraging(algorithm="ordered"),
+    "gossip among all": Gossip("full", algorithm="ordered"),
+    "gossip in a ring": Gossip("ring"),
     "elastic": ElasticAveraging(alpha=0.3, variant="synchronous", algorithm="ordered"),
 }
 
@@ -49,7 +59,9 @@ def test_so_have_those_of_synchronized_batch_norm():
     assert_same_bits(batch_norm_job(epochs=1), Synchronous(algorithm="ordered", batch_norm="synchronized"))
 
 
-@pytest.mark.parametrize("strategy", [one for name, one in STRATEGIES.items() if name != "votes"], ids=repr)
+@pytest.mark.parametrize(
+    "strategy", [one for name, one in STRATEGIES.items() if name not in ("votes", "gossip in a ring")], ids=repr
+)
 def test_all_reduces_of_a_run_use_the_algorithm_that_was_asked_for(strategy, monkeypatch):
     """In a simulation ranks share this process; the loss, the evaluation and who has a gradient are summed as well."""
     used = set()

@@ -130,7 +130,7 @@ def harmonic(n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("quorum", "needed", "updates"), [("solo", 1, 8000), ("majority", 4, 2000), (7, 7, 1000)])
+@pytest.mark.parametrize(("quorum", "needed", "updates"), [("solo", 1, 8000), ("majority", 4, 2000), (7, 7, 2500)])
 def test_an_eager_update_takes_the_time_until_the_quorum_is_ready(quorum, needed, updates):
     """H_8 - H_(8-n) mean times; every gradient counts, so all eight workers compute between two updates."""
     job = quadratic_job(updates * needed, lr=0.0)

@@ -237,8 +237,8 @@ class Mailbox:
                 self._bell.hear()
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
-        if len(self.waits) > 1:
-            self._changed.notify_all()  # for what is done, and so that another polls when this thread does not go on
+        if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
+            self._changed.notify_all()  # or so that another polls when this thread does not go on
 
     def _say_what_is_blocked(self) -> None:
         """Put it on the page if program and helpers are blocked, and nothing that is here will wake one."""
