@@ -47,7 +47,8 @@ class TopK(Sparse):
         return count(self.density, size)
 
     def squared_error(self, size: int | None = None) -> float:
-        return 1 - self.density if size is None else 1 - self.pairs(size) / max(size, 1)
+        sent = self.density if size is None else self.pairs(size) / size if size else 1.0
+        return 1 - sent
 
     def choose(self, flat: Array) -> Array:
         return largest(flat, self.pairs(flat.size))
