@@ -14,7 +14,7 @@ from tests.cluster.process_census import descendants, ranks, wait_until_gone
 from tests.tiers import exhaustively
 
 pytestmark = [
-    pytest.mark.timeout(120),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 

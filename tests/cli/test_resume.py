@@ -6,7 +6,7 @@ import pytest
 
 from tests.cli.command import assert_same_bits, minidl
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Every check rejects known wrong answers, for the right reason, and accepts right answers of another shape.
 
-One wrong answer of every exercise; with `--all`, every one.
+One wrong answer and one right one of every exercise; with `--all`, every one.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -26,14 +27,20 @@ KNOWN = {
     chapter: import_module(f"tests.mutants.{chapter}") if find_spec(f"tests.mutants.{chapter}") else NONE_YET
     for chapter in CHAPTERS
 }
-FIRST = {(chapter, mutant.exercise): mutant for chapter, known in KNOWN.items() for mutant in reversed(known.MUTANTS)}
-"""The first wrong answer of every exercise."""
-MUTANTS = [
-    pytest.param(chapter, mutant, marks=[] if mutant is FIRST[chapter, mutant.exercise] else pytest.mark.exhaustive)
-    for chapter, known in KNOWN.items()
-    for mutant in known.MUTANTS
-]
-ALTERNATIVES = [(chapter, alternative) for chapter, known in KNOWN.items() for alternative in known.ALTERNATIVES]
+
+
+def by_exercise(answers: str) -> list[Any]:
+    """Every chapter's MUTANTS or ALTERNATIVES: the first of each exercise, and the others for `--all`."""
+    cases, seen = [], set()
+    for chapter, known in KNOWN.items():
+        for answer in getattr(known, answers):
+            marks = [pytest.mark.exhaustive] if (chapter, answer.exercise) in seen else []
+            seen.add((chapter, answer.exercise))
+            cases.append(pytest.param(chapter, answer, marks=marks))
+    return cases
+
+
+MUTANTS, ALTERNATIVES = by_exercise("MUTANTS"), by_exercise("ALTERNATIVES")
 SECONDS_A_CALL = 8.0
 
 
