@@ -272,8 +272,8 @@ say(f"Your guess: {my_guess}. **It falls within an epoch and stays there:** the 
 # | rate outside | $u \leftarrow \mu u + g_t,\ w \leftarrow w - \eta_t u$ | $-\eta_t \sum_{s \le t} \mu^{t-s} g_s$ |
 # | rate inside | $v \leftarrow \mu v - \eta_t g_t,\ w \leftarrow w + v$ | $-\sum_{s \le t} \mu^{t-s} \eta_s g_s$ |
 #
-# The rate is outside in PyTorch, in `minidl`, and on S1's slide about handling momentum; it is inside in S2 and where
-# S1 first defines it.
+# The rate is outside in PyTorch, in `minidl` by default, and on S1's slide about handling momentum; it is inside in S2
+# and where S1 first defines it.
 #
 # **Predict.** At a constant rate, are they the same? And if the rate falls tenfold on the way?
 
@@ -316,8 +316,9 @@ say(
 # At a constant rate they are the same up to rounding. When the rate falls, the form with the rate inside still carries
 # a velocity made at the old rate. Goyal et al. (2017, section 3, remark 2) give the remedy: when the rate changes from
 # $\eta$ to $\eta'$, multiply the velocity once by $\eta'/\eta$. In the sum that turns every old $\eta_s$ into
-# $\eta'$, which *is* the other form. (You will write it in the assignment.) `optim.SGD` has the rate outside; the check
-# needs a few lines that drive an optimizer of `minidl`'s through our valley:
+# $\eta'$, which *is* the other form. (You will write it in the assignment.) `optim.SGD` has both forms: the rate is
+# outside by default, and inside with `momentum_form="v"`. The check needs a few lines that drive an optimizer of
+# `minidl`'s through our valley:
 
 
 # %%
@@ -334,9 +335,14 @@ def follow_optimizer(make, rates, slope=slope, w=begin):
 
 
 # %%
-theirs = follow_optimizer(lambda p: optim.SGD(p, lr=1.0, momentum=0.9), plans["falls tenfold"])
-agree = np.allclose(theirs, follow(rate_outside, plans["falls tenfold"]), rtol=1e-12, atol=1e-12)
-print("optim.SGD(momentum=0.9) is the form with the rate outside, to 1e-12:", agree)
+def momentum_in(form):
+    return lambda parameters: optim.SGD(parameters, lr=1.0, momentum=0.9, momentum_form=form)
+
+
+for form, ours, where in (("u", rate_outside, "outside"), ("v", rate_inside, "inside")):
+    path = follow_optimizer(momentum_in(form), plans["falls tenfold"])
+    agree = np.allclose(path, follow(ours, plans["falls tenfold"]), rtol=1e-12, atol=1e-12)
+    print(f'optim.SGD(momentum_form="{form}") is the form with the rate {where}, to 1e-12: {agree}')
 
 away = follow(rate_outside, [0.1] * 200, slope=lambda w: np.ones(1), w=np.zeros(1))
 print(f"constant gradient 1, rate 0.1: step 200 is {away[-2, 0] - away[-1, 0]:.6f} long (measured)")
