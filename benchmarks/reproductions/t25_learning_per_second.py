@@ -13,14 +13,16 @@ With S = S_min (1 + B_c / B) steps and a + c B seconds a step, the time to the t
 dearer steps (a slower network) want larger minibatches, dearer samples smaller ones.
 
 It must show: on each network the best minibatch lies strictly between those with the most learning per sample and with
-the most samples per second; it grows as the network slows down; and it is within a factor of 2 of the formula's.
+the most samples per second; it grows as the network slows down; and the minibatch nearest to the formula's optimum has
+at least 80 % of the best learning per second. (The optimum is flat: neighbours in the table often differ by a few
+percent, so which of them is best depends on the seeds.)
 """
 
 from __future__ import annotations
 
 import csv
 from functools import partial
-from math import sqrt
+from math import log, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -119,8 +121,12 @@ def judge(
         )
         per_size, start = np.polyfit(list(seconds[network]), list(seconds[network].values()), 1)
         formula = sqrt(critical * start / per_size)
+        nearest = min(by_size, key=lambda size: abs(log(size / formula)))
+        share = by_size[nearest].learning_per_second / by_size[best[network]].learning_per_second
         reproduction.accept(
-            0.5 <= best[network] / formula <= 2, f"{network}: the formula's best minibatch is {formula:.0f}"
+            share >= 0.8,
+            f"{network}: the formula's best minibatch is {formula:.0f}; {nearest} has {share:.0%} of the best "
+            "learning per second",
         )
     order = [best[network] for network in NETWORKS]
     reproduction.accept(
