@@ -13,8 +13,8 @@ It must show: at tau = 1 Downpour learns more per epoch (all of its gradients mo
 makes an eighth of the steps); at tau = 64, and at the higher rate already at 16, Downpour fails and EASGD has the error
 that it had at tau = 1, within 2 points. The published bound, exact for p = 1 and 3 workers, sufficient for 2 and 8. A
 spectral radius above 1 for ADMM where EASGD's is below. Measured over the 3 seeds: at tau = 1 the ranges of the two do
-not overlap at either rate (2.2 to 3.1 % against 6.1 to 6.4 and 3.3 %); EASGD's error changes by 0.3 points at most, so
-2 points leave room; Downpour fails at 64 to 83 %.
+not overlap at either rate (2.5 to 3.1 % against 5.6 to 6.1 and 3.6 %); EASGD's error changes by 0.3 points at most, so
+2 points leave room; Downpour fails at 62 to 84 %.
 """
 
 from __future__ import annotations

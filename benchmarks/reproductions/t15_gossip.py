@@ -9,13 +9,15 @@ Here: (1) nodes that start apart and have a rate of 0: the factor by which their
 messages that a node sends. (2) An MLP 64-64-10 on the digits, 8 nodes of 8 samples, rate 0.1, 20 epochs, means of 3
 seeds; each node keeps its shard, random or sorted by label (two or three of ten classes). The mean of the nodes' models
 is judged. The pilot's rates and epochs are not known; compare its rows with each other, not with ours. (3) On a
-simulated cluster (1 Gbit/s Ethernet) with one node ten times as slow: when each node has made its 5 passes.
+simulated cluster (1 Gbit/s Ethernet), the time of 5 epochs with one node ten times as slow, and without. Asynchronous
+nodes share the 5 epochs: the faster a node, the more of the samples it processes.
 
 It must show: the factor (1 + 2 cos(2 pi / n))/3 to 1e-8; two messages a step on the ring for any n; on random shards
 the ring within 0.5 points of averaging all; on sorted shards within 1 point, where the mean of nodes that never speak
-is wrong for a third and more; on the ring all end with the slow node, asynchronous pairs as if it were not there.
-Measured: on random shards no difference, on sorted ones 0.3 points (a test sample is 0.28), and 48 to 55 % wrong
-without a word; the bounds leave room for other random numbers.
+is wrong for a third and more; in step all nodes wait for the slow one and end with it; asynchronous pairs take the
+time of the summed speed, 8 / 7.1 = 1.13 times as long with the slow node as without, to 10 %.
+Measured: 0.1 points between ring and all on random shards, 0.2 on sorted ones (a test sample is 0.28), and 56 to 73 %
+wrong where nodes never speak; the bounds leave room for other random numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ NODES, EPOCHS, SEEDS = 8, 20, (0, 1, 2)
 TOPOLOGIES = ("ring", "full", "none")
 SHARDS = {"fixed": "random", "by_label": "sorted by label"}
 PILOT = {("fixed", "ring"): 4.54, ("fixed", "full"): 4.54, ("by_label", "ring"): 3.06, ("by_label", "none"): 45.5}
-SLOW, PASSES = 3, 5
+SLOW, SLOW_SPEED, PASSES = 3, 0.1, 5
 
 Distances = dict[int, NDArray[np.float64]]
 
@@ -151,25 +153,33 @@ def errors(shards: str, topology: str, seed: int) -> list[float]:
 def slow_node(reproduction: Reproduction) -> dict[str, list[float]]:
     """Simulated seconds at which each node ends, with a slow one among them."""
     rows, ends = [], {}
+    summed_speed = NODES / (NODES - 1 + SLOW_SPEED)  # of nodes that are all alike, over that with the slow one
     for name, asynchronous, batch_size in (("ring, in step", False, 8 * NODES), ("ring, asynchronous", True, 8)):
         job = digits.job(lr=0.1, batch_size=batch_size, epochs=PASSES)
-        times = {}
-        for speeds in ({}, {SLOW: 0.1}):
+        seconds = {}
+        for speeds in ({}, {SLOW: SLOW_SPEED}):
             engine = cluster.Simulation(cluster.Network.preset("1gbe"), cluster.Node(1e9, 1e10, speeds=speeds))
             report = parallel.train(job, parallel.Gossip("ring", asynchronous), NODES, engine)
-            times[bool(speeds)] = np.array([result.snapshots[-1].seconds for result in report.results if result])
-        ends[name] = times[True].tolist()
-        last = [times[False].max(), np.delete(times[True], SLOW).max(), times[True][SLOW]]
-        rows.append([name, *(round(float(seconds), 4) for seconds in last), round(100 * digits.error(report), 2)])
-        others = last[1] / last[0]
-        holds = others < 1.2 if asynchronous else last[1] > 0.9 * last[2]
-        reproduction.accept(
-            holds,
-            f"{name}: the slow node ends at {last[2]:.4f} s, the others at {last[1]:.4f} s, {others:.2f} times what "
-            "they take without it",
-        )
-    columns = ["nodes", "all alike: the last ends, s", "one slow: the others", "the slow one", "error then, %"]
-    reproduction.table(columns, rows, f"simulated; {PASSES} passes, 1 Gbit/s Ethernet")
+            ends[name] = [result.snapshots[-1].seconds for result in report.results if result]
+            seconds[bool(speeds)] = max(ends[name])
+        ratio = seconds[True] / seconds[False]
+        error = 100 * digits.error(report)
+        rows.append([name, round(seconds[False], 4), round(seconds[True], 4), round(ratio, 3), round(error, 2)])
+        if asynchronous:
+            reproduction.accept(
+                abs(ratio / summed_speed - 1) < 0.1,
+                f"{name}: the run takes {ratio:.2f} times as long with the slow node, by the summed speed "
+                f"{summed_speed:.2f} times",
+            )
+        else:
+            first = min(ends[name])
+            reproduction.accept(
+                first > 0.9 * seconds[True] and ratio > 2 * summed_speed,
+                f"{name}: the run takes {ratio:.2f} times as long with the slow node, since all wait for it: they end "
+                f"between {first:.4f} and {seconds[True]:.4f} s",
+            )
+    columns = ["nodes", "all alike, s", "one slow, s", "times as long", "error then, %"]
+    reproduction.table(columns, rows, f"simulated: {PASSES} epochs, 1 Gbit/s Ethernet; the last node's end")
     return ends
 
 
@@ -209,7 +219,7 @@ def draw(
     middle.legend(fontsize=7)
     for tone, (name, seconds) in enumerate(ends.items()):
         right.plot(range(NODES), seconds, "os"[tone], color=style.SERIES[tone], label=name, fillstyle="none")
-    right.set(ylim=(0, None), xlabel="node", ylabel=f"end of {PASSES} passes (s)", xticks=range(NODES))
+    right.set(ylim=(0, None), xlabel="node", ylabel=f"end of {PASSES} epochs (s)", xticks=range(NODES))
     right.set_title(f"Node {SLOW} is slow")
     right.legend(fontsize=7)
     style.label_source(figure, ("simulated", "formula"), "grey on the left: the second eigenvalue")

@@ -5,28 +5,31 @@ sample (falls with the minibatch: large ones waste samples) and samples per seco
 Whoever reports one factor only can choose the minibatch that makes it shine.
 
 Here: learning per sample is 1 / (steps * minibatch), with the steps to training loss 0.2 of t08 (MLP 64-32-10, digits,
-the rate tuned for every minibatch; read from its table in results/). Samples per second are those of Synchronous on 8
-simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of the same net: steps on 8 nodes are the same as on
-one. The product is runs to the target a second.
+the rate tuned for every minibatch; read from t08's table in the folder that this run writes to). Samples per second are
+those of Synchronous on 8 simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of the same net: steps on
+8 nodes are the same as on one. The product is runs to the target a second.
 
 With S = S_min (1 + B_c / B) steps and a + c B seconds a step, the time to the target is least at B = sqrt(B_c a / c):
 dearer steps (a slower network) want larger minibatches, dearer samples smaller ones.
 
 It must show: on each network the best minibatch lies strictly between those with the most learning per sample and with
-the most samples per second; it grows as the network slows down; and it is within a factor of 2 of the formula's.
+the most samples per second; it grows as the network slows down; and the minibatch nearest to the formula's optimum has
+at least 80 % of the best learning per second. (The optimum is flat: neighbours in the table often differ by a few
+percent, so which of them is best depends on the seeds.)
 """
 
 from __future__ import annotations
 
 import csv
 from functools import partial
-from math import sqrt
+from math import log, sqrt
+from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks.reproductions.digits import he_mlp, job
-from benchmarks.reproductions.reproduction import RESULTS, Reproduction, main
+from benchmarks.reproductions.reproduction import Reproduction, main
 from benchmarks.reproductions.t08_steps_to_target import fit
 from minidl import cluster, data, parallel
 from minidl.parallel.learning_speed import LearningSpeed
@@ -44,7 +47,7 @@ Speeds = dict[str, dict[int, LearningSpeed]]  # of a network and a minibatch
 
 def experiment(reproduction: Reproduction) -> None:
     """Put steps to the target and simulated seconds a step together."""
-    steps = steps_to_target()
+    steps = steps_to_target(reproduction.folder)
     sizes = [size for size in steps if size >= NODES]
     seconds = {network: {size: seconds_a_step(network, size) for size in sizes} for network in NETWORKS}
     speeds: Speeds = {
@@ -80,9 +83,12 @@ def experiment(reproduction: Reproduction) -> None:
     judge(reproduction, steps, seconds, speeds)
 
 
-def steps_to_target() -> dict[int, float]:
-    """What t08 measured: the steps for each minibatch."""
-    with (RESULTS / "t08_steps_to_target.csv").open() as file:
+def steps_to_target(folder: Path) -> dict[int, float]:
+    """Steps to the target loss for each minibatch size, read from the table that t08 wrote to this folder."""
+    path = folder / "t08_steps_to_target.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: run t08_steps_to_target with the same --folder first")
+    with path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["target loss"] == TARGET]
     return {int(row["minibatch"]): float(row["steps"]) for row in rows}
 
@@ -115,8 +121,12 @@ def judge(
         )
         per_size, start = np.polyfit(list(seconds[network]), list(seconds[network].values()), 1)
         formula = sqrt(critical * start / per_size)
+        nearest = min(by_size, key=lambda size: abs(log(size / formula)))
+        share = by_size[nearest].learning_per_second / by_size[best[network]].learning_per_second
         reproduction.accept(
-            0.5 <= best[network] / formula <= 2, f"{network}: the formula's best minibatch is {formula:.0f}"
+            share >= 0.8,
+            f"{network}: the formula's best minibatch is {formula:.0f}; {nearest} has {share:.0%} of the best "
+            "learning per second",
         )
     order = [best[network] for network in NETWORKS]
     reproduction.accept(

@@ -2,12 +2,13 @@
 
 import importlib
 import io
+import shutil
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from benchmarks.reproductions.reproduction import Reproduction
+from benchmarks.reproductions.reproduction import RESULTS, Reproduction
 
 # names of files in benchmarks/reproductions/, each of a few seconds
 FAST: list[str] = [
@@ -23,11 +24,16 @@ FAST: list[str] = [
     "t25_learning_per_second",
 ]
 
+# the tables of other experiments that an experiment reads from its folder
+READS: dict[str, list[str]] = {"t25_learning_per_second": ["t08_steps_to_target.csv"]}
+
 
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.timeout(120)
 def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"benchmarks.reproductions.{name}")
+    for table in READS.get(name, []):
+        shutil.copy(RESULTS / table, tmp_path)
     reproduction = Reproduction(name, module.TITLE, tmp_path, Console(file=io.StringIO()))
     module.experiment(reproduction)
     assert reproduction.verdicts, "an experiment that must show nothing"
