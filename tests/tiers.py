@@ -8,8 +8,9 @@ import pytest
 
 
 def exhaustively(*cases: Any) -> list[Any]:
-    """The cases, marked `exhaustive`."""
-    return [pytest.param(case, marks=pytest.mark.exhaustive) for case in cases]
+    """The cases, marked `exhaustive`; a tuple holds a value for each parameter."""
+    values = [case if isinstance(case, tuple) else (case,) for case in cases]
+    return [pytest.param(*each, marks=pytest.mark.exhaustive) for each in values]
 
 
 def all_but_first_exhaustive(cases: list[Any]) -> list[Any]:

@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from minidl import Tensor, cluster, compress, optim, parallel
+from minidl.cli import strategies
 from minidl.compress import (
     QSGD,
     ErrorFeedback,
@@ -24,10 +26,12 @@ from minidl.compress import (
     QuantizedAllReduce,
     RandomK,
     Sign,
+    Signum,
     TernGrad,
     TopK,
 )
 from tests.parallel.jobs import small_job
+from tests.tiers import all_but_first_exhaustive
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "minidl"
 CALL = re.compile(r"[A-Za-z_][\w.]*\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)")
@@ -95,8 +99,9 @@ def error_feedback_is_stable() -> None:
         trains(eval(recommended[1], vars(compress)) if recommended else compressor)
 
 
-def train(strategy: parallel.Strategy) -> None:
-    report = parallel.train(small_job(optimizer=partial(optim.SGD, lr=0.1)), strategy, 2, on="simulation")
+def train(strategy: parallel.Strategy, **settings: Any) -> None:
+    optimizer = partial(optim.SGD, **{"lr": 0.1, **settings})
+    report = parallel.train(small_job(optimizer=optimizer), strategy, 2, on="simulation")
     assert report.history[-1]["loss"] < report.history[0]["loss"]
 
 
@@ -107,6 +112,13 @@ def update_weights() -> None:
     (parameters[0] * parameters[0]).sum().backward()
     optimizer.step()
     np.testing.assert_allclose(parameters[0].numpy(), [0.8, 1.6])
+
+
+def correct_momentum() -> None:
+    optimizer = partial(optim.SGD, lr=0.1, momentum=0.5, momentum_form="v")
+    schedule = partial(optim.LargeBatchLR, batch_size=32, base_batch_size=16, momentum_correction=True)
+    report = parallel.train(small_job(optimizer=optimizer, schedule=schedule, batch_size=32))
+    assert report.history[-1]["loss"] < report.history[0]["loss"]
 
 
 def train_on() -> None:
@@ -124,15 +136,19 @@ RUNS: dict[str, Callable[[], object]] = {
     "ElasticAveraging(momentum={})": lambda: train(parallel.ElasticAveraging(momentum=0.9)),
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
+    "Gossip('none')": lambda: train(parallel.Gossip("none")),
     "Job(model=report.model())": train_on,
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
+    "SGD(momentum_form='v')": correct_momentum,
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
+    "optim.SGD(parameters, lr=0.001)": lambda: train(parallel.Synchronous(compressor=Signum()), lr=0.001),
     "optim.SGD(parameters, lr=0.1)": update_weights,
+    "top_k(0.01)": lambda: train(strategies.parse("synchronous:compressor=top_k(0.01)")),
 }
 
 
@@ -153,6 +169,6 @@ raise TypeError(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("recommended", RUNS)
+@pytest.mark.parametrize("recommended", all_but_first_exhaustive(list(RUNS)))
 def test_what_is_recommended_works(recommended: str) -> None:
     RUNS[recommended]()

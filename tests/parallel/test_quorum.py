@@ -12,6 +12,7 @@ from minidl.parallel import BackupWorkers, EagerSGD, Synchronous
 from tests.parallel.jobs import blobs, momentum_sgd, small_job
 from tests.parallel.quadratic import quadratic_job
 from tests.parallel.test_strategies import Uneven, weights
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -130,7 +131,10 @@ def harmonic(n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("quorum", "needed", "updates"), [("solo", 1, 8000), ("majority", 4, 2000), (7, 7, 2500)])
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("quorum", "needed", "updates"), [("majority", 4, 2000), *exhaustively(("solo", 1, 8000), (7, 7, 2500))]
+)
 def test_an_eager_update_takes_the_time_until_the_quorum_is_ready(quorum, needed, updates):
     """H_8 - H_(8-n) mean times; every gradient counts, so all eight workers compute between two updates."""
     job = quadratic_job(updates * needed, lr=0.0)
