@@ -60,13 +60,16 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
     (Serial(shards=1), {'lr': 0.5})
     """
     call = components.call_of("strategy", text)
-    own = components.settings(components.find("strategy", ast.unparse(call.func), STRATEGIES))
+    cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
+    own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
     for keyword in [one for one in call.keywords if one.arg in others and one.arg not in own]:
         name = str(keyword.arg)
+        if name in values:
+            raise ValueError(f"{owner}: {name} is given twice")
         call.keywords.remove(keyword)
-        values[name] = components.value_of("strategy", name, keyword.value, others[name], {})
-    return components.build("strategy", call, STRATEGIES, _PARTS), values
+        values[name] = components.value_of(owner, name, keyword.value, others[name], {})
+    return components.build("strategy", call, STRATEGIES, _PARTS, others), values
 
 
 def listings() -> Iterator[Table]:
