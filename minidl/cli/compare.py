@@ -101,8 +101,8 @@ def compare(
         from minidl.cli import comparison, options, place  # here, so that --help comes at once
 
         job = options.completed_job({name: context.params[name] for name in comparison.JOB})
-        options.check_minibatch(job)
         place.check(on, nodes)
+        options.check_minibatch(job)
         if seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
         terms = comparison.Terms(

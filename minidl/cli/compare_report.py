@@ -23,7 +23,7 @@ HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accurac
 
 
 SPREAD = "±: standard deviation over the seeds (n - 1)"
-BAND = "line: geometric mean over the seeds; band: one standard deviation of the log"
+BAND = "line: geometric mean over the seeds; band: one standard deviation (n - 1) of its logarithm"
 GLUE = "\N{NO-BREAK SPACE}"
 WIDTH = 80  # of the title, where it must be broken
 
@@ -174,7 +174,13 @@ def _history(one: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def _write(path: Path, names: list[str], records: Iterable[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
+    """Write the table; stopped at any moment, the file holds the former rows or all of the new ones."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

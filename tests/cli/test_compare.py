@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import comparison, place, run_folder
+from minidl.cli import compare_report, comparison, place, run_folder
 from minidl.cli.app import app
 from minidl.cli.compare_report import Report
 from minidl.cli.comparison import Outcome, Terms
@@ -325,6 +325,19 @@ def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
     assert [row["strategy"] for row in rows("runs.csv")][:2] == ["serial", "synchronous"]
 
 
+def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(tmp_path):
+    def records():
+        yield {"seed": 1}
+        raise KeyboardInterrupt
+
+    path = tmp_path / "history.csv"
+    compare_report._write(path, ["seed"], [{"seed": 0}])
+    with pytest.raises(KeyboardInterrupt):
+        compare_report._write(path, ["seed"], records())
+    assert path.read_text() == "seed\n0\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
+
+
 def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
     folder = tmp_path / "new"
     folder.mkdir()
@@ -349,6 +362,7 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         (("--strategies", "serial", "--on", "mars"), "there is no place to run --on 'mars'"),
         (("--strategies", "serial", "--nodes", 0), "--nodes must be at least 1, got 0"),
         (("--strategies", "serial", "--nodes", 2000, "--batch-size", 2000), "at most 1024 nodes are simulated"),
+        (("--strategies", "serial", "--nodes", 2000), "at most 1024 nodes are simulated, got --nodes 2000"),
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
         (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),
