@@ -18,7 +18,7 @@ LONGEST = 300  # characters
 _HEAD = re.compile(r"(?P<name>[\w-]+)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?", re.S)
 _CONSTANTS = {"true": "True", "false": "False", "none": "None"}
 _RESERVED = re.compile(rf"(?<==)\s*({'|'.join(sorted(set(keyword.kwlist) - set(_CONSTANTS.values())))})\s*(?=[,)]|$)")
-"""A word of Python as the value of a setting, `variant=async`: it is a word like any other here."""
+"""A reserved word of Python as the value of a setting, as in `variant=async`: read as a plain word."""
 
 Classes = Mapping[str, type]
 Parts = Mapping[Any, Classes]

@@ -74,8 +74,11 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
 
 def listings() -> Iterator[Table]:
     """What there is: a table of the strategies and one of the compressors."""
-    for title, classes in (("Strategies", STRATEGIES), ("Compressors", COMPRESSORS)):
+    of_all = f"settings of every strategy that has none of that name: {', '.join(OF_THE_OPTIMIZER)}"
+    initials = "initials are names too: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
+    for title, classes, caption in (("Strategies", STRATEGIES, of_all), ("Compressors", COMPRESSORS, initials)):
         table = Table("name", "what it is, and its settings", title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        table.caption, table.caption_justify = escape(caption), "left"
         for name, cls in classes.items():
             settings = components.defaults(cls)
             table.add_row(

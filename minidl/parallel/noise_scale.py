@@ -168,7 +168,7 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
 
 
 def mean(estimates: Iterable[Noise]) -> Noise:
-    """Of several estimates, each number's mean, so that `scale` is the ratio of means.
+    """The mean of several estimates, number by number, so that `scale` is the ratio of means.
 
     The mean of their ratios would be far off: an estimate of |G|^2 may be close to 0. Errors: ValueError for none.
 

@@ -31,7 +31,7 @@ def problems(
     * a "speedup" over a run with another minibatch size, in a table that has no quality of the two
     * a training loss as the only quality of a method, where others were tested
 
-    Each sentence names the method, and where it has several configurations that of the rows.
+    Each sentence names the method. Where the method has several configurations, it names that of the rows too.
 
     Parameters
         rows           dictionaries, or a csv.DictReader of `runs.csv` of `minidl compare`; None, nan and an empty text

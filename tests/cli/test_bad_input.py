@@ -166,7 +166,9 @@ def test_a_run_that_cannot_go_on_says_so(capsys, tmp_path):
     command = ("train", "--model", "mlp", "--nodes", 2, "--epochs", 1, "--strategy", "local_sgd", "--on", "simulation")
     assert minidl(tmp_path, *command, "--out", "run").returncode == 0
     err = refused(capsys, "train", "--resume", "run", "--epochs", 2)
-    assert err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only\n"
+    assert (
+        err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only; start a new run\n"
+    )
     err = refused(capsys, "train", "--resume", "run", "--strategy", "gossip", "--epochs", 2)
     assert "is of a run with --strategy local_sgd, not gossip: only --epochs may change" in err
     for option, value, former in (("--on", "processes", "simulation"), ("--network", "1gbe", "none")):

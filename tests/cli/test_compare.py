@@ -121,6 +121,14 @@ def test_with_one_node_and_plain_sgd_the_parameter_server_learns_what_serial_lea
     assert served.history[-1]["test_loss"] == pytest.approx(serial.history[-1]["test_loss"], rel=1e-6)
 
 
+def test_a_row_says_what_was_trained_and_where_so_that_the_rows_of_two_comparisons_can_be_told_apart():
+    (row,) = compare("--strategies", "serial", "--networks", "none", "--slow", "0:2", "--lr-decay", 0.5)
+    names = ("model", "data", "on", "simulated_node", "slow", "lr_decay")
+    said = ["mlp", "spirals", "simulation", "nodes of 1e+09 FLOP/s and 1e+10 bytes/s", "0:2", "0.5"]
+    assert [row[name] for name in names] == said
+    assert row["kernels"] == kernels.active()
+
+
 def test_a_comparison_is_the_same_every_time_with_jitter_too():
     node = place.simulated_node(jitter=0.3)
     for text in ("parameter_server", "gossip"):
@@ -309,7 +317,7 @@ def test_what_there_is_is_listed_with_its_settings(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "Minibatch SGD on p nodes that agree after every" in result.stdout
     assert "bucket_mb=1.0" in result.stdout
-    for name in ("serial", "synchronous", "top_k", "Strategies", "Compressors"):
+    for name in ("serial", "synchronous", "top_k", "Strategies", "Compressors", "lr, momentum", "ef(top_k(0.01))"):
         assert name in result.stdout
     assert list(tmp_path.iterdir()) == []
 
