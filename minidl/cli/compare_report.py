@@ -23,7 +23,7 @@ HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accurac
 
 
 SPREAD = "±: standard deviation over the seeds (n - 1)"
-BAND = "line: geometric mean over the seeds; band: one standard deviation (n - 1) of its logarithm"
+BAND = "line: geometric mean over seeds; band: standard deviation (n - 1) of the log"
 GLUE = "\N{NO-BREAK SPACE}"
 WIDTH = 80  # of the title, where it must be broken
 
