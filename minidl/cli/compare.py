@@ -52,12 +52,12 @@ def compare(
         float | None, typer.Option(help="Learning rate of every update; by default the model's (of mlp 0.2).")
     ] = None,
     momentum: Annotated[
-        float, typer.Option(help="Of SGD: 0, since stale gradients and compressors do not go well with more.")
+        float, typer.Option(help="Momentum of SGD: 0, since stale gradients and compressors do not go well with more.")
     ] = 0.0,
     lr_decay: Annotated[
         float | None, typer.Option(help="Factor on the learning rate after every epoch; by default the model's.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the weights, the shuffles, jitter and random choices.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the weights, the shuffles, jitter and random choices.")] = 0,
     seeds: Annotated[
         int,
         typer.Option(
@@ -101,8 +101,8 @@ def compare(
         from minidl.cli import comparison, options, place  # here, so that --help comes at once
 
         job = options.completed_job({name: context.params[name] for name in comparison.JOB})
-        options.check_minibatch(job)
         place.check(on, nodes)
+        options.check_minibatch(job)
         if seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
         terms = comparison.Terms(

@@ -23,7 +23,7 @@ HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accurac
 
 
 SPREAD = "±: standard deviation over the seeds (n - 1)"
-BAND = "line: geometric mean over the seeds; band: one standard deviation of the log"
+BAND = "line: geometric mean over seeds; band: standard deviation (n - 1) of the log"
 GLUE = "\N{NO-BREAK SPACE}"
 WIDTH = 80  # of the title, where it must be broken
 
@@ -130,10 +130,17 @@ class Report:
         return {
             "network": one.network,
             "strategy": contestant.text,
+            "model": self.terms.model,
+            "data": self.terms.data,
+            "on": self.terms.on,
+            "simulated_node": "" if self.terms.node is None else place.node_text(self.terms.node),
+            "slow": " ".join(f"{node}:{factor:g}" for node, factor in self.terms.slow.items()),
+            "kernels": self.terms.kernels,
             "nodes": contestant.nodes,
             "servers": contestant.strategy.servers,
             "batch_size": contestant.job.batch_size,
             "lr": contestant.lr,
+            "lr_decay": self.terms.lr_decay,
             "momentum": contestant.momentum,
             "seed": contestant.job.seed,
             "ended": one.ended,
@@ -174,7 +181,13 @@ def _history(one: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def _write(path: Path, names: list[str], records: Iterable[dict[str, Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(records)
+    """Write the table; stopped at any moment, the file holds the former rows or all of the new ones."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import keyword
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,6 +16,9 @@ from minidl.data.checks import one_of
 
 LONGEST = 300  # characters
 _HEAD = re.compile(r"(?P<name>[\w-]+)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?", re.S)
+_CONSTANTS = {"true": "True", "false": "False", "none": "None"}
+_RESERVED = re.compile(rf"(?<==)\s*({'|'.join(sorted(set(keyword.kwlist) - set(_CONSTANTS.values())))})\s*(?=[,)]|$)")
+"""A reserved word of Python as the value of a setting, as in `variant=async`: read as a plain word."""
 
 Classes = Mapping[str, type]
 Parts = Mapping[Any, Classes]
@@ -53,7 +57,7 @@ def call_of(kind: str, text: str) -> ast.Call:
     name = match["name"].replace("-", "_")
     inside = match["settings"] or match["inside"] or ""
     try:
-        call = ast.parse(f"_({inside})", mode="eval").body
+        call = ast.parse("_(" + _RESERVED.sub(r"'\1'", inside) + ")", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         call = None
     if not isinstance(call, ast.Call) or not (isinstance(call.func, ast.Name) and call.func.id == "_"):
@@ -65,16 +69,21 @@ def call_of(kind: str, text: str) -> ast.Call:
     return call
 
 
-def build(kind: str, call: ast.Call, known: Classes, parts: Parts) -> Any:
+def build(kind: str, call: ast.Call, known: Classes, parts: Parts, others: Iterable[str] = ()) -> Any:
     """The object that the call names among the classes `known`.
 
-    kind: what they are, for messages. parts: by a base class, the classes of that base that can be named: a setting of
-    the type of the base, or of a class between, is read as one of them. Errors: ValueError that says what is wrong and
-    what there is.
+    Parameters
+        kind    what the classes are, for messages
+        parts   by a base class, the classes of that base that can be named: a setting of the type of the base, or of a
+                class between, is read as one of them
+        others  further settings that the user may write, which the caller has taken out of the call; messages name them
+
+    Raises
+        ValueError that says what is wrong and what there is.
     """
     cls = find(kind, ast.unparse(call.func), known)
     name = snake_case(cls.__name__)
-    given = _arguments(name, call, settings(cls))
+    given = _arguments(name, call, settings(cls), others)
     values = {
         setting: value_of(name, setting, node, settings(cls)[setting].annotation, parts)
         for setting, node in given.items()
@@ -89,6 +98,8 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Parts) -> Any:
 def value_of(name: str, setting: str, node: ast.expr, hint: Any, parts: Parts) -> Any:
     """What stands behind a setting: a number, a word, a list of them, or one of the parts with its own settings."""
     part = _part(hint, parts)
+    if isinstance(node, ast.Name) and node.id in _CONSTANTS and not fits(node.id, hint):
+        node = ast.parse(_CONSTANTS[node.id], mode="eval").body  # true, as in other languages
     if part is not None:
         node = _with_underscores(node)
     is_none = isinstance(node, ast.Constant) and node.value is None
@@ -235,21 +246,23 @@ def hint_text(hint: Any) -> str:
     return f"a {snake_case((origin or hint).__name__).replace('_', ' ')}"
 
 
-def _arguments(name: str, call: ast.Call, known: Mapping[str, inspect.Parameter]) -> dict[str, ast.expr]:
+def _arguments(
+    name: str, call: ast.Call, known: Mapping[str, inspect.Parameter], others: Iterable[str]
+) -> dict[str, ast.expr]:
     """The nodes of the call by the names of the settings."""
     there_is = f"its settings are {', '.join(known)}" if known else "it has no settings"
     if len(call.args) > len(known) or any(isinstance(one, ast.Starred) for one in call.args):
         raise ValueError(f"{name} was given {len(call.args)} values: {there_is}")
     given: dict[str, ast.expr] = dict(zip(known, call.args, strict=False))
-    for keyword in call.keywords:
-        if keyword.arg is None:
+    for pair in call.keywords:
+        if pair.arg is None:
             raise ValueError(f"{name}: write setting=value, not **")
-        if not known:
-            raise ValueError(f"{name} has no setting {keyword.arg!r}: it has none at all")
-        one_of(f"setting of {name}", keyword.arg, known)
-        if keyword.arg in given:
-            raise ValueError(f"{name}: {keyword.arg} is given twice")
-        given[keyword.arg] = keyword.value
+        if not known and not others:
+            raise ValueError(f"{name} has no setting {pair.arg!r}: it has none at all")
+        one_of(f"setting of {name}", pair.arg, dict.fromkeys((*known, *others)))
+        if pair.arg in given:
+            raise ValueError(f"{name}: {pair.arg} is given twice")
+        given[pair.arg] = pair.value
     missing = [one for one, setting in known.items() if setting.default is setting.empty and one not in given]
     if missing:
         raise ValueError(f"{name} needs {' and '.join(missing)}: write {name}({missing[0]}=...), {there_is}")

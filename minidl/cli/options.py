@@ -98,6 +98,8 @@ def _with_settings_of_the_strategy(options: Options) -> Options:
     if options["strategy"] is None:
         return options
     _, own = strategies.parse_with(options["strategy"], strategies.OF_THE_OPTIMIZER)
+    if own.get("lr", 1) <= 0:
+        raise ValueError(f"{options['strategy']}: lr must be a number above 0, got {own['lr']}")
     for name, value in own.items():
         if options[name] not in (None, value):
             raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")

@@ -35,7 +35,9 @@ def run(options: Options, out: Path | None, resume: Path | None) -> None:
     strategy = strategy_of(options)
     strategies.check(options["strategy"], strategy, job, nodes, options["model"])
     if resume is not None and not strategy.is_resumable:
-        raise ValueError(f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only")
+        raise ValueError(
+            f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
+        )
     model = job.build_model()  # before there is a folder: it may not go with the data
     folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
 

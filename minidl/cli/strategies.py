@@ -60,19 +60,25 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
     (Serial(shards=1), {'lr': 0.5})
     """
     call = components.call_of("strategy", text)
-    own = components.settings(components.find("strategy", ast.unparse(call.func), STRATEGIES))
+    cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
+    own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
     for keyword in [one for one in call.keywords if one.arg in others and one.arg not in own]:
         name = str(keyword.arg)
+        if name in values:
+            raise ValueError(f"{owner}: {name} is given twice")
         call.keywords.remove(keyword)
-        values[name] = components.value_of("strategy", name, keyword.value, others[name], {})
-    return components.build("strategy", call, STRATEGIES, _PARTS), values
+        values[name] = components.value_of(owner, name, keyword.value, others[name], {})
+    return components.build("strategy", call, STRATEGIES, _PARTS, others), values
 
 
 def listings() -> Iterator[Table]:
     """What there is: a table of the strategies and one of the compressors."""
-    for title, classes in (("Strategies", STRATEGIES), ("Compressors", COMPRESSORS)):
+    of_all = f"settings of every strategy that has none of that name: {', '.join(OF_THE_OPTIMIZER)}"
+    initials = "initials are names too: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
+    for title, classes, caption in (("Strategies", STRATEGIES, of_all), ("Compressors", COMPRESSORS, initials)):
         table = Table("name", "what it is, and its settings", title=title, title_justify="left", box=box.SIMPLE_HEAD)
+        table.caption, table.caption_justify = escape(caption), "left"
         for name, cls in classes.items():
             settings = components.defaults(cls)
             table.add_row(

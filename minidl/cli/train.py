@@ -40,12 +40,15 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set; by default the model's.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate; by default the model's.")] = None,
     momentum: Annotated[
-        float | None, typer.Option(help="Of SGD; by default the model's (0.9). DGC has its own: give 0.")
+        float | None,
+        typer.Option(
+            help="Momentum of SGD; by default the model's (0.9). DGC, Signum and EAMSGD have their own: give 0."
+        ),
     ] = None,
     lr_decay: Annotated[
         float | None, typer.Option(help="Factor on the learning rate after every epoch; by default the model's.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the weights, the shuffles and dropout.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the weights, the shuffles and dropout.")] = 0,
     kernels: Annotated[
         str | None, typer.Option(help="numpy, numba or cupy; by default $MINIDL_KERNELS, or numba.")
     ] = None,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from minidl.parallel.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Run, Runs
+from minidl.parallel.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Run, Runs, number_of
 
 TASK = ("network", "model", "data")  # what two runs must have in common to be compared
+HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", "gpu", "kernels")
 NEAR = 0.05  # times and speeds within 5 % are equal
 
 
@@ -40,7 +41,9 @@ def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
     ]
     base, seconds = min(candidates, key=lambda one: min(abs(one[1] / wanted - 1) for wanted in claimed))
     if min(abs(seconds / wanted - 1) for wanted in claimed) > NEAR:
-        return f"its speedup is relative to {_text(claimed[0], column)}, but no run on {fewest:g} node(s) took so long"
+        return (
+            f"its speedup is relative to {_text(claimed[0], column)}, but no run on {_where(fewest, run)} took so long"
+        )
     if run.value("target") != base.value("target") and column == "seconds_to_target":
         return (
             f"its speedup compares the time to {run.value('target') or 'no target'} with that to "
@@ -51,6 +54,11 @@ def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
         return ""
     if column != "seconds_to_target" and (worse := _worse(mine, bases)):
         return f"its speedup is over a run of better quality: {worse}"
+    if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
+        return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
+    is_judged = any(other.has_quality for other in (*mine, *bases))
+    if column != "seconds_to_target" and not is_judged and (sizes := _difference(run, base, ("batch_size",))):
+        return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
     usual = _mean_seconds(bases, column)
     better = [
         took
@@ -75,6 +83,22 @@ def _competes(other: Run, run: Run, base: Run, seconds: float, column: str) -> b
     """Whether the other run claims a speedup over the same baseline itself, on the same number of nodes."""
     over = (other.number("speedup") or 1.0) * _seconds(other, column)
     return _nodes(run) == _nodes(base) and other.method != base.method and abs(over / seconds - 1) <= NEAR
+
+
+def _where(nodes: float, run: Run) -> str:
+    """The nodes, network, model and data of the runs that the run can be compared with."""
+    task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
+    return f"{nodes:g} node(s){task}"
+
+
+def _difference(run: Run, base: Run, columns: Sequence[str]) -> str:
+    """The first of the columns in which the run and the baseline say different things; "" for none."""
+    for column in columns:
+        mine, theirs = run.value(column), base.value(column)
+        is_count = column in HARDWARE and number_of(mine) is not None  # gpu=8: how many, not which
+        if mine and theirs and mine != theirs and not is_count:
+            return f"{column}={mine} here, {column}={theirs} there"
+    return ""
 
 
 def _nodes(run: Run) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
@@ -45,16 +46,22 @@ class Noise:
         """The simple noise scale tr(Sigma) / |G|^2: at that minibatch size noise and gradient are as large.
 
         Minibatches far below it gain almost in proportion to their size, those far above it hardly at all. Infinite
-        where the gradient is 0, or estimated to be below.
+        where |G|^2 is 0, or estimated below 0; below 0 where only tr(Sigma) is; nan where either is nan.
         """
+        if isnan(self.squared_norm) or isnan(self.trace):
+            return float("nan")
         return self.trace / self.squared_norm if self.squared_norm > 0 else float("inf")
 
 
 def exact(model: Module, dataset: Dataset, loss: Loss = classification_loss) -> Noise:
     """The noise of the model's gradient on that data set, from the gradient of every sample by itself.
 
+    Errors: ValueError for a data set without samples.
+
     Source: McCandlish et al., An empirical model of large-batch training (arXiv:1812.06162), section 2.2.
     """
+    if not len(dataset):
+        raise ValueError("the data set has no samples: a gradient needs one at least")
     parameters = list(model.parameters())
     total, squares = np.zeros(sum(parameter.size for parameter in parameters)), 0.0
     for i in range(len(dataset)):
@@ -69,7 +76,12 @@ def exact(model: Module, dataset: Dataset, loss: Loss = classification_loss) -> 
 def gradient(
     model: Module, dataset: Dataset, samples: Sequence[int] | Array, loss: Loss = classification_loss
 ) -> Array:
-    """The gradient of the mean loss of those samples, as one vector in float64; the model's gradients are replaced."""
+    """The gradient of the mean loss of those samples, as one vector in float64; the model's gradients are replaced.
+
+    Errors: ValueError for no samples.
+    """
+    if not len(samples):
+        raise ValueError("a gradient needs one sample at least, got none")
     x, y = dataset[np.asarray(samples)]
     model.zero_grad()
     loss(model(x), y).backward()
@@ -129,27 +141,34 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
     large one: see `from_two_sizes`.
 
     Parameters
-        comm        every node calls with equal `samples` and `population`; all get the same estimate
+        comm        every node calls, and all get the same estimate
         gradient    mean gradient over this node's shard, as one vector
-        samples     samples in this node's shard
+        samples     samples in this node's shard, as many on every node: leave out a last, smaller minibatch that cannot
+                    be shared equally
         population  samples in the training set, where a minibatch holds different samples that are dealt to the nodes
                     at random, as in `parallel.train` with shards="shuffled". None: independent samples. Other shards
                     ("fixed", "by_label") are not random samples of the whole training set: the estimates are biased
 
     Raises
-        ValueError on one node.
+        ValueError on one node, and on all nodes where their numbers of samples differ.
     """
     if comm.size < 2:
         raise ValueError("one node has one minibatch size: the noise needs two nodes or more")
-    # one reduction: the gradient and, behind it, its squared norm
-    message = np.append(gradient.astype(np.float64), float(gradient.astype(np.float64) @ gradient))
-    total = comm.all_reduce(message) / comm.size
-    whole = float(total[:-1] @ total[:-1])
-    return from_two_sizes(samples, float(total[-1]), samples * comm.size, whole, population)
+    mine = np.asarray(gradient, np.float64).ravel()
+    # one reduction: the gradient and, behind it, its squared norm and what tells unequal numbers of samples
+    total = comm.all_reduce(np.concatenate([mine, [mine @ mine, samples, samples**2]])) / comm.size
+    mean_gradient, (square, mean_samples, mean_square) = total[:-3], total[-3:]
+    if mean_square != mean_samples**2:
+        raise ValueError(
+            f"the nodes have different numbers of samples, {samples} on rank {comm.rank} and {mean_samples:g} on "
+            "average: leave this minibatch out"
+        )
+    whole = float(mean_gradient @ mean_gradient)
+    return from_two_sizes(samples, float(square), samples * comm.size, whole, population)
 
 
 def mean(estimates: Iterable[Noise]) -> Noise:
-    """Of several estimates, each number's mean, so that `scale` is the ratio of means.
+    """The mean of several estimates, number by number, so that `scale` is the ratio of means.
 
     The mean of their ratios would be far off: an estimate of |G|^2 may be close to 0. Errors: ValueError for none.
 

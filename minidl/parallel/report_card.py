@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minidl.parallel.claimed_speedups import of_speedup
-from minidl.parallel.result_table import CONFIGURATION, MEASURED, ResultTable, Runs
+from minidl.parallel.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Runs
 
 Row = Mapping[str, Any]
 
 
 def problems(
-    rows: Sequence[Row],
+    rows: Iterable[Row],
     name: str = "strategy",
     configuration: Sequence[str] = CONFIGURATION,
     seeds: int = 3,
@@ -27,10 +27,15 @@ def problems(
     * a "speedup" over a run that the table does not have, or without a time
     * a "speedup" over a slow run where the table has a faster one, on no more nodes and of no lower quality
     * a "speedup" over a run of better quality, or a time to one target over the time to another
+    * a "speedup" of more nodes over fewer nodes of other hardware
+    * a "speedup" over a run with another minibatch size, in a table that has no quality of the two
+    * a training loss as the only quality of a method, where others were tested
+
+    Each sentence names the method. Where the method has several configurations, it names that of the rows too.
 
     Parameters
-        rows           dictionaries, as csv.DictReader reads from `runs.csv` of `minidl compare`; None, nan and an empty
-                       text are no value
+        rows           dictionaries, or a csv.DictReader of `runs.csv` of `minidl compare`; None, nan and an empty text
+                       are no value
         name           the column that says which method a row is about
         configuration  columns that decide a run, besides the seed; those that no row has are passed over
         seeds          runs of one configuration that are needed to see the spread
@@ -41,13 +46,18 @@ def problems(
         speed is one of seconds, seconds_to_target, samples_per_second
         seed is one number a run; in a row of means, seeds is how many runs it is the mean of
         ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
+        device, hardware, machine, processor, accelerator, cpu, gpu, kernels say in words what a run was computed on
+
+    Raises
+        TypeError where a row is no dictionary; ValueError where no row has the column `name`.
 
     Notes
         Every other column is judged by its values. Words are configuration, unless each row has its own (the name of a
         file, say). Numbers are configuration if they are equal for all seeds of a method, speed rows and quality rows
         each by themselves; numbers that differ from seed to seed were measured, but a number that several seeds of the
-        speed rows share and no quality row has is reported all the same. Of single runs, whole numbers count as
-        configuration.
+        speed rows share, and that no quality row shares, is reported all the same. Numbers that speed rows alone have,
+        or quality rows alone, may be measurements: name such a column in `configuration` if it decides the run. Of
+        single runs, whole numbers count as configuration.
         A quality is lower if the means over the seeds differ by more than two standard errors, and by more than 0.5 %
         of an accuracy or 5 % of a loss or an error.
 
@@ -59,11 +69,22 @@ def problems(
     >>> problems([{"strategy": "ring", "nodes": 4, "accuracy": 0.9, "seconds": 3.0}])
     ['ring: no seed is given']
     """
+    rows = list(rows)  # a csv.DictReader can be read once
+    if wrong := [row for row in rows if not isinstance(row, Mapping)]:
+        raise TypeError(f"each row must be a dictionary from column to value, got {wrong[0]!r}")
+    if rows and not any(name in row for row in rows):
+        raise ValueError(
+            f"no row has the column {name!r}: give name=, the column that says which method a row is about"
+        )
     table = ResultTable(rows, name, configuration, measured)
     found: list[str] = []
     for method in table.methods:
         found += [f"{method}: {problem}" for problem in _of_method(table, table.methods[method], seeds)]
-    found += [f"{run.method}: {problem}" for run in table.runs for problem in of_speedup(run, table)]
+    found += [
+        f"{run.method}{table.where(run.method, run.key)}: {problem}"
+        for run in table.runs
+        for problem in of_speedup(run, table)
+    ]
     return list(dict.fromkeys(found))
 
 
@@ -75,8 +96,12 @@ def _of_method(table: ResultTable, runs: Runs, seeds: int) -> Iterator[str]:
                 if not any(table.agree(key, run.key) for run in others):
                     yield f"the {what} with {table.key_text(key)} comes without the {other} of that configuration"
         yield from _of_measured_numbers(table, fast, good)
-    if any(run.seed == "" and run.number("seeds") is None for run in runs):
-        yield "no seed is given"
+    tested = [column for column in TEST_QUALITY if any(run.number(column) is not None for run in table.runs)]
+    if tested and good and not any(run.number(column) is not None for run in good for column in tested):
+        yield f"its only quality is that of the training set, where other rows have {tested[0]}"
+    unseeded = sorted({run.key for run in runs if run.seed == "" and run.number("seeds") is None})
+    if unseeded:
+        yield from (f"no seed is given{table.where(runs[0].method, key)}" for key in unseeded)
         return
     ended = [run for run in runs if run.is_ended]
     for group in (fast, good):
@@ -85,8 +110,8 @@ def _of_method(table: ResultTable, runs: Runs, seeds: int) -> Iterator[str]:
             counted += [run for run in ended if table.agree_but_for_epochs(key, run.key)]
             different = max(len({run.seed for run in counted}), *(int(run.number("seeds") or 0) for run in counted))
             if different < seeds:
-                yield f"{different} seed{'s' * (different > 1)} where {seeds} are needed to see the spread"
-                return
+                which = f"{different} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
+                yield f"{which} where {seeds} are needed to see the spread"
 
 
 def _of_measured_numbers(table: ResultTable, fast: Runs, good: Runs) -> Iterator[str]:

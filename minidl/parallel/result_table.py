@@ -13,6 +13,7 @@ CONFIGURATION = ("network", "nodes", "servers", "batch_size", "lr", "momentum", 
 HIGHER_IS_BETTER = ("accuracy", "test_accuracy")
 LOWER_IS_BETTER = ("test_error", "error", "test_loss", "loss", "training_loss")
 QUALITY = (*HIGHER_IS_BETTER, *LOWER_IS_BETTER)
+TEST_QUALITY = ("accuracy", "test_accuracy", "test_error", "error", "test_loss")
 SPEED = ("seconds", "seconds_to_target", "samples_per_second")
 CLAIMS = ("seed", "seeds", "speedup", "target", "ended")
 MEASURED = ("samples", "steps", "bytes", "bytes_per_node", "bytes_of_busiest_rank", "compute", "communication",
@@ -151,7 +152,17 @@ class ResultTable:
 
     def key_text(self, key: Key) -> str:
         """The configuration in words."""
-        return ", ".join(f"{column}={value}" for column, value in zip(self.columns, key, strict=True) if value)
+        text = ", ".join(f"{column}={value}" for column, value in zip(self.columns, key, strict=True) if value)
+        stated = [column for i, column in enumerate(self.columns) if any(run.key[i] for run in self.runs)]
+        return text or ", ".join(f"no {column}" for column in stated)
+
+    def where(self, method: str, key: Key) -> str:
+        """Which rows of the method have that configuration, in words: the columns in which its rows differ, or ""."""
+        keys = {run.key for run in self.methods[method]}
+        differ = [i for i in range(len(self.columns)) if len({one[i] for one in keys}) > 1]
+        return " with " * bool(differ) + ", ".join(
+            f"{self.columns[i]}={key[i]}" if key[i] else f"no {self.columns[i]}" for i in differ
+        )
 
     def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[Run]:
         return [

@@ -58,7 +58,7 @@ def draw(
         loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
     ]
     width = max(NARROWEST, 2.6 * columns + 1.2)
-    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in map(_label, places[0][1])]
+    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in _labels(places)]
     lines = [part for line in title.splitlines() for part in fill(line, int(width / BOLD)).splitlines()]
     longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
     ncols = 2 if 2 * (longest * NORMAL + BESIDE) < width else 1
@@ -87,8 +87,15 @@ def draw(
     return figure
 
 
-def _label(run: Run) -> str:
-    return f"{run.label} ({run.note})" if run.note else run.label
+def _labels(places: Sequence[tuple[str, Sequence[Run]]]) -> list[str]:
+    """The runs' labels with their notes; a note that is not of all places names its own."""
+    labels = []
+    for number, first in enumerate(places[0][1]):
+        notes = [(heading, runs[number].note) for heading, runs in places if number < len(runs)]
+        is_same = len({note for _, note in notes}) == 1
+        text = first.note if is_same else "; ".join(f"{heading}: {note}" for heading, note in notes if note)
+        labels.append(f"{first.label} ({text})" if text else first.label)
+    return labels
 
 
 def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
@@ -103,7 +110,7 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
         marker=MARKERS[number % len(MARKERS)],
         markersize=3.5,
         linewidth=1.4,
-        label=_label(run),
+        label=run.label,
     )
 
 

@@ -111,7 +111,8 @@ def test_what_is_no_number_is_refused(capsys, arguments):
         (("--momentum", 1), "momentum must be at least 0 and below 1, got 1.0"),
         (("--momentum", "nan"), "momentum must be at least 0 and below 1, got nan"),
         (("--strategy", "synchronous:lr=0.5", "--lr", 0.4), "--lr 0.4 and lr=0.5 in --strategy: give one of them"),
-        (("--strategy", "synchronous:momentum=fast"), "strategy: momentum must be a number, got fast"),
+        (("--strategy", "synchronous:momentum=fast"), "synchronous: momentum must be a number, got fast"),
+        (("--strategy", "synchronous:lr=0"), "synchronous:lr=0: lr must be a number above 0, got 0"),
         (("--network", "10gb"), "there is no network '10gb': did you mean 10gbe?"),
         (("--on", "simulation", "--nodes", 1025, "--batch-size", 1025), "at most 1024 nodes are simulated"),
     ],
@@ -165,7 +166,9 @@ def test_a_run_that_cannot_go_on_says_so(capsys, tmp_path):
     command = ("train", "--model", "mlp", "--nodes", 2, "--epochs", 1, "--strategy", "local_sgd", "--on", "simulation")
     assert minidl(tmp_path, *command, "--out", "run").returncode == 0
     err = refused(capsys, "train", "--resume", "run", "--epochs", 2)
-    assert err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only\n"
+    assert (
+        err == "minidl train: a run of local_sgd cannot go on: its checkpoint holds the model only; start a new run\n"
+    )
     err = refused(capsys, "train", "--resume", "run", "--strategy", "gossip", "--epochs", 2)
     assert "is of a run with --strategy local_sgd, not gossip: only --epochs may change" in err
     for option, value, former in (("--on", "processes", "simulation"), ("--network", "1gbe", "none")):

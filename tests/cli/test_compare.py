@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import comparison, place, run_folder
+from minidl.cli import compare_report, comparison, place, run_folder
 from minidl.cli.app import app
 from minidl.cli.compare_report import Report
 from minidl.cli.comparison import Outcome, Terms
@@ -119,6 +119,14 @@ def test_an_asynchronous_gradient_is_of_the_samples_that_a_node_has_of_a_common_
 def test_with_one_node_and_plain_sgd_the_parameter_server_learns_what_serial_learns():
     serial, served = outcome("serial"), outcome("parameter_server", nodes=1)
     assert served.history[-1]["test_loss"] == pytest.approx(serial.history[-1]["test_loss"], rel=1e-6)
+
+
+def test_a_row_says_what_was_trained_and_where_so_that_the_rows_of_two_comparisons_can_be_told_apart():
+    (row,) = compare("--strategies", "serial", "--networks", "none", "--slow", "0:2", "--lr-decay", 0.5)
+    names = ("model", "data", "on", "simulated_node", "slow", "lr_decay")
+    said = ["mlp", "spirals", "simulation", "nodes of 1e+09 FLOP/s and 1e+10 bytes/s", "0:2", "0.5"]
+    assert [row[name] for name in names] == said
+    assert row["kernels"] == kernels.active()
 
 
 def test_a_comparison_is_the_same_every_time_with_jitter_too():
@@ -309,7 +317,7 @@ def test_what_there_is_is_listed_with_its_settings(tmp_path):
     assert result.returncode == 0, result.stderr
     assert "Minibatch SGD on p nodes that agree after every" in result.stdout
     assert "bucket_mb=1.0" in result.stdout
-    for name in ("serial", "synchronous", "top_k", "Strategies", "Compressors"):
+    for name in ("serial", "synchronous", "top_k", "Strategies", "Compressors", "lr, momentum", "ef(top_k(0.01))"):
         assert name in result.stdout
     assert list(tmp_path.iterdir()) == []
 
@@ -323,6 +331,19 @@ def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
     assert (process.returncode, err) == (130, "")
     assert "Stopped; what had run by then is in out." in out
     assert [row["strategy"] for row in rows("runs.csv")][:2] == ["serial", "synchronous"]
+
+
+def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(tmp_path):
+    def records():
+        yield {"seed": 1}
+        raise KeyboardInterrupt
+
+    path = tmp_path / "history.csv"
+    compare_report._write(path, ["seed"], [{"seed": 0}])
+    with pytest.raises(KeyboardInterrupt):
+        compare_report._write(path, ["seed"], records())
+    assert path.read_text() == "seed\n0\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
 
 
 def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
@@ -349,6 +370,7 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         (("--strategies", "serial", "--on", "mars"), "there is no place to run --on 'mars'"),
         (("--strategies", "serial", "--nodes", 0), "--nodes must be at least 1, got 0"),
         (("--strategies", "serial", "--nodes", 2000, "--batch-size", 2000), "at most 1024 nodes are simulated"),
+        (("--strategies", "serial", "--nodes", 2000), "at most 1024 nodes are simulated, got --nodes 2000"),
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
         (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),

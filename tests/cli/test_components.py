@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -203,6 +204,36 @@ def test_the_settings_of_a_run_are_told_from_those_of_a_strategy() -> None:
         parse("synchronous:lr=0.5")
     with pytest.raises(ValueError, match="lr must be a number, got fast"):
         strategies.parse_with("synchronous:lr=fast", {"lr": float})
+
+
+def test_a_setting_of_the_run_is_given_once_and_named_with_the_strategys_own() -> None:
+    others = {"lr": float, "momentum": float}
+    for text, sentence in (
+        ("synchronous:lr=0.1,lr=0.2", "synchronous: lr is given twice"),
+        ("local_sgd:lr=fast", "local_sgd: lr must be a number, got fast"),
+        ("serial:learning_rate=1", "no setting of serial 'learning_rate': choose one of shards, lr, momentum"),
+        ("serial:lrr=1", "did you mean lr?"),
+    ):
+        with pytest.raises(ValueError) as error:
+            strategies.parse_with(text, others)
+        assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["true", "false", "none"])
+def test_true_false_and_none_are_read_in_lower_case_too(word: str) -> None:
+    setting = "compressor=" if word == "none" else "overlap="
+    assert parse(f"synchronous:{setting}{word}") == parse(f"synchronous:{setting}{word.title()}")
+    assert parse("gossip:topology=none") == parallel.Gossip("none")
+
+
+def test_a_reserved_word_of_python_is_a_word_like_any_other() -> None:
+    for text, sentence in (
+        ("elastic_averaging:variant=async", "unknown variant 'async': "),
+        ("elastic_averaging:variant=async,period=2", "unknown variant 'async': "),
+        ("synchronous:compressor=top_k(0.1,all_reduce=global)", "unknown all_reduce 'global': "),
+    ):
+        with pytest.raises(ValueError, match=re.escape(sentence)):
+            parse(text)
 
 
 def test_what_a_package_exports_later_can_be_named_too_whether_a_dataclass_or_not() -> None:

@@ -220,3 +220,30 @@ def test_one_node_and_no_estimate_are_refused():
 def test_where_there_is_no_gradient_the_scale_is_infinite():
     assert Noise(0.0, 1.0).scale == float("inf")
     assert Noise(-0.1, 1.0).scale == float("inf")
+
+
+def test_nodes_with_different_numbers_of_samples_are_refused_on_every_rank():
+    def program(comm: cluster.Communicator) -> str:
+        with pytest.raises(ValueError) as error:
+            noise_scale.over_nodes(comm, np.ones(3), 3 - comm.rank)
+        return str(error.value)
+
+    sentences = cluster.launch(program, nodes=2, on="simulation").results
+    assert [sentence.split(":")[0] for sentence in sentences] == [
+        f"the nodes have different numbers of samples, {samples} on rank {rank} and 2.5 on average"
+        for rank, samples in enumerate((3, 2))
+    ]
+
+
+def test_a_gradient_that_is_not_a_number_has_no_noise_scale():
+    assert np.isnan(Noise(float("nan"), 1.0).scale)
+    assert np.isnan(Noise(0.0, float("nan")).scale)
+    assert np.isnan(noise_scale.from_two_sizes(1, float("inf"), 2, float("inf")).scale)
+
+
+def test_no_samples_are_refused(model):
+    x, y = blobs(6).train[np.arange(6)]
+    with pytest.raises(ValueError, match="the data set has no samples"):
+        noise_scale.exact(model, data.Dataset(x[:0], y[:0]))
+    with pytest.raises(ValueError, match="one sample at least, got none"):
+        noise_scale.gradient(model, blobs(6).train, [])

@@ -1,5 +1,9 @@
 """The report card lets sound tables pass and names what is wrong with the others."""
 
+import csv
+import io
+from typing import Any
+
 import pytest
 
 from minidl.parallel.report_card import problems
@@ -82,7 +86,9 @@ def test_a_faster_baseline_that_is_less_accurate_does_not_count():
 
 def test_a_speedup_over_nothing_in_the_table_is_rejected():
     rows = [row for row in sound() if row["nodes"] == 4]
-    assert problems(rows) == ["synchronous: its speedup is relative to 12 s, but no run on 4 node(s) took so long"]
+    assert problems(rows) == [
+        "synchronous: its speedup is relative to 12 s, but no run on 4 node(s), network=10gbe took so long"
+    ]
 
 
 # ---- configuration that the report card was not told of ----
@@ -142,7 +148,11 @@ def test_seeds_of_different_settings_are_not_seeds_of_one():
         for method in ("ring", "tree")
         for seed, dtype in enumerate(("float16", "bfloat16", "float32"))
     ]
-    assert problems(rows) == [f"{method}: 1 seed where 3 are needed to see the spread" for method in ("ring", "tree")]
+    assert problems(rows) == [
+        f"{method}: 1 seed with dtype={dtype} where 3 are needed to see the spread"
+        for method in ("ring", "tree")
+        for dtype in ("bfloat16", "float16", "float32")
+    ]
 
 
 def test_an_accuracy_of_one_lucky_seed_is_rejected():
@@ -238,7 +248,9 @@ def test_a_speedup_over_the_slowest_seed_is_rejected():
     rows = with_jitter()
     for row in rows:
         row["speedup"] = rows[2]["seconds"] / row["seconds"]
-    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node(s) took so long" in problems(rows)
+    assert "synchronous: its speedup is relative to 14.4 s, but no run on 1 node(s), network=10gbe" in str(
+        problems(rows)
+    )
 
 
 @pytest.mark.parametrize("column", ["accuracy", "test_loss"])
@@ -318,8 +330,69 @@ def test_a_table_without_a_column_of_nodes_is_judged_all_the_same():
     assert problems(rows) == []
     for row in rows[3:]:
         row["speedup"] = 5.0
-    assert problems(rows) == ["synchronous: its speedup is relative to 20 s, but no run on 1 node(s) took so long"]
+    assert problems(rows) == [
+        "synchronous: its speedup is relative to 20 s, but no run on 1 node(s), network=10gbe took so long"
+    ]
 
 
 def test_no_rows_have_no_problems():
     assert problems([]) == []
+
+
+def test_a_reader_of_csv_is_judged_as_the_list_of_its_rows_is():
+    text = "strategy,nodes,seed,accuracy,seconds\nring,4,0,0.9,3\n"
+    assert problems(csv.DictReader(io.StringIO(text))) == ["ring: 1 seed where 3 are needed to see the spread"]
+
+
+def test_rows_that_are_no_dictionaries_or_have_no_method_are_refused():
+    with pytest.raises(ValueError, match="no row has the column 'method': give name="):
+        problems(sound(), name="method")
+    with pytest.raises(TypeError, match="each row must be a dictionary from column to value, got 's'"):
+        problems("strategy")  # type: ignore[arg-type]
+
+
+def test_a_sentence_names_the_configuration_of_its_rows_where_the_method_has_several():
+    rows = [row for row in sound() if row["seed"] == 0 or row["nodes"] == 4]
+    slower = [{**row, "network": "1gbe"} for row in rows if row["nodes"] == 4][:1]
+    assert "synchronous: 1 seed with network=1gbe where 3 are needed to see the spread" in problems(rows + slower)
+    assert "synchronous: no seed is given with network=1gbe" in problems([*rows, {**slower[0], "seed": None}])
+    (found,) = problems([{**row, "speedup": 9.0} if row["network"] == "1gbe" else row for row in sound() + slower * 3],
+                        seeds=1)  # fmt: skip
+    assert found.startswith("synchronous with network=1gbe: its speedup is relative to ")
+
+
+def test_rows_that_state_no_configuration_are_named_by_what_they_do_not_state():
+    found = problems(
+        [{"strategy": "ring", "dtype": "float16", "seed": seed, "seconds": 3.0} for seed in range(3)]
+        + [{"strategy": "ring", "seed": seed, "accuracy": 0.9} for seed in range(3)]
+    )
+    assert "ring: the quality with no dtype comes without the speed of that configuration" in found
+
+
+def scaled(base: dict[str, Any], own: dict[str, Any]) -> list[dict[str, Any]]:
+    """One node and eight, ten times as fast, three seeds each."""
+    serial = [{"strategy": "serial", "nodes": 1, "seed": seed, "seconds": 100.0, **base} for seed in range(3)]
+    return serial + [
+        {"strategy": "ring", "nodes": 8, "seed": seed, "seconds": 10.0, "speedup": 10.0, **own} for seed in range(3)
+    ]
+
+
+def test_a_speedup_of_more_nodes_over_other_hardware_is_rejected():
+    rows = scaled({"accuracy": 0.9, "device": "cpu"}, {"accuracy": 0.9, "device": "gpu"})
+    (problem,) = problems(rows)
+    assert problem == "ring: its speedup is one of more nodes and of other hardware: device=gpu here, device=cpu there"
+    assert problems(scaled({"accuracy": 0.9, "device": "gpu"}, {"accuracy": 0.9, "device": "gpu"})) == []
+    assert problems(scaled({"accuracy": 0.9, "gpu": 1}, {"accuracy": 0.9, "gpu": 8})) == []  # a number of them
+
+
+def test_a_speedup_over_another_minibatch_size_without_a_quality_is_rejected():
+    (problem,) = problems(scaled({"batch_size": 64}, {"batch_size": 4096}))
+    assert problem.startswith("ring: its speedup is over a run with another minibatch size, and no quality is given: ")
+    assert problems(scaled({"batch_size": 64, "accuracy": 0.9}, {"batch_size": 4096, "accuracy": 0.9})) == []
+    assert problems(scaled({"batch_size": 64}, {"batch_size": 64})) == []
+
+
+def test_a_training_loss_beside_test_accuracies_is_no_quality():
+    (problem,) = problems(scaled({"test_accuracy": 0.97}, {"training_loss": 0.01}))
+    assert problem == "ring: its only quality is that of the training set, where other rows have test_accuracy"
+    assert problems(scaled({"training_loss": 0.01}, {"training_loss": 0.01})) == []

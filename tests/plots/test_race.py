@@ -96,3 +96,10 @@ def test_the_panels_keep_their_height_beside_a_title_of_many_lines_and_a_legend_
         figure.canvas.draw()
         heights.append(figure.axes[0].bbox.height)
     assert 0.7 < heights[1] / heights[0] < 1.4
+
+
+def test_a_note_of_one_place_alone_names_the_place() -> None:
+    lost = Run("fast", [], [], [], "diverged in epoch 1")
+    figure = race.draw([("1gbe", [FAST]), ("nvlink", [lost])], source="simulated")
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["fast (nvlink: diverged in epoch 1)"]
