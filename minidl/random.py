@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ def stream(purpose: Purpose, seed: int, *coordinates: int | str) -> np.random.Ge
     >>> stream(Purpose.SHUFFLE, 0, 1).integers(10, size=3), stream(Purpose.SHUFFLE, 0, 2).integers(10, size=3)
     (array([7, 2, 5]), array([0, 4, 3]))
     """
-    exact = [each if isinstance(each, str) else int(each) for each in (seed, *coordinates)]  # int: no numpy scalars
+    exact = [index(seed), *(str(each) if isinstance(each, str) else index(each) for each in coordinates)]
     digest = hashlib.sha256(repr((purpose.name, *exact)).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
