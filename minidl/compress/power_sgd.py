@@ -56,11 +56,11 @@ class PowerSGD(Compressor):
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
-        if not (isinstance(rank, int) and rank >= 1):
+        if not (isinstance(rank, (int, np.integer)) and rank >= 1):
             raise ValueError(f"PowerSGD: rank must be a whole number of at least 1, got {rank!r}")
-        if not (isinstance(seed, int) and seed >= 0):
+        if not (isinstance(seed, (int, np.integer)) and seed >= 0):
             raise ValueError(f"PowerSGD: seed must be a whole number of at least 0, got {seed!r}")
-        self.rank, self.warm_start, self.seed = rank, warm_start, seed
+        self.rank, self.warm_start, self.seed = int(rank), warm_start, int(seed)
         self._q: Array | None = None
         self._run = 0, ""  # seed, parameter's name
         self._epoch, self._draws = 0, 0
@@ -77,7 +77,8 @@ class PowerSGD(Compressor):
         return self.warm_start
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
-        self._run = seed, name
+        self._run, self._q = (seed, name), None
+        self._epoch, self._draws = 0, 0
 
     def begin_epoch(self, epoch: int) -> None:
         self._epoch, self._draws = epoch, 0  # so that a run that is resumed draws the same Q
@@ -103,6 +104,7 @@ class PowerSGD(Compressor):
         return numbers.reshape(message.shape)
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+        self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             total: Array = yield AllReduce(array)
             return Sum(total, lambda: np.zeros_like(array))

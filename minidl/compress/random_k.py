@@ -60,8 +60,9 @@ class RandomK(OwnChoices, Sparse):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_density("RandomK", self.density)
-        if not (self.seed is None or (isinstance(self.seed, int) and self.seed >= 0)):
+        if not (self.seed is None or (isinstance(self.seed, (int, np.integer)) and self.seed >= 0)):
             raise ValueError(f"RandomK: seed must be a whole number of at least 0, or None, got {self.seed!r}")
+        self.seed = None if self.seed is None else int(self.seed)
         if self.seed is not None and self.all_reduce != "gather":
             raise ValueError(
                 f"RandomK: with a seed the values are added up as dense vectors are: all_reduce={self.all_reduce!r} "
@@ -94,6 +95,7 @@ class RandomK(OwnChoices, Sparse):
     def begin_run(self, seed: int, name: str, rank: int) -> None:
         super().begin_run(seed, name, rank)
         self._run = seed, name
+        self._epoch, self._draws = 0, 0
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)
