@@ -73,7 +73,8 @@ class Half(Compressor):
             with np.errstate(over="ignore"):  # to infinity, as is said above
                 halves = flat.astype(np.float16)
         else:
-            halves = to_bfloat16(flat.astype(np.float32))
+            with np.errstate(over="ignore"):  # float64 beyond the range of float32: to infinity as well
+                halves = to_bfloat16(flat.astype(np.float32))
         return Message(halves.view(np.uint8), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:
