@@ -89,6 +89,10 @@ class ErrorFeedback(Wrapper):
     def keeps_errors(self) -> bool:
         return True
 
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        super().begin_run(seed, name, rank)
+        self.residual = None
+
     def encode(self, array: Array) -> Message:
         accumulated = self._accumulated(array)
         message = self.compressor.encode(accumulated)
@@ -117,5 +121,5 @@ class ErrorFeedback(Wrapper):
         raise ValueError(
             f"ErrorFeedback: the residual would grow without bound: the squared error of {self.compressor!r} may be "
             f"{bound:.3g} |x|^2{'' if size is None else f' for {size:,} numbers'}, but must be below |x|^2: "
-            + ("use it by itself, since it is right on average" if better is None else f"use ErrorFeedback({better!r})")
+            + ("use it by itself, if it is right on average" if better is None else f"use ErrorFeedback({better!r})")
         )
