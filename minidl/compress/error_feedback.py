@@ -32,7 +32,8 @@ class ErrorFeedback(Wrapper):
         TernGrad                        refused: its error is (sqrt(n) - 1) / 2 |x|^2 for some arrays of n numbers
         Half("bf16")                    always
         Threshold, Half("fp16")         accepted: the error of each number is bounded by a constant instead
-        PowerSGD                        accepted: what it leaves out is a projection, never larger than x
+        PowerSGD                        accepted: what it leaves out is a projection, never larger than x; residuals are
+                                        bounded unless differences between nodes always cancel (see there)
         Lossless, QuantizedAllReduce    as what they wrap
         a compressor of your own        as its `squared_error` says; accepted without a check where it does not say
 

@@ -42,8 +42,9 @@ class Half(Compressor):
         steps of 6e-8, and makes an infinity of those from 65520 on, of a sum as well. Training in fp16 therefore
         multiplies the loss by a large factor and divides the gradient by it after decoding; that is left to the loss
         function and the optimizer. bf16 is float32 without its last 16 bits and needs no such factor.
-        Error feedback: bf16 has a squared error of at most 2^-16 |x|^2. No such bound holds for fp16, whose error is
-        |x| itself for the smallest numbers; what is kept is bounded all the same, since larger numbers are sent.
+        Error feedback: bf16 has a squared error of at most 2^-16 |x|^2, in the normal range of float32 (magnitudes from
+        1.2e-38 to 3.4e38). No such bound holds for fp16, whose error is |x| itself for the smallest numbers; what is
+        kept is bounded all the same, since larger numbers are sent.
 
     Raises
         ValueError  for another format

@@ -39,6 +39,10 @@ class PowerSGD(Compressor):
     Notes
         Biased: made for `ErrorFeedback`. What a node leaves out is a projection of its M_i, never larger than M_i. How
         much smaller depends on M_i, so that no bound is stated.
+        P spans directions of the sum. If gradients differ between nodes in directions in which their sum is always
+        zero, error feedback keeps these differences: residuals may grow in proportion to the steps. They cancel, so the
+        sum of all residuals stays bounded and the error of the sums is one of rounding. Noise in the gradients turns P
+        into all directions in time, and what was kept is sent.
         A NaN or an infinity spreads to the whole matrix.
 
     Raises

@@ -21,7 +21,8 @@ class TernGrad(OwnChoices, Quantizer):
 
     Parameters
         clip  magnitudes above `clip` times the root mean square are cut to that first: a smaller s and so a smaller
-              variance, at the price of a bias. None: no cut, unbiased
+              variance, at the price of a bias. None: no cut, unbiased. The paper cuts at standard deviations, which are
+              the same where the mean is zero; but those of equal numbers, or of one number, are zero
 
     Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
     are needed.
