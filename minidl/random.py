@@ -4,7 +4,7 @@
 a run that was resumed. Numpy alone would not keep purposes apart: `default_rng(s)`, `default_rng((s, 0))` and
 `default_rng((s, 0, 0))` are one stream, so a shuffle, the first weights and a dropout mask would share their numbers.
 
-Code that is not told a purpose draws from `generator()`, which `manual_seed` starts anew.
+Code without a purpose of its own draws from `generator()`, which `manual_seed` starts anew.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def stream(purpose: Purpose, seed: int, *coordinates: int | str) -> np.random.Ge
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
-# ---- the generator of code that is not told a purpose ----
+# ---- the generator of code without a purpose of its own ----
 
 _generator: ContextVar[np.random.Generator | None] = ContextVar("minidl_generator", default=None)
 

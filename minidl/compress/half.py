@@ -26,7 +26,7 @@ class Half(Compressor):
         add up the chunks that came, in the array's own precision, in rank order
         round the sum; send it to all nodes                                    (all-gather)
 
-    Of p nodes each sends 2 (p - 1)/p 2n bytes for n numbers, as an all-reduce of 2-byte numbers does. In a ring every
+    Each of p nodes sends 2 (p - 1)/p 2n bytes for n numbers, as an all-reduce of 2-byte numbers does. In a ring every
     hop would round; here each number is rounded twice, however many nodes there are:
 
         |error of the sum| <= u (|x_1| + ... + |x_p|) + u |sum of the rounded numbers|
