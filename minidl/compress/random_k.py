@@ -29,7 +29,8 @@ class RandomK(OwnChoices, Sparse):
                     with the error (1 - k/n) |x|^2, and is made for `ErrorFeedback`
         seed        a number: all nodes choose the same entries, anew in every step, so indices need not travel, and
                     the values are added up by an ordinary all-reduce of 4 k bytes in float32. Within a run the choice
-                    depends on this number, the run's seed, the epoch, the step and the parameter's name.
+                    depends on this number, the run's seed, the epoch, the step and the parameter's name;
+                    outside a run, on this number and on how many arrays this compressor has encoded.
                     None: every node chooses for itself
         all_reduce  without a seed: how messages are added up, as in `Sparse`
 
