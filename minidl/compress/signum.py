@@ -32,8 +32,8 @@ class Signum(Compressor):
         A tie, which only an even number of nodes can have, is the vote 0.
         A number of m that is exactly 0 has no sign: it votes plus and minus in turn, so that a weight without gradient
         stays within lr of where it is. NaN has no sign either and votes likewise.
-        A bit cannot stand for NaN or infinity: divergence shows in the loss alone. Both stay in a node's momentum, where
-        an infinity votes with its sign from then on.
+        A bit cannot stand for NaN or infinity: divergence shows in the loss alone. Both stay in a node's momentum; an
+        infinity votes with its sign from then on.
         Every node has one vote, whatever the number of its samples. One without samples in a ragged last minibatch has
         a gradient of 0, and so votes with the sign of its momentum.
         Since magnitudes are not sent, a node that sends what it likes, flipped or scaled signs say, has one vote only:
