@@ -4,7 +4,7 @@
 a run that was resumed. Numpy alone would not keep purposes apart: `default_rng(s)`, `default_rng((s, 0))` and
 `default_rng((s, 0, 0))` are one stream, so a shuffle, the first weights and a dropout mask would share their numbers.
 
-Code that is not told a purpose draws from `generator()`, which `manual_seed` starts anew.
+Code without a purpose of its own draws from `generator()`, which `manual_seed` starts anew.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import Enum
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,12 @@ def stream(purpose: Purpose, seed: int, *coordinates: int | str) -> np.random.Ge
     >>> stream(Purpose.SHUFFLE, 0, 1).integers(10, size=3), stream(Purpose.SHUFFLE, 0, 2).integers(10, size=3)
     (array([7, 2, 5]), array([0, 4, 3]))
     """
-    exact = [each if isinstance(each, str) else int(each) for each in (seed, *coordinates)]  # int: no numpy scalars
+    exact = [index(seed), *(str(each) if isinstance(each, str) else index(each) for each in coordinates)]
     digest = hashlib.sha256(repr((purpose.name, *exact)).encode()).digest()
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
-# ---- the generator of code that is not told a purpose ----
+# ---- the generator of code without a purpose of its own ----
 
 _generator: ContextVar[np.random.Generator | None] = ContextVar("minidl_generator", default=None)
 

@@ -51,6 +51,19 @@ def test_a_stream_depends_on_its_arguments_alone():
     )
 
 
+@pytest.mark.parametrize("seed", [0.5, np.float64(1.0), "1.0"])
+def test_a_seed_that_is_no_whole_number_is_refused(seed):
+    with pytest.raises(TypeError):
+        stream(Purpose.SHUFFLE, seed)
+    with pytest.raises(TypeError):
+        random.manual_seed(seed)
+
+
+def test_a_name_of_numpy_s_strings_is_the_same_name():
+    drawn = [first_numbers(stream(Purpose.ROUNDING, 0, kind("weight"))) for kind in (str, np.str_)]
+    assert drawn[0] == drawn[1]
+
+
 def test_streams_are_frozen():
     """A release that changes these numbers changes every figure of the course: do not."""
     assert first_numbers(stream(Purpose.SHUFFLE, 0, 0)) == FROZEN["shuffle"]

@@ -96,7 +96,7 @@ class Compressor:
         length = self.message_bytes(message.shape, message.dtype)
         gathered = yield Gather(message.data, None if length is None else [length] * nodes)
         first, *others = (Message(data, message.shape, message.dtype) for data in gathered)
-        result = self.decode(first)
+        result = np.array(self.decode(first))  # a copy: what is decoded may share memory with the message
         for other in others:
             result += self.decode(other)
         return result
@@ -126,7 +126,10 @@ class Compressor:
     # What a strategy tells it
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
-        """From here on this copy serves the parameter `name` on this rank in a run with this seed."""
+        """From here on this copy serves the parameter `name` on this rank in a run with this seed.
+
+        It forgets what it remembers of earlier arrays: the caller may have encoded some before the run.
+        """
 
     def begin_epoch(self, epoch: int) -> None:
         """Epoch number `epoch`, from 0, begins: for methods that change in the course of training."""

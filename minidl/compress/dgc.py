@@ -102,6 +102,9 @@ class DGC(Sparse):
         """The density in this epoch."""
         return max(self.density, self.warmup[self._epoch]) if self._epoch < len(self.warmup) else self.density
 
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self.accumulated, self.velocity, self._scale, self._epoch = None, None, None, 0
+
     def begin_epoch(self, epoch: int) -> None:
         self._epoch = epoch
 

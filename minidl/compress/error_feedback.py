@@ -32,7 +32,8 @@ class ErrorFeedback(Wrapper):
         TernGrad                        refused: its error is (sqrt(n) - 1) / 2 |x|^2 for some arrays of n numbers
         Half("bf16")                    always
         Threshold, Half("fp16")         accepted: the error of each number is bounded by a constant instead
-        PowerSGD                        accepted: what it leaves out is a projection, never larger than x
+        PowerSGD                        accepted: what it leaves out is a projection, never larger than x; residuals are
+                                        bounded unless differences between nodes always cancel (see there)
         Lossless, QuantizedAllReduce    as what they wrap
         a compressor of your own        as its `squared_error` says; accepted without a check where it does not say
 
@@ -89,6 +90,10 @@ class ErrorFeedback(Wrapper):
     def keeps_errors(self) -> bool:
         return True
 
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        super().begin_run(seed, name, rank)
+        self.residual = None
+
     def encode(self, array: Array) -> Message:
         accumulated = self._accumulated(array)
         message = self.compressor.encode(accumulated)
@@ -117,5 +122,5 @@ class ErrorFeedback(Wrapper):
         raise ValueError(
             f"ErrorFeedback: the residual would grow without bound: the squared error of {self.compressor!r} may be "
             f"{bound:.3g} |x|^2{'' if size is None else f' for {size:,} numbers'}, but must be below |x|^2: "
-            + ("use it by itself, since it is right on average" if better is None else f"use ErrorFeedback({better!r})")
+            + ("use it by itself, if it is right on average" if better is None else f"use ErrorFeedback({better!r})")
         )

@@ -97,7 +97,7 @@ def begin(
     Parameters
         parameters  a generator for each parameter, in the same order on every node
         algorithm   of requests that are all-reduces, as in `comm.all_reduce`
-        async_op    whether the first round goes on beside the program; hops and sparse sums begin when waited for
+        async_op    whether the first round overlaps the program; hops and sparse sums begin when they are waited for
         label       of the collectives, as in `comm.all_reduce`
     """
     sums: dict[int, Sum] = {}

@@ -26,7 +26,7 @@ class Half(Compressor):
         add up the chunks that came, in the array's own precision, in rank order
         round the sum; send it to all nodes                                    (all-gather)
 
-    Of p nodes each sends 2 (p - 1)/p 2n bytes for n numbers, as an all-reduce of 2-byte numbers does. In a ring every
+    Each of p nodes sends 2 (p - 1)/p 2n bytes for n numbers, as an all-reduce of 2-byte numbers does. In a ring every
     hop would round; here each number is rounded twice, however many nodes there are:
 
         |error of the sum| <= u (|x_1| + ... + |x_p|) + u |sum of the rounded numbers|
@@ -42,8 +42,9 @@ class Half(Compressor):
         steps of 6e-8, and makes an infinity of those from 65520 on, of a sum as well. Training in fp16 therefore
         multiplies the loss by a large factor and divides the gradient by it after decoding; that is left to the loss
         function and the optimizer. bf16 is float32 without its last 16 bits and needs no such factor.
-        Error feedback: bf16 has a squared error of at most 2^-16 |x|^2. No such bound holds for fp16, whose error is
-        |x| itself for the smallest numbers; what is kept is bounded all the same, since larger numbers are sent.
+        Error feedback: bf16 has a squared error of at most 2^-16 |x|^2, in the normal range of float32 (magnitudes from
+        1.2e-38 to 3.4e38). No such bound holds for fp16, whose error is |x| itself for the smallest numbers; what is
+        kept is bounded all the same, since larger numbers are sent.
 
     Raises
         ValueError  for another format
@@ -73,7 +74,8 @@ class Half(Compressor):
             with np.errstate(over="ignore"):  # to infinity, as is said above
                 halves = flat.astype(np.float16)
         else:
-            halves = to_bfloat16(flat.astype(np.float32))
+            with np.errstate(over="ignore"):  # float64 beyond the range of float32: to infinity as well
+                halves = to_bfloat16(flat.astype(np.float32))
         return Message(halves.view(np.uint8), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:

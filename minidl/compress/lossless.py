@@ -12,6 +12,7 @@ from minidl.compress.compressor import Compressor
 from minidl.compress.message import Message
 from minidl.compress.quantizer import Quantizer, split_scales
 from minidl.kernels import Array
+from minidl.optim import Optimizer
 
 MAX_SYMBOLS = 1 << 16
 FIXED, CODED = 0, 1
@@ -70,6 +71,18 @@ class Lossless(Compressor):
         if self.code == "elias" and self.quantizer.symbols % 2 == 0:
             raise ValueError(f"Lossless: Elias' code leaves out zeros, which {self.quantizer!r} has not: use 'huffman'")
 
+    @property
+    def is_stateful(self) -> bool:
+        return self.quantizer.is_stateful
+
+    @property
+    def keeps_errors(self) -> bool:
+        return self.quantizer.keeps_errors
+
+    @property
+    def needs_norm(self) -> bool:
+        return self.quantizer.needs_norm
+
     @np.errstate(all="ignore")  # of what is not finite, as in the quantizer
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
@@ -110,8 +123,14 @@ class Lossless(Compressor):
     def begin_epoch(self, epoch: int) -> None:
         self.quantizer.begin_epoch(epoch)
 
+    def begin_step(self, norm: float, nodes: int) -> None:
+        self.quantizer.begin_step(norm, nodes)
+
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         self.quantizer.check(shape, dtype)
+
+    def check_optimizer(self, optimizer: Optimizer) -> None:
+        self.quantizer.check_optimizer(optimizer)
 
     @property
     def _zero(self) -> int:

@@ -15,7 +15,7 @@ class OneBit(Quantizer):
     """Replaces every number by the mean of those of its sign in its column: the negative ones, or the others.
 
     A column is what one input feeds: a weight of shape (rows, ...) is read as a matrix of that many rows; a vector is
-    one column. Of all values that two symbols could stand for, the means have the least squared error.
+    one column. No other two values a column have a smaller squared error than these means.
 
     Message: two means a column (float32), then a bit a number: 8 columns + ceil(n / 8) bytes, 1 + 64 / rows bits a
     number. The fewer rows, the less it saves; a message of a single row is longer than the row.

@@ -39,6 +39,10 @@ class PowerSGD(Compressor):
     Notes
         Biased: made for `ErrorFeedback`. What a node leaves out is a projection of its M_i, never larger than M_i. How
         much smaller depends on M_i, so that no bound is stated.
+        P spans directions of the sum. If gradients differ between nodes in directions in which their sum is always
+        zero, error feedback keeps these differences: residuals may grow in proportion to the steps. They cancel, so the
+        sum of all residuals stays bounded and the error of the sums is one of rounding. Noise in the gradients turns P
+        into all directions in time, and what was kept is sent.
         A NaN or an infinity spreads to the whole matrix.
 
     Raises
@@ -56,11 +60,11 @@ class PowerSGD(Compressor):
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
-        if not (isinstance(rank, int) and rank >= 1):
+        if not (isinstance(rank, (int, np.integer)) and rank >= 1):
             raise ValueError(f"PowerSGD: rank must be a whole number of at least 1, got {rank!r}")
-        if not (isinstance(seed, int) and seed >= 0):
+        if not (isinstance(seed, (int, np.integer)) and seed >= 0):
             raise ValueError(f"PowerSGD: seed must be a whole number of at least 0, got {seed!r}")
-        self.rank, self.warm_start, self.seed = rank, warm_start, seed
+        self.rank, self.warm_start, self.seed = int(rank), warm_start, int(seed)
         self._q: Array | None = None
         self._run = 0, ""  # seed, parameter's name
         self._epoch, self._draws = 0, 0
@@ -77,7 +81,8 @@ class PowerSGD(Compressor):
         return self.warm_start
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
-        self._run = seed, name
+        self._run, self._q = (seed, name), None
+        self._epoch, self._draws = 0, 0
 
     def begin_epoch(self, epoch: int) -> None:
         self._epoch, self._draws = epoch, 0  # so that a run that is resumed draws the same Q
@@ -103,6 +108,7 @@ class PowerSGD(Compressor):
         return numbers.reshape(message.shape)
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+        self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             total: Array = yield AllReduce(array)
             return Sum(total, lambda: np.zeros_like(array))

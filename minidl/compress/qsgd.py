@@ -53,10 +53,12 @@ class QSGD(OwnChoices, Quantizer):
     bucket: int | None = 512
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.levels, int) and 1 <= self.levels < 2**31):
+        if not (isinstance(self.levels, (int, np.integer)) and 1 <= self.levels < 2**31):
             raise ValueError(f"QSGD: levels must be a whole number from 1 to 2**31 - 1, got {self.levels!r}")
-        if not (self.bucket is None or (isinstance(self.bucket, int) and self.bucket >= 1)):
+        if not (self.bucket is None or (isinstance(self.bucket, (int, np.integer)) and self.bucket >= 1)):
             raise ValueError(f"QSGD: bucket must be a whole number from 1, or None for all, got {self.bucket!r}")
+        self.levels = int(self.levels)  # numpy's whole numbers would overflow below
+        self.bucket = None if self.bucket is None else int(self.bucket)
 
     @property
     def symbols(self) -> int:
@@ -83,7 +85,8 @@ class QSGD(OwnChoices, Quantizer):
         width = self._width(flat.size)
         norms = np.sqrt(np.add.reduceat(flat * flat, np.arange(0, flat.size, width))).astype(np.float32)
         safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # all levels of such a bucket are 0
-        ratio = np.abs(flat) * (self.levels / np.repeat(safe, width)[: flat.size])
+        steps = self.levels / safe.astype(np.float64)  # in float32, the inverse of a tiny norm would be infinite
+        ratio = np.abs(flat) * np.repeat(steps, width)[: flat.size]
         level = np.floor(np.nan_to_num(ratio) + self.choices.random(flat.size))
         level = np.minimum(level, self.levels)  # where a norm in float32 is below the only number of its bucket
         return norms, (self.levels + np.copysign(level, flat)).astype(np.uint64)

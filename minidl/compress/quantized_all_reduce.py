@@ -20,9 +20,9 @@ class QuantizedAllReduce(Wrapper):
 
         chunk i of the sum begins at node i + 1; p - 1 times:
             send the chunk, encoded; decode the one that comes, and add this node's share
-        encode the finished chunk, and hand the message round: all nodes decode the same
+        encode the finished chunk and send the message to all nodes, which decode the same
 
-    Of p nodes each sends 2 (p - 1) messages of n / p numbers; gathering sends p - 1 of n, p / 2 times as many bytes.
+    Each of p nodes sends 2 (p - 1) messages of n / p numbers; gathering sends p - 1 of n, p / 2 times as many bytes.
     But every hop encodes a sum of more shares, whose error is larger. With an unbiased compressor for which
     E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most e(p), where
 

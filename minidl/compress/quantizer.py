@@ -94,5 +94,5 @@ def unpack_bits(data: Array, bits: int, count: int) -> Array:
 
 
 def _kind(bits: int) -> np.dtype[Any]:
-    """Of whole numbers in the fewest bytes, the highest byte first."""
+    """The smallest dtype for numbers of this many bits, the highest byte first."""
     return np.dtype(np.uint8) if bits <= 8 else np.dtype(">u4")

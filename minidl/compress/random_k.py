@@ -29,7 +29,8 @@ class RandomK(OwnChoices, Sparse):
                     with the error (1 - k/n) |x|^2, and is made for `ErrorFeedback`
         seed        a number: all nodes choose the same entries, anew in every step, so indices need not travel, and
                     the values are added up by an ordinary all-reduce of 4 k bytes in float32. Within a run the choice
-                    depends on this number, the run's seed, the epoch, the step and the parameter's name.
+                    depends on this number, the run's seed, the epoch, the step and the parameter's name;
+                    outside a run, on this number and on how many arrays this compressor has encoded.
                     None: every node chooses for itself
         all_reduce  without a seed: how messages are added up, as in `Sparse`
 
@@ -60,8 +61,9 @@ class RandomK(OwnChoices, Sparse):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_density("RandomK", self.density)
-        if not (self.seed is None or (isinstance(self.seed, int) and self.seed >= 0)):
+        if not (self.seed is None or (isinstance(self.seed, (int, np.integer)) and self.seed >= 0)):
             raise ValueError(f"RandomK: seed must be a whole number of at least 0, or None, got {self.seed!r}")
+        self.seed = None if self.seed is None else int(self.seed)
         if self.seed is not None and self.all_reduce != "gather":
             raise ValueError(
                 f"RandomK: with a seed the values are added up as dense vectors are: all_reduce={self.all_reduce!r} "
@@ -94,6 +96,7 @@ class RandomK(OwnChoices, Sparse):
     def begin_run(self, seed: int, name: str, rank: int) -> None:
         super().begin_run(seed, name, rank)
         self._run = seed, name
+        self._epoch, self._draws = 0, 0
 
     def begin_epoch(self, epoch: int) -> None:
         super().begin_epoch(epoch)

@@ -31,7 +31,9 @@ class Signum(Compressor):
     Notes
         A tie, which only an even number of nodes can have, is the vote 0.
         A number of m that is exactly 0 has no sign: it votes plus and minus in turn, so that a weight without gradient
-        stays within lr of where it is.
+        stays within lr of where it is. NaN has no sign either and votes likewise.
+        A bit cannot stand for NaN or infinity: divergence shows in the loss alone. Both stay in a node's momentum; an
+        infinity votes with its sign from then on.
         Every node has one vote, whatever the number of its samples. One without samples in a ragged last minibatch has
         a gradient of 0, and so votes with the sign of its momentum.
         Since magnitudes are not sent, a node that sends what it likes, flipped or scaled signs say, has one vote only:
@@ -76,6 +78,9 @@ class Signum(Compressor):
     def votes(self) -> bool:
         return True
 
+    def begin_run(self, seed: int, name: str, rank: int) -> None:
+        self.average, self._calls = None, 0
+
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
         gradient = array.reshape(-1)
@@ -83,7 +88,8 @@ class Signum(Compressor):
             self.average = np.zeros_like(gradient)
         self.average *= self.momentum
         self.average += (1 - self.momentum) * gradient
-        is_minus = (self.average < 0) | ((self.average == 0) & bool(self._calls % 2))
+        has_sign = (self.average > 0) | (self.average < 0)
+        is_minus = np.where(has_sign, self.average < 0, bool(self._calls % 2))
         self._calls += 1
         return Message(np.packbits(is_minus), array.shape, array.dtype)
 
@@ -94,7 +100,7 @@ class Signum(Compressor):
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         votes = yield from super().add_up_messages(message, nodes)
-        return np.sign(votes)
+        return np.sign(votes, out=votes)
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
         return -(-math.prod(shape) // 8)

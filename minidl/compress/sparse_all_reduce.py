@@ -1,4 +1,4 @@
-"""Sparse all-reduce: sparse vectors are added up on the way, so that nobody has to send all that it receives.
+"""Sparse all-reduce: sparse vectors are added up on the way, so that no rank has to forward all that it receives.
 
 Where p nodes each choose k of n entries, all messages to everybody are (p - 1) k pairs a node. The sum has fewer where
 the choices overlap, and where it fills up a dense vector is shorter than pairs. Hence two ways, which go over from
@@ -89,16 +89,16 @@ class Stream:
 
 
 def is_dense_shorter(pairs: int, size: int, itemsize: int) -> bool:
-    """Whether `size` values are at most as many bytes as so many pairs of an index and a value."""
+    """Whether `size` values are at most as many bytes as `pairs` pairs of an index and a value."""
     return pairs * (INDEX + itemsize) >= size * itemsize
 
 
 def recursive_doubling(comm: Messages, indices: Array, values: Array, size: int) -> Array:
     """Partners exchange all they have and add up: after round i, groups of 2^i ranks agree. For few pairs.
 
-    lg p messages a rank; of k, 2 k, 4 k ... pairs if no choices overlap, of k pairs each if all are the same. With p
-    not a power of two, the ranks above the greatest one within hand theirs to one of the first before, and get the
-    result after. SparCML's SSAR_Recursive_double.
+    lg p messages a rank; of k, 2 k, 4 k ... pairs if no choices overlap, of k pairs each if all are the same. If p
+    is not a power of two, the ranks from the largest power below p on send their vectors to the first ranks beforehand
+    and receive the result afterwards. SparCML's SSAR_Recursive_double.
     """
     p, me = comm.size, comm.rank
     mine = Stream.of_pairs(size, indices, values)

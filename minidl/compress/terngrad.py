@@ -20,8 +20,9 @@ class TernGrad(OwnChoices, Quantizer):
     """Sends s sign(x) with probability |x| / s, else 0, for every number; s is the largest magnitude of the array.
 
     Parameters
-        clip  magnitudes above `clip` standard deviations are cut to that first: a smaller s and so a smaller variance,
-              at the price of a bias. None: no cut, unbiased
+        clip  magnitudes above `clip` times the root mean square are cut to that first: a smaller s and so a smaller
+              variance, at the price of a bias. None: no cut, unbiased. The paper cuts at standard deviations, which are
+              the same where the mean is zero; but those of equal numbers, or of one number, are zero
 
     Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
     are needed.
@@ -62,7 +63,7 @@ class TernGrad(OwnChoices, Quantizer):
     def quantize(self, array: Array) -> tuple[Array, Array]:
         flat = array.reshape(-1).astype(np.float64)
         if self.clip is not None and flat.size:
-            bound = self.clip * flat.std()
+            bound = self.clip * np.sqrt(np.mean(flat * flat))
             flat = np.clip(flat, -bound, bound)
         scale = np.abs(flat).max(initial=0.0).astype(np.float32)
         safe = scale if 0 < scale < np.inf else np.inf

@@ -34,7 +34,7 @@ class CompressedGradients:
         overlap     whether buckets are sent while backward goes on. Compressors that add up in a ring or on the way
                     (QuantizedAllReduce, sparse all-reduces) send after backward in any case, and those that must know
                     the norm of the whole gradient begin then
-        bucket_mb   gradients, before compression, of about so many megabytes (1 MB = 1e6 bytes) are sent together
+        bucket_mb   size of a bucket of gradients, before compression, in megabytes (1 MB = 1e6 bytes)
         algorithm   of compressors that all-reduce, as in `comm.all_reduce`
         names       the parameters' names in the model, from which compressors derive their random numbers; by default
                     their numbers

@@ -85,17 +85,19 @@ class Job:
     def __post_init__(self) -> None:
         for name in ("batch_size", "epochs"):
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 1:
+            if not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+            object.__setattr__(self, name, int(value))  # also of numpy's whole numbers
         if self.shards not in SHARDS:
             raise ValueError(f"unknown shards {self.shards!r}: choose one of {', '.join(SHARDS)}")
         if self.clip_norm is not None:
             check_clip_norm(self.clip_norm)
-        if not isinstance(self.seed, int) or self.seed < 0:
+        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
             raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
+        object.__setattr__(self, "seed", int(self.seed))
         for epoch in range(self.epochs):
             size = self.batch_size_of(epoch)
-            if not isinstance(size, int) or size < 1:
+            if not isinstance(size, (int, np.integer)) or size < 1:
                 raise ValueError(
                     f"batch_schedule({epoch}) must be a whole number of at least 1, as a batch size is, got {size!r}"
                 )

@@ -60,6 +60,23 @@ CONTRACTIONS = [
 ]
 
 
+def cancelling_residuals(comm, steps):
+    """This node's residual and what the sums so far lack, where the nodes differ in a direction the sum never has."""
+    u, v, a, b = np.eye(4, 8)
+    gradient = np.outer(u, v) + (comm.rank - 0.5) * np.outer(a, b)
+    own, missing = ErrorFeedback(PowerSGD(1)), np.zeros((8, 8))
+    for _ in range(steps):
+        missing += 2 * np.outer(u, v) - own.begin_all_reduce(gradient, comm)()
+    return np.linalg.norm(own.residual), np.abs(missing).max(), np.abs(comm.all_reduce(own.residual.copy())).max()
+
+
+def test_what_always_cancels_between_nodes_stays_in_the_residuals_of_powersgd_and_not_in_the_sum():
+    for residual, missing, residuals in cluster.launch(cancelling_residuals, (200,), nodes=2, on="simulation").results:
+        assert residual == pytest.approx(200 * 0.5)
+        assert missing < 1e-9
+        assert residuals < 1e-9
+
+
 def check_bounded(compressor, nodes, steps):
     run = cluster.launch(
         residuals_and_errors, (ErrorFeedback(compressor), steps), nodes=nodes, on=cluster.Simulation(trace="ledger")

@@ -161,3 +161,13 @@ def test_the_length_of_a_message_is_known_from_the_shape(compressor, shape):
 @pytest.mark.parametrize("compressor", [Threshold(1.0), Lossless(QSGD(3))], ids=repr)
 def test_a_length_that_depends_on_the_values_is_not_stated(compressor):
     assert compressor.message_bytes((3, 4), "float32") is None
+
+
+def test_a_compressor_that_may_be_biased_is_not_recommended_as_right_on_average():
+    class Wild(Compressor):
+        def squared_error(self, size=None):
+            return 9.0
+
+    for compressor in (Wild(), TernGrad(clip=2.5)):
+        with pytest.raises(ValueError, match="use it by itself, if it is right on average"):
+            ErrorFeedback(compressor)

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.compress import DGC, Compressor, ErrorFeedback, Message, QuantizedAllReduce, RandomK, Threshold, TopK
+from minidl.compress import (
+    DGC,
+    Compressor,
+    ErrorFeedback,
+    Message,
+    PowerSGD,
+    QuantizedAllReduce,
+    RandomK,
+    Signum,
+    Threshold,
+    TopK,
+)
 from minidl.compress.exchange import AllReduce, Sum
 
 pytestmark = pytest.mark.timeout(60)
@@ -173,3 +184,15 @@ def test_what_cannot_be_wrapped_is_said():
     for inner in (DGC(0.1), ErrorFeedback(TopK(0.1))):
         with pytest.raises(ValueError, match="keeps what it leaves out already"):
             ErrorFeedback(inner)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ErrorFeedback(TopK(0.5)), lambda: DGC(0.5), lambda: PowerSGD(1), lambda: RandomK(0.5), Signum]
+)
+def test_a_run_begins_without_what_the_compressor_remembers_of_earlier_arrays(make):
+    used, fresh = make(), make()
+    used.encode(np.ones((4, 5)))
+    array = np.arange(42.0).reshape(6, 7) - 20
+    for compressor in (used, fresh):
+        compressor.begin_run(0, "weight", 0)
+    np.testing.assert_array_equal(used.encode(array).data, fresh.encode(array).data)

@@ -1,5 +1,7 @@
 """Two bytes a number: rounding, ranges, and what fp16 loses."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,13 @@ def test_infinities_and_nan_are_kept(format):
     back = through(format, x)
     np.testing.assert_array_equal(back, x)
     assert np.signbit(back[3])
+
+
+@pytest.mark.parametrize("format", ["fp16", "bf16"])
+def test_float64_beyond_the_range_becomes_an_infinity_without_a_warning(format):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Half(format).decode(Half(format).encode(np.array([1e300, -1e300]))).tolist() == [np.inf, -np.inf]
 
 
 def test_an_unknown_format_is_refused():

@@ -147,3 +147,22 @@ def test_what_is_no_quantizer_is_refused():
         Lossless(QSGD(1), "zip")
     with pytest.raises(ValueError, match=r"Elias' code leaves out zeros, which Sign\(\) has not"):
         Lossless(Sign(), "elias")
+
+
+def test_it_passes_on_what_its_quantizer_has_to_know():
+    heard = []
+
+    class Curious(QSGD):
+        is_stateful = needs_norm = keeps_errors = True
+
+        def begin_step(self, norm, nodes):
+            heard.append((norm, nodes))
+
+        def check_optimizer(self, optimizer):
+            heard.append(optimizer)
+
+    coded = Lossless(Curious(3))
+    assert [coded.is_stateful, coded.needs_norm, coded.keeps_errors] == [True, True, True]
+    coded.begin_step(1.0, 4)
+    coded.check_optimizer("sgd")
+    assert heard == [(1.0, 4), "sgd"]

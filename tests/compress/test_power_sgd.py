@@ -127,5 +127,11 @@ def test_a_seed_that_is_none_and_whole_numbers_are_refused():
         PowerSGD(1).encode(np.arange(20).reshape(4, 5))
 
 
+def test_whole_numbers_are_refused_in_an_all_reduce_too():
+    adding_up = PowerSGD(1).add_up(np.arange(16).reshape(4, 4), nodes=1, rank=0)
+    with pytest.raises(ValueError, match="PowerSGD compresses floating-point numbers, not int64"):
+        next(adding_up)
+
+
 def test_it_is_shown_with_all_its_settings():
     assert repr(PowerSGD(2, warm_start=False)) == "PowerSGD(rank=2, warm_start=False, seed=0)"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import random
-from minidl.compress import QSGD, Lossless, OneBit, Quantizer, Sign, TernGrad
+from minidl.compress import QSGD, Lossless, OneBit, PowerSGD, Quantizer, RandomK, Sign, TernGrad
 from minidl.compress.quantizer import pack_bits, unpack_bits
 
 QUANTIZERS = [
@@ -193,3 +193,25 @@ def test_five_ternary_numbers_share_a_byte():
 def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_clipping_terngrad_lets_equal_numbers_through():
+    for n in (1, 5):
+        array = np.full(n, -3.0)
+        np.testing.assert_array_equal(TernGrad(clip=2.5).decode(TernGrad(clip=2.5).encode(array)), array)
+
+
+@pytest.mark.parametrize("magnitude", [1e-44, 1e-40, 1e-38, 1e-30])
+def test_the_error_of_qsgd_keeps_its_bound_for_tiny_numbers(magnitude):
+    random.manual_seed(0)
+    compressor, array = QSGD(23), np.full(100, magnitude, np.float32).astype(np.float64)
+    error = compressor.decode(compressor.encode(array)) - array
+    assert np.sqrt((error**2).sum() / (array**2).sum()) < 0.25  # the bound: sqrt(100 / (4 23^2)) = 0.22 on average
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint32])
+def test_whole_numbers_of_numpy_are_whole_numbers(kind):
+    assert QSGD(kind(100), kind(64)) == QSGD(100, 64)
+    assert QSGD(kind(100)).symbols == 201
+    assert RandomK(0.1, seed=kind(3)) == RandomK(0.1, seed=3)
+    assert repr(PowerSGD(kind(2), seed=kind(3))) == repr(PowerSGD(2, seed=3))

@@ -208,3 +208,10 @@ def test_whole_numbers_are_refused():
 
 def test_a_run_with_votes_cannot_be_resumed():
     assert not Synchronous(compressor=Signum()).is_resumable
+
+
+@pytest.mark.parametrize("gradient", [np.nan, 0.0])
+def test_what_has_no_sign_votes_plus_and_minus_in_turn(gradient):
+    compressor = Signum(momentum=0.0)
+    votes = [compressor.decode(compressor.encode(np.array([gradient, 1.0]))).tolist() for _ in range(4)]
+    assert votes == [[1, 1], [-1, 1], [1, 1], [-1, 1]]

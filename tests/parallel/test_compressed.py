@@ -176,3 +176,24 @@ def test_frozen_parameters_need_not_be_compressed():
 def test_what_is_no_compressor_is_refused():
     with pytest.raises(TypeError, match=r"must be a compressor such as compress\.TopK\(0\.01\), got 'topk'"):
         Synchronous(compressor="topk")
+
+
+class ReadOnly(Whole):
+    def decode(self, message):
+        return np.frombuffer(message.data.tobytes(), message.dtype).reshape(message.shape)
+
+
+class Shared(Whole):
+    def decode(self, message):
+        return message.data.view(message.dtype).reshape(message.shape)
+
+
+@pytest.mark.parametrize("compressor", [ReadOnly(), Shared()], ids=["read-only", "shared with the message"])
+def test_decoded_arrays_may_be_read_only_or_share_memory_with_the_message(compressor):
+    def program(comm):
+        array = np.full((2, 3), comm.rank + 1.0)
+        return compressor.begin_all_reduce(array, comm)(), array
+
+    for rank, (total, array) in enumerate(cluster.launch(program, nodes=3, on="simulation").results):
+        np.testing.assert_array_equal(total, np.full((2, 3), 6.0))
+        np.testing.assert_array_equal(array, np.full((2, 3), rank + 1.0))

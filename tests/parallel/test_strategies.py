@@ -132,6 +132,13 @@ def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
         call()
 
 
+def test_whole_numbers_of_numpy_do_for_a_job():
+    given = small_job(batch_size=np.int64(8), epochs=np.int32(2), seed=np.uint8(3))
+    assert given == small_job(batch_size=8, epochs=2, seed=3)
+    assert {type(value) for value in (given.batch_size, given.epochs, given.seed)} == {int}
+    assert small_job(batch_schedule=lambda epoch: np.int64(8)).smallest_batch == 8
+
+
 def test_an_error_in_the_model_reaches_the_caller_with_its_rank():
     def broken(parameters):
         raise RuntimeError("no optimizer today")
