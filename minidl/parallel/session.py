@@ -157,11 +157,11 @@ class Session:
 
     # Weights and gradients
 
-    def update(self, lr_factor: float = 1.0, others: int = 0) -> None:
+    def update(self, lr_factor: float = 1.0, samples: int | None = None) -> None:
         """Clip the gradient; one step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
 
-        others: the updates that the schedule counts besides: those that other nodes make to their own weights
-        meanwhile, or those that this one stands for, being by several gradients.
+        samples: of all nodes up to and including this update, for strategies whose updates are not one for each common
+        minibatch: see `advance_schedule`.
         """
         self.comm.mark("update")
         self.clip_gradient()
@@ -171,11 +171,20 @@ class Session:
         self.optimizer.step()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate  # schedules go on from the rate before
-        if self.schedule is not None:
-            for _ in range(1 + others):
-                self.schedule.step()
+        if samples is None:
+            self._advance_schedule(self._schedule_steps + 1)
+        else:
+            self.advance_schedule(samples)
         self.steps += 1
         self.comm.mark("data")
+
+    def advance_schedule(self, samples: int) -> None:
+        """Bring the schedule to where Serial's is after so many samples; never back.
+
+        Gradients are not counted: the shards of some numbers of nodes end with smaller minibatches, of which there are
+        more.
+        """
+        self._advance_schedule(self.job.steps_after(samples, len(self.train)))
 
     def clip_gradient(self) -> None:
         """Scale the gradients, in place, to the job's `clip_norm`; `update` does it, other ways to apply them call it.
@@ -190,8 +199,8 @@ class Session:
         return vector.weights(self.parameters)
 
     def set_weights(self, weights: Array) -> None:
-        """Take over all weights from one vector."""
-        vector.set_weights(self.parameters, weights)
+        """Take over all weights from one vector, but those of frozen parameters, which stay as they are to the bit."""
+        vector.set_weights(self.parameters, weights, keep_frozen=True)
 
     def gradient(self) -> Array:
         """A copy of all gradients as one vector; zeros where there is none."""
@@ -273,6 +282,14 @@ class Session:
         """A new optimizer of the parameters, and its schedule for epochs of so many samples."""
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
+        self._schedule_steps = 0  # since then, or since the checkpoint
+
+    def _advance_schedule(self, steps: int) -> None:
+        """Make the steps of the schedule that are missing."""
+        while self._schedule_steps < steps:
+            self._schedule_steps += 1
+            if self.schedule is not None:
+                self.schedule.step()
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
