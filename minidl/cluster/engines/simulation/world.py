@@ -219,6 +219,9 @@ class World:
 
     def stuck(self) -> None:
         """Nothing can ever happen again: all that have not ended wait for each other, or stand still."""
+        if self.ended == self.nodes:  # the last one was killed, or stopped for good, in its turn
+            self.scheduler.give_way()
+            return
         blocked = self.scheduler.blocked()
         if not blocked:
             for rank in sorted(self._stopped):
