@@ -99,7 +99,7 @@ class ProcessEndpoint(Mailbox, RealRank):
 
     def is_hopeless(self, operation: Pending) -> bool:
         with self._lock:
-            return not operation.done and self._is_hopeless(operation)
+            return not operation.done and self._peers.is_hopeless(operation, self.now())
 
     def flush(self) -> None:
         """Wait for what nobody has waited for; then as the mailbox does."""

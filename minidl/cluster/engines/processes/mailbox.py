@@ -340,15 +340,6 @@ class Mailbox:
         if send is not None and send.peer in self._peers.failed:
             self._raise_if_hopeless(send, self.now())
 
-    def _is_hopeless(self, operation: Pending) -> bool:
-        if operation.peer in (self.rank, frozenset((self.rank,))):
-            return False  # this rank may yet send it
-        try:
-            self._peers.raise_if_hopeless(operation, self.now())
-        except ClusterError:
-            return True
-        return False
-
     def _raise_if_hopeless(self, operation: Pending, now: float) -> None:
         try:
             self._peers.raise_if_hopeless(operation, now)
