@@ -171,20 +171,17 @@ class Session:
         self.optimizer.step()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate  # schedules go on from the rate before
-        if samples is None:
-            self._advance_schedule(self._schedule_steps + 1)
-        else:
-            self.advance_schedule(samples)
+        self.advance_schedule(samples)
         self.steps += 1
         self.comm.mark("data")
 
-    def advance_schedule(self, samples: int) -> None:
-        """Bring the schedule to where Serial's is after so many samples; never back.
-
-        Gradients are not counted: the shards of some numbers of nodes end with smaller minibatches, of which there are
-        more.
-        """
-        self._advance_schedule(self.job.steps_after(samples, len(self.train)))
+    def advance_schedule(self, samples: int | None) -> None:
+        """Bring the schedule to where Serial's is after so many samples, never back; None: one step."""
+        now = self._schedule_steps
+        steps = now + 1 if samples is None else self.job.steps_after(samples, len(self.train))
+        self._schedule_steps = max(now, steps)
+        for _ in range(steps - now if self.schedule is not None else 0):
+            self.schedule.step()
 
     def clip_gradient(self) -> None:
         """Scale the gradients, in place, to the job's `clip_norm`; `update` does it, other ways to apply them call it.
@@ -283,13 +280,6 @@ class Session:
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
         self._schedule_steps = 0  # since then, or since the checkpoint
-
-    def _advance_schedule(self, steps: int) -> None:
-        """Make the steps of the schedule that are missing."""
-        while self._schedule_steps < steps:
-            self._schedule_steps += 1
-            if self.schedule is not None:
-                self.schedule.step()
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
