@@ -57,6 +57,7 @@ class Session:
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
+        self._schedule_steps = 0  # of this schedule, in this run
         self._begin_optimizer(len(self.train))
         self.history: list[dict[str, Any]] = []
         self.epoch = 0  # epochs (of `passes` and `stream`: passes over this node's shard) that are done
@@ -279,7 +280,7 @@ class Session:
         """A new optimizer of the parameters, and its schedule for epochs of so many samples."""
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
-        self._schedule_steps = 0  # since then, or since the checkpoint
+        self._schedule_steps = 0
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""
