@@ -128,8 +128,12 @@ class Work:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
     def is_completed(self) -> bool:
-        """Whether `wait()` would return at once. In a simulation, a look that finds it is not takes a microsecond."""
-        return self._owner.endpoint.is_done(self._pending)
+        """Whether `wait()` would return, or raise, at once: it raises when the rank that is waited for has failed.
+
+        In a simulation, a look that finds it is not done takes a microsecond.
+        """
+        endpoint = self._owner.endpoint
+        return endpoint.is_done(self._pending) or endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
         """Return when it is done: what was received, what the collective returns, or None after a send."""

@@ -53,6 +53,8 @@ class WorkAndTime:
         millisecond, every other call of a communicator when it begins, and `block.look()` where the program says so.
         The message is received by `work.wait()` as always.
 
+        Keep collectives out of the block: a rank that leaves it before one takes no part, and the others wait in vain.
+
         Errors: ValueError if `work` is not an `irecv`; RuntimeError for a block inside another one.
         """
         if work._pending.kind != "receive":

@@ -102,6 +102,7 @@ class LargeBatchLR(LRScheduler):
         self.milestones = [round(milestone * steps_per_epoch) for milestone in milestones]
         self.total_steps = None if total_epochs is None else round(total_epochs * steps_per_epoch)
         self._momenta: list[float] = []
+        self._corrected_at = [-1 for _ in optimizer.param_groups]  # the updates made before the last correction
         if momentum_correction:
             self._momenta = [group["momentum"] for group in optimizer.param_groups]
         super().__init__(optimizer, last_epoch)
@@ -120,8 +121,11 @@ class LargeBatchLR(LRScheduler):
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
         new = base_lr * self.factor(self.last_epoch)
         if self._momenta:
+            group, own, updates = self.optimizer.param_groups[index], self._momenta[index], self.optimizer.updates
             changed = new / lr if self.last_epoch > 0 and lr > 0 else 1.0
-            self.optimizer.param_groups[index]["momentum"] = self._momenta[index] * changed
+            is_unused = self._corrected_at[index] == updates  # several steps of the schedule before the next update
+            group["momentum"] = (group["momentum"] if is_unused else own) * changed
+            self._corrected_at[index] = updates
         return new
 
 

@@ -55,6 +55,7 @@ class Optimizer(ABC):
         self.defaults = dict(defaults)
         self.param_groups: list[Group] = []
         self.state: dict[Tensor, dict[str, Any]] = {}
+        self.updates = 0  # calls of `step` so far
         groups = given if any(isinstance(item, Mapping) for item in given) else [{"params": given}]
         for group in groups:
             self.add_param_group(group)
@@ -63,6 +64,7 @@ class Optimizer(ABC):
 
     def step(self) -> None:
         """Update every parameter that has a gradient; the others, and their state, stay as they are."""
+        self.updates += 1
         for group in self.param_groups:
             for parameter in group["params"]:
                 gradient = parameter.grad

@@ -37,6 +37,9 @@ class SGD(Optimizer):
     momentum of the step after the change is momentum lr'/lr (without nesterov), as `LargeBatchLR` makes it with
     momentum_correction=True.
 
+    PyTorch has no v-form: its SGD loads such a state without the velocities, and begins them from zero. A state of
+    PyTorch's loads here as the u-form.
+
     Memory: one array per parameter with momentum, none without. Under a constant gradient g, T steps from rest move w
     by lr g (T/(1 - m) - m (1 - m^T)/(1 - m)^2), m the momentum: in the end 1/(1 - m) times as fast as without.
 

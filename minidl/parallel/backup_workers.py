@@ -60,8 +60,10 @@ class BackupWorkers(Quorum):
     abandon: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.backups, int) or self.backups < 0:
+        if not isinstance(self.backups, int) or isinstance(self.backups, bool) or self.backups < 0:
             raise ValueError(f"BackupWorkers: backups must be a whole number of at least 0, got {self.backups!r}")
+        if not isinstance(self.abandon, bool):
+            raise ValueError(f"BackupWorkers: abandon must be True or False, got {self.abandon!r}")
 
     def needed(self, nodes: int) -> int:
         return nodes - self.backups

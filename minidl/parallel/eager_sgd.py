@@ -31,6 +31,7 @@ class EagerSGD(Quorum):
                      for each update, so (P + 1)/2 gradients on average for memoryless compute times.
         coordinator  True: a server counts and holds the weights. False: the workers agree among themselves, as in the
                      paper; there is no server, and a worker answers while it computes.
+        algorithm    of the all-reduces without a coordinator, as in `comm.all_reduce`; with one there are none
 
     Conserved: every gradient is used once; only those that are not ready when the run ends are left.
     Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
@@ -40,7 +41,8 @@ class EagerSGD(Quorum):
     (majority: the time of the worker that is drawn).
 
     Notes
-        batch_size is per gradient. The schedule counts every gradient that is used.
+        A parameter without a gradient counts as having one of zero, so weight decay and momentum move it too.
+        batch_size is per gradient. The schedule counts the samples of every gradient that is used.
         `report.staleness` counts the gradients by their age in updates.
         A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it goes on
         with the next minibatch at once, and its gradient is added to that one's.
@@ -56,16 +58,20 @@ class EagerSGD(Quorum):
 
     quorum: str | int = "majority"
     coordinator: bool = True
+    algorithm: str = "auto"
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         is_number = isinstance(self.quorum, int) and not isinstance(self.quorum, bool)
         if not is_number and self.quorum not in ("majority", "solo"):
             raise ValueError(f"EagerSGD: quorum must be 'majority', 'solo' or a number of workers, got {self.quorum!r}")
+        if not isinstance(self.coordinator, bool):
+            raise ValueError(f"EagerSGD: coordinator must be True or False, got {self.coordinator!r}")
         if is_number and not self.coordinator:
             raise ValueError(
                 f"EagerSGD: only a coordinator can count to quorum={self.quorum}: use 'majority' or 'solo' without one"
             )
+        self.check_algorithm()
         object.__setattr__(self, "servers", int(self.coordinator))
 
     def needed(self, nodes: int) -> int:
@@ -83,7 +89,8 @@ class EagerSGD(Quorum):
             return int(stream(Purpose.QUORUM, seed, round_).integers(nodes))
 
         comm, weights = session.comm.split(0), session.weights()
-        partial_sums = PartialAllReduce(comm, session.total_samples, weights, None if is_solo else drawn)
+        initiator = None if is_solo else drawn
+        partial_sums = PartialAllReduce(comm, session.total_samples, weights, initiator, self.algorithm)
         total = 0
         for batch in session.stream():
             session.model.zero_grad()
@@ -92,13 +99,13 @@ class EagerSGD(Quorum):
             if is_used:
                 session.record("staleness", len(rounds) - 1)
             for one in rounds:
-                self._apply(session, one)
                 total += one.samples
+                self._apply(session, one, total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
             session.finished = total >= session.total_samples
 
-    def _apply(self, session: Session, one: Round) -> None:
+    def _apply(self, session: Session, one: Round, processed: int) -> None:
         """One step by 1/P of the sum of the gradients, each weighted by its samples."""
         scale = one.gradients / (session.nodes * one.samples)
-        self._step(session, one.total * scale, one.gradients)
+        self._step(session, one.total * scale, processed)

@@ -44,7 +44,7 @@ class ElasticAveraging(Strategy):
 
     `batch_size` counts the samples of all nodes together for "synchronous", of one gradient for the others. The server
     ends the run when the workers have told it of `epochs` passes, which each does when it comes. A worker's schedule
-    counts as many updates of each other worker as its own. Of batch norm's running statistics worker 0's hold.
+    counts as many samples of each other worker as its own. Of batch norm's running statistics worker 0's hold.
 
     In round robin workers are numbered from 0, as t mod p is (from 1, the last would never have its turn); the centre
     stays in one place, the server; and although it moves after the worker, it moves by the weights that the worker had
@@ -97,7 +97,7 @@ class ElasticAveraging(Strategy):
         centre, velocity = session.weights(), np.zeros_like(session.weights())
         untold = 0  # samples since the last pull
         batches = session.stream() if self.servers else session.parts(centre.copy)
-        others = session.nodes - 1 if self.servers else 0
+        seen = 0  # samples of this worker
         for batch in batches:
             x, pull = session.weights(), None
             if session.steps % self.period == 0:
@@ -114,8 +114,8 @@ class ElasticAveraging(Strategy):
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
                 session.local_loss(batch).backward()
-            session.update(others=others)
-            untold += len(batch.x)
+            untold, seen = untold + len(batch.x), seen + len(batch.x)
+            session.update(samples=session.nodes * seen if self.servers else None)
             velocity = session.weights() - x
             if pull is not None:
                 session.set_weights(session.weights() - pull)

@@ -49,9 +49,10 @@ class Gossip(Strategy):
         Momentum stays on its node. Batch-norm running statistics are those of node 0.
         asynchronous: batch_size is per gradient. The run ends after `epochs * n` samples of all nodes together (n: size
         of the training set), so with one slow node the others process more, and the time is that of the summed speed.
-        The schedule counts the updates of all nodes. The counts travel with the averages, so a node knows those of the
+        The schedule counts the samples of all nodes. The counts travel with the averages, so a node knows those of the
         others with a delay: it applies the gradients that it finishes before the news of the end reaches it. That makes
         a few updates a node more than planned, for any length of the run.
+        asynchronous: with `on_failure="continue"`, the nodes that are left go on to the end of the run.
         asynchronous: an epoch ends on each node when its known count says so; the row of the history is the mean of
         these weights.
 

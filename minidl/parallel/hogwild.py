@@ -29,7 +29,7 @@ class Hogwild(Strategy):
     turn, so with p nodes of equal speed an update is p - 1 updates old.
 
     `batch_size` counts the samples of one gradient. The nodes' parameters are views of the shared vector, so that every
-    optimizer works unchanged; its state (momentum) stays on the node. The schedule goes by the updates of all nodes.
+    optimizer works unchanged; its state (momentum) stays on the node. The schedule goes by the samples of all nodes.
     `report.staleness` counts the updates that others made while a gradient was computed; where updates touch few
     weights, as with sparse data, these hardly matter. One node is Serial. Of batch norm's running statistics node 0's
     hold. Nodes must be able to share memory; a simulation interleaves them in the order of the virtual time, one whole
@@ -80,9 +80,9 @@ class Hogwild(Strategy):
 
     @staticmethod
     def _count(session: Session, counts: Array) -> int:
-        """The samples of all nodes so far; the schedule is brought to the updates of all nodes."""
-        samples, updates = counts.sum(axis=0)
-        shared_schedule.advance(session, int(updates))
+        """The samples of all nodes so far; the schedule is brought there."""
+        samples, updates = counts.sum(axis=0).tolist()
+        shared_schedule.advance(session, samples, updates)
         return int(samples)
 
     @staticmethod

@@ -136,6 +136,16 @@ class Job:
         """The training set and the test set."""
         return self.data if isinstance(self.data, Splits) else self.data()
 
+    def steps_after(self, samples: int, n: int) -> int:
+        """Whole minibatches among the first `samples` samples of the run; n: the size of the training set.
+
+        The last minibatch of an epoch may be smaller. So many updates Serial has made by then, and so many steps its
+        schedule.
+        """
+        epochs, rest = divmod(samples, n)
+        sizes = [self.batch_size_of(min(epoch, self.epochs - 1)) for epoch in range(epochs + 1)]
+        return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
+
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of so many samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))

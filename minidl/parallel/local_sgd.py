@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import isfinite
 
 from minidl.parallel import vector
-from minidl.parallel.job import Job
 from minidl.parallel.outer_momentum import OUTER_FORMS, OuterMomentum
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
@@ -78,7 +77,7 @@ class LocalSGD(Strategy):
             raise ValueError(f"LocalSGD: unknown outer_form {self.outer_form!r}: choose 'u' (SlowMo) or 'v' (DiLoCo)")
 
     def run(self, session: Session) -> None:
-        steps, last = 0, steps_of(session.job, len(session.train))
+        steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
         mine = total = 0  # samples since the last round: this node's, all nodes'
         outer = self._outer(session)
         for batch in session.parts():
@@ -114,8 +113,3 @@ class LocalSGD(Strategy):
         vector.set_weights(tensors, mean)
         session.record("rounds", session.steps)
         session.comm.mark("data")
-
-
-def steps_of(job: Job, samples: int) -> int:
-    """The minibatches of a whole run on so many training samples."""
-    return sum(-(-samples // job.batch_size_of(epoch)) for epoch in range(job.epochs))

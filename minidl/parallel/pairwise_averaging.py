@@ -15,7 +15,8 @@ that of the weights from before. So a slow neighbour costs neither time nor aver
 Updates are counted over all nodes, as in the paper: the run ends after `epochs * n` samples, of which a fast node
 processes more. No node is the counter. Every question and every answer carries the newest known count of each node
 (`Counts`); the receiver keeps the larger of every two counts. A node stops when its total reaches the end of the run.
-An active node then says so to its neighbours; a passive one answers until all of its neighbours have.
+An active node then says so to its neighbours; a passive one answers until all of its neighbours have. A node goes on
+without neighbours that fail (with `on_failure="continue"`); the others make up for the samples that these leave.
 
 Source: Lian et al., Asynchronous decentralized parallel stochastic gradient descent (arXiv:1710.06952), algorithm 1 and
 section 4 (why the graph has to be bipartite).
@@ -23,13 +24,16 @@ section 4 (why the graph has to be bipartite).
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minidl.cluster.comm import Communicator
+from minidl.cluster.errors import RankFailed
 from minidl.cluster.messages import Work
 from minidl.parallel import shared_schedule
 from minidl.parallel.session import Session
@@ -50,7 +54,7 @@ def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -
             side.update(len(batch.x))
     side.finish()
     session.record("samples", int(counts.rows[session.comm.rank, 0]))
-    session.processed(int(counts.rows[:, 0].sum()), session.weights)
+    session.processed(counts.samples, session.weights)
 
 
 class Counts:
@@ -68,11 +72,16 @@ class Counts:
         """Another node has sent what it knows. Counts only grow: the larger of two is the newer."""
         np.maximum(self.rows, rows, out=self.rows)
 
+    @property
+    def samples(self) -> int:
+        """Of all nodes, as far as this one knows."""
+        return int(self.rows[:, 0].sum())
+
     def apply(self) -> None:
         """Bring this node's schedule, snapshots and `finished` to what is known of all nodes."""
         session = self.session
         samples, updates = self.rows.sum(axis=0).tolist()
-        shared_schedule.advance(session, updates)
+        shared_schedule.advance(session, samples, updates)
         session.finished = samples >= session.total_samples
         if not session.finished:  # the last snapshot is that of the end, after the last average
             session.processed(samples, session.weights)
@@ -84,38 +93,51 @@ class Active:
     def __init__(self, session: Session, pairs: Communicator, neighbours: list[int], counts: Counts) -> None:
         self.session, self.pairs, self.neighbours, self.counts = session, pairs, neighbours, counts
         self.rng = stream(Purpose.NEIGHBOUR, session.job.seed, session.comm.rank)
-        self.open: tuple[Work, Work] | None = None  # the question on its way, the answer that is awaited
+        self.open: tuple[int, Work, Work] | None = None  # whom it asked, the question, the awaited answer
 
     def receive(self) -> None:
         """Take the answer if it has come."""
-        if self.open is not None and self.open[1].is_completed():
+        if self.open is not None and self.open[-1].is_completed():
             self._take(*self.open)
         self.counts.apply()
 
     def update(self, samples: int) -> None:
         """Make an update; then ask a random neighbour if no answer is awaited."""
-        self.session.update()
+        self.session.update(samples=self.counts.samples + samples)
         self.counts.add(samples)
         self.counts.apply()
         if self.open is None and self.neighbours:
             neighbour = self.neighbours[self.rng.integers(len(self.neighbours))]
-            question = self.session.weights(), self.counts.rows
-            self.open = self.pairs.isend(question, neighbour), self.pairs.irecv(neighbour)
+            with self._until_failed(neighbour):
+                question = self.pairs.isend((self.session.weights(), self.counts.rows), neighbour)
+                self.open = neighbour, question, self.pairs.irecv(neighbour)
 
     def finish(self) -> None:
         """Take the last answer, and tell the neighbours that no question follows."""
         if self.open is not None:
             self._take(*self.open)
-        for neighbour in self.neighbours:
-            self.pairs.send((None, self.counts.rows), neighbour)
+        for neighbour in list(self.neighbours):
+            with self._until_failed(neighbour):
+                self.pairs.send((None, self.counts.rows), neighbour)
 
-    def _take(self, question: Work, answer: Work) -> None:
-        move, rows = answer.wait()
-        question.wait()
+    def _take(self, neighbour: int, question: Work, answer: Work) -> None:
         self.open = None
-        self.session.record("disagreement", float(np.sqrt(np.mean(move**2))))
-        self.session.set_weights(self.session.weights() + move)
-        self.counts.merge(rows)
+        with self._until_failed(neighbour):
+            move, rows = answer.wait()
+            question.wait()
+            self.session.record("disagreement", float(np.sqrt(np.mean(move**2))))
+            self.session.set_weights(self.session.weights() + move)
+            self.counts.merge(rows)
+
+    @contextlib.contextmanager
+    def _until_failed(self, neighbour: int) -> Iterator[None]:
+        """Go on without the neighbour if it has failed."""
+        try:
+            yield
+        except RankFailed as error:
+            if error.rank != neighbour:
+                raise
+            self.neighbours.remove(neighbour)
 
 
 class Passive:
@@ -143,7 +165,7 @@ class Passive:
         """Make an update of the weights as they are now."""
         with self.lock:
             self.session.set_weights(self.weights)
-            self.session.update()
+            self.session.update(samples=self.counts.samples + samples)
             self.weights = self.session.weights()
             self.counts.add(samples)
         self.counts.apply()
@@ -158,10 +180,16 @@ class Passive:
             self.session.set_weights(self.weights)
 
     def _answer(self, askers: set[int], pairs: Communicator) -> None:
-        """Answer until all neighbours have finished."""
+        """Answer until all neighbours have finished or failed."""
         answers: dict[int, Work] = {}  # on their way
         while askers:
-            theirs, rows = pairs.recv(askers)
+            try:
+                theirs, rows = pairs.recv(askers)
+            except RankFailed as error:
+                if error.rank not in askers:
+                    raise
+                askers.discard(error.rank)
+                continue
             asker = pairs.last_source
             with self.lock:
                 self.counts.merge(rows)
@@ -172,6 +200,8 @@ class Passive:
             if theirs is None:
                 askers.discard(asker)
             else:
-                answers[asker] = pairs.isend((move, newest), asker)
+                with contextlib.suppress(RankFailed):  # it asks no more then
+                    answers[asker] = pairs.isend((move, newest), asker)
         for answer in answers.values():
-            answer.wait()
+            with contextlib.suppress(RankFailed):
+                answer.wait()

@@ -148,8 +148,8 @@ class ParameterServer(Strategy):
                 if gradient is not None and not session.finished:
                     if session.steps >= self.warm_start:
                         clocks.tick(worker)
-                    self._update(session, gradient, session.steps - version[worker])
                     total += samples
+                    self._update(session, gradient, session.steps - version[worker], total)
                     session.processed(total, session.weights, start)
             for other in [other for other in waiting if self._may_go_on(session, clocks, other)]:
                 is_fetch = waiting.pop(other)
@@ -175,11 +175,11 @@ class ParameterServer(Strategy):
             session.set_weights(np.concatenate(weights))
         return float(rates[0])
 
-    def _update(self, session: Session, gradient: Array, staleness: int) -> None:
+    def _update(self, session: Session, gradient: Array, staleness: int, processed: int) -> None:
         if session.server == 0:
             session.record("staleness", staleness)
         session.set_gradient(gradient)
-        session.update(1 / max(1, staleness) if self.staleness_aware else 1.0, others=self.push_every - 1)
+        session.update(1 / max(1, staleness) if self.staleness_aware else 1.0, samples=processed)
 
     def _may_go_on(self, session: Session, clocks: Clocks, worker: int) -> bool:
         if session.finished:

@@ -40,7 +40,8 @@ class PartialAllReduce:
     """One rank's side of the rounds, which end when the gradients in them are of at least `limit` samples together.
 
     comm: a communicator of its own. like: an array of the gradient's size and dtype. initiator: the rank that begins a
-    round once it is ready, as a function of the round's number; None: any rank that is ready does.
+    round once it is ready, as a function of the round's number; None: any rank that is ready does. algorithm: of the
+    all-reduces.
 
     A rank that misses a round is not waited for; its gradient goes into the next round that begins after it is ready.
     The sums of the rounds that a slow rank misses are kept until it contributes.
@@ -56,8 +57,15 @@ class PartialAllReduce:
     [[1.0], [1.0, 2.0], [1.0, 2.0, 3.0]]
     """
 
-    def __init__(self, comm: Communicator, limit: int, like: Array, initiator: Initiator | None = None) -> None:
-        self.comm, self.limit, self.initiator = comm, limit, initiator
+    def __init__(
+        self,
+        comm: Communicator,
+        limit: int,
+        like: Array,
+        initiator: Initiator | None = None,
+        algorithm: str = "auto",
+    ) -> None:
+        self.comm, self.limit, self.initiator, self.algorithm = comm, limit, initiator, algorithm
         bits = range((comm.size - 1).bit_length())
         self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
         self.rounds, self.samples = 0, 0  # that are over, and the samples of their gradients
@@ -91,7 +99,7 @@ class PartialAllReduce:
         while self.samples < self.limit and not is_ready:
             is_ready = self._activate(comm)
             total = self._contribution.copy() if is_ready else np.zeros_like(self._contribution)
-            comm.all_reduce(total)
+            comm.all_reduce(total, algorithm=self.algorithm)
             rounds.append(Round(total[:-2], int(total[-2]), int(total[-1])))
             self.rounds += 1
             self.samples += rounds[-1].samples

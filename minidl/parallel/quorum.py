@@ -95,7 +95,8 @@ class Quorum(Strategy):
             elif isinstance(request, Abandoned) and not session.finished:
                 session.record("abandoned", session.steps - request.version)
             if len(ready) == needed:
-                total += self._update(session, ready)
+                total += sum(one.samples for one in ready)
+                self._update(session, ready, total)
                 session.processed(total, session.weights)
                 ready = []
             for other in sorted(requests.unanswered - {one.worker for one in ready}):
@@ -112,22 +113,21 @@ class Quorum(Strategy):
         computing = requests.present - requests.unanswered - requests.answered_early
         return {worker for worker in computing if sent.get(worker, session.steps) < session.steps}
 
-    def _update(self, session: Session, gradients: list[Gradient]) -> int:
-        """One step by the mean over the samples of these gradients; returns how many samples that are."""
+    def _update(self, session: Session, gradients: list[Gradient], processed: int) -> None:
+        """One step by the mean over the samples of these gradients; processed: samples of the run up to then."""
         samples = sum(one.samples for one in gradients)
         scale = len(gradients) / session.nodes if self.is_late_used else 1.0
         total = np.zeros_like(gradients[0].gradient)
         for one in sorted(gradients, key=lambda one: (one.worker, one.version)):
             session.record("staleness", session.steps - one.version)
             total += one.gradient * (scale * one.samples / samples)
-        self._step(session, total, len(gradients))
-        return samples
+        self._step(session, total, processed)
 
     @staticmethod
-    def _step(session: Session, gradient: Array, count: int) -> None:
-        """One step of the optimizer by this gradient, which stands for `count` of them in the schedule."""
+    def _step(session: Session, gradient: Array, processed: int) -> None:
+        """One step of the optimizer by this gradient; processed: samples of the run up to then, for the schedule."""
         session.set_gradient(gradient)
         for parameter in session.parameters:
             if not parameter.requires_grad:
                 parameter.grad = None  # the optimizer passes it over
-        session.update(others=count - 1)  # an epoch of the schedule has n/batch_size gradients
+        session.update(samples=processed)

@@ -57,6 +57,7 @@ class Session:
         self.train, self.test = job.build_data()
         self.model = job.build_model()
         self.parameters = list(self.model.parameters())
+        self._schedule_steps = 0  # of this schedule, in this run
         self._begin_optimizer(len(self.train))
         self.history: list[dict[str, Any]] = []
         self.epoch = 0  # epochs (of `passes` and `stream`: passes over this node's shard) that are done
@@ -157,11 +158,11 @@ class Session:
 
     # Weights and gradients
 
-    def update(self, lr_factor: float = 1.0, others: int = 0) -> None:
+    def update(self, lr_factor: float = 1.0, samples: int | None = None) -> None:
         """Clip the gradient; one step of the optimizer, at `lr_factor` times its learning rate, and of the schedule.
 
-        others: the updates that the schedule counts besides: those that other nodes make to their own weights
-        meanwhile, or those that this one stands for, being by several gradients.
+        samples: of all nodes up to and including this update, for strategies whose updates are not one for each common
+        minibatch: see `advance_schedule`.
         """
         self.comm.mark("update")
         self.clip_gradient()
@@ -171,11 +172,17 @@ class Session:
         self.optimizer.step()
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
             group["lr"] = rate  # schedules go on from the rate before
-        if self.schedule is not None:
-            for _ in range(1 + others):
-                self.schedule.step()
+        self.advance_schedule(samples)
         self.steps += 1
         self.comm.mark("data")
+
+    def advance_schedule(self, samples: int | None) -> None:
+        """Bring the schedule to where Serial's is after so many samples, never back; None: one step."""
+        now = self._schedule_steps
+        steps = now + 1 if samples is None else self.job.steps_after(samples, len(self.train))
+        self._schedule_steps = max(now, steps)
+        for _ in range(steps - now if self.schedule is not None else 0):
+            self.schedule.step()
 
     def clip_gradient(self) -> None:
         """Scale the gradients, in place, to the job's `clip_norm`; `update` does it, other ways to apply them call it.
@@ -190,8 +197,8 @@ class Session:
         return vector.weights(self.parameters)
 
     def set_weights(self, weights: Array) -> None:
-        """Take over all weights from one vector."""
-        vector.set_weights(self.parameters, weights)
+        """Take over all weights from one vector, but those of frozen parameters, which stay as they are to the bit."""
+        vector.set_weights(self.parameters, weights, keep_frozen=True)
 
     def gradient(self) -> Array:
         """A copy of all gradients as one vector; zeros where there is none."""
@@ -273,6 +280,7 @@ class Session:
         """A new optimizer of the parameters, and its schedule for epochs of so many samples."""
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
+        self._schedule_steps = 0
 
     def _one_pass(self, loader: DataLoader, seed_and_replica: tuple[int, int] | None = None) -> Iterator[Batch]:
         """The minibatches of one epoch of the loader, with the random numbers of this replica or of the one given."""

@@ -1,13 +1,11 @@
-"""A learning-rate schedule that follows the updates of all nodes, where every node has a schedule of its own."""
+"""A learning-rate schedule that follows what all nodes have done, where every node has a schedule of its own."""
 
 from __future__ import annotations
 
 from minidl.parallel.session import Session
 
 
-def advance(session: Session, updates: int) -> None:
-    """Bring the session's schedule and its `steps` to so many updates of all nodes; never back."""
-    for _ in range(updates - session.steps):
-        if session.schedule is not None:
-            session.schedule.step()
+def advance(session: Session, samples: int, updates: int) -> None:
+    """Bring the session's schedule to so many samples and its `steps` to so many updates of all nodes; never back."""
+    session.advance_schedule(samples)
     session.steps = max(session.steps, updates)

@@ -79,7 +79,7 @@ def _whole(strategy: Strategy, snapshots: Sequence[Snapshot]) -> list[Array]:
 
 def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
     model = job.build_model()
-    vector.set_weights(list(model.parameters()), weights)
+    vector.set_weights(list(model.parameters()), weights, keep_frozen=True)
     for buffer, value in zip(model.buffers(), buffers, strict=False):
         buffer.copy_(value)
     return model

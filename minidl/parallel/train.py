@@ -24,6 +24,11 @@ from minidl.parallel.session import Session
 from minidl.parallel.snapshots import judged
 from minidl.parallel.strategy import Strategy
 
+TO_BE_SAID_PLAINLY = (
+    NonFiniteLoss,
+    OSError,
+)  # raised as they are, rather than as a node's failure: the caller's to mend
+
 
 def train(
     job: Job,
@@ -91,8 +96,8 @@ def train(
             listener=None if progress is None else lambda rank, message: progress(message),
         )
     except cluster.ClusterError as error:
-        if isinstance(error.cause, (NonFiniteLoss, OSError)):
-            raise error.cause from error  # the caller's to mend, and said plainly
+        if isinstance(error.cause, TO_BE_SAID_PLAINLY):
+            raise error.cause from error
         raise
     finally:
         if folder is not None:  # no rank is left by now
@@ -134,7 +139,10 @@ def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> N
     """Raise the failure that has cost the run its weights: that of a server, who alone has them, or of all nodes."""
     if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
         causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
-        raise next(causes, next(iter(failures.values())))
+        failure = next(causes, next(iter(failures.values())))
+        if isinstance(failure.cause, TO_BE_SAID_PLAINLY):
+            raise failure.cause from failure
+        raise failure
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:

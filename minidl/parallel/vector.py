@@ -17,10 +17,14 @@ def weights(parameters: Sequence[Tensor]) -> Array:
     return np.concatenate([parameter.numpy().reshape(-1) for parameter in parameters])
 
 
-def set_weights(parameters: Sequence[Tensor], vector: Array) -> None:
-    """Write the vector into the parameters, in place."""
+def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool = False) -> None:
+    """Write the vector into the parameters, in place.
+
+    keep_frozen: not into those that need no gradient, which a mean of equal weights would change in their last bits.
+    """
     for parameter, part in parts(parameters, vector):
-        parameter.copy_(part)
+        if parameter.requires_grad or not keep_frozen:
+            parameter.copy_(part)
 
 
 def gradient(parameters: Sequence[Tensor]) -> Array:

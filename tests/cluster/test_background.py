@@ -66,6 +66,17 @@ def test_wait_raises_what_the_work_has_raised(on):
         cluster.launch(fails, nodes=2, on=on)
 
 
+def fails_unheard(comm):
+    comm.split(0).background(divided)
+    comm.compute(seconds=0.01)
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_what_nobody_has_waited_for_raises_at_the_end_of_the_program(on):
+    with pytest.raises(cluster.RankFailed, match="ZeroDivisionError"):
+        cluster.launch(fails_unheard, nodes=2, on=on)
+
+
 def never_sends(comm):
     comm.split(0).background(lambda inside: inside.recv(1 - inside.rank)).wait()
 

@@ -178,3 +178,47 @@ def test_a_mismatch_ends_only_the_rank_that_sees_it_and_those_who_need_it() -> N
     kinds = {type(error) for error in run.failures.values()}
     assert cluster.CollectiveMismatch in kinds
     assert kinds <= {cluster.CollectiveMismatch, cluster.RankFailed}
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_program_that_looks_whether_a_message_is_here_learns_that_its_sender_has_failed(on: str) -> None:
+    def program(comm: cluster.Communicator) -> str:
+        if comm.rank == 1:
+            raise ValueError("lost")
+        message = comm.irecv(1)
+        while not message.is_completed():
+            comm.compute(seconds=0.001)
+        try:
+            message.wait()
+        except cluster.RankFailed as error:
+            return f"rank {error.rank} has failed"
+        return "it came"
+
+    run = survive(program, nodes=2, on=on)
+    assert run.results == ["rank 1 has failed", None]
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_message_that_a_rank_may_yet_send_to_itself_is_not_completed(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[bool]:
+        message = comm.irecv(comm.rank)
+        before = message.is_completed()
+        comm.send("hello", comm.rank)
+        return [before, message.is_completed()]
+
+    assert survive(program, nodes=2, on=on).results == [[False, True]] * 2
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("fault", ["kill", "stop"])
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_run_ends_when_its_last_rank_is_killed_or_stops(on: str, fault: str, nodes: int) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.compute(seconds=0.1)
+            comm.isend("hello", comm.rank)
+
+    if on == "processes" and fault == "stop":
+        pytest.skip("nobody waits for a process that stands still: the deadline ends the run")
+    faults = getattr(cluster.FaultPlan(), fault)(0, at=1)
+    assert list(survive(program, nodes=nodes, on=on, faults=faults).failures) == [0]

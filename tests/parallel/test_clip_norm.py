@@ -214,3 +214,10 @@ def test_a_norm_that_cannot_be_is_refused(clip_norm):
 def test_a_norm_that_is_no_number_is_refused(clip_norm):
     with pytest.raises(TypeError, match="clip_norm must be a number above 0, or None"):
         small_job(clip_norm=clip_norm)
+
+
+def test_a_gradient_whose_squares_are_too_large_for_its_dtype_is_clipped_all_the_same():
+    w = nn.Parameter(np.zeros(2, np.float32))
+    w.grad = np.array([3e30, 4e30], np.float32)
+    assert nn.clip_grad_norm_([w], 1.0) == pytest.approx(5e30)
+    np.testing.assert_allclose(w.grad, [0.6, 0.8], rtol=1e-6)

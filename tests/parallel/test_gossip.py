@@ -1,5 +1,6 @@
 """Gossip: the mean is kept and moves as in SGD, messages go to neighbours alone, nobody waits who need not."""
 
+import itertools
 from dataclasses import dataclass
 from functools import partial
 
@@ -182,7 +183,7 @@ def test_the_same_simulation_gives_the_same_bits():
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-def test_the_rate_falls_as_the_schedule_says_of_all_nodes_updates_together(asynchronous):
+def test_the_rate_falls_as_the_schedule_says_of_all_nodes_samples_together(asynchronous):
     job = small_job(batch_size=5 if asynchronous else 20, epochs=6)  # halved every two epochs
     report = parallel.train(job, Gossip(asynchronous=asynchronous), 4, on="simulation")
     assert [row["lr"] for row in report.history] == pytest.approx([0.1, 0.05, 0.05, 0.025, 0.025, 0.0125])
@@ -286,6 +287,47 @@ def test_on_processes_asynchronous_nodes_end_whoever_is_first(topology, nodes):
     last = np.array([end for ends in report.recorded["end"] for end in ends])
     np.testing.assert_allclose(last.mean(axis=0), first.mean(axis=0), atol=1e-12)
     assert np.linalg.norm(last - last.mean(axis=0)) < np.linalg.norm(first - first.mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Mortal(Gossip):
+    """The node `victim` fails in its gradient number `last`."""
+
+    victim: int = 0
+    last: int = 1
+
+    def run(self, session):
+        loss, gradients = session.local_loss, itertools.count(1)
+
+        def mortal(batch):
+            if session.comm.rank == self.victim and next(gradients) == self.last:
+                raise RuntimeError("out of memory")
+            return loss(batch)
+
+        session.local_loss = mortal
+        super().run(session)
+
+
+@pytest.mark.parametrize("last", [1, 2, 5, 20])
+@pytest.mark.parametrize("victim", [0, 1])  # one asks, one answers
+def test_asynchronous_nodes_go_on_without_one_that_fails(victim, last):
+    job, strategy = plain_job(batch_size=4, epochs=8), Mortal(asynchronous=True, victim=victim, last=last)
+    engine = cluster.Simulation(node=cluster.Node(1e8, 1e8))
+    report = parallel.train(job, strategy, 4, engine, on_failure="continue")
+    assert list(report.failures) == [victim]
+    samples = [node[0] for node in report.recorded["samples"] if node]
+    assert len(samples) == 3
+    assert max(samples) < 1.5 * min(samples)  # those that are left still hear of each other
+    assert [row["epoch"] for row in report.history] == list(range(1, 9))
+    assert report.accuracy > 0.5
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_on_processes_asynchronous_nodes_go_on_without_one_that_fails(victim):
+    job, strategy = plain_job(batch_size=4, epochs=8), Mortal(asynchronous=True, victim=victim, last=5)
+    report = parallel.train(job, strategy, 4, timeout=20.0, on_failure="continue")
+    assert list(report.failures) == [victim]
+    assert report.history[-1]["epoch"] == 8
 
 
 def test_asynchronous_nodes_on_processes_learn():

@@ -34,3 +34,32 @@ def test_twice_the_minibatch_sends_half_the_bytes_a_sample(nodes, algorithm):
         return int(second["bytes"] - first["bytes"])  # without those that spread the first weights
 
     assert bytes_of_an_epoch(8) == 2 * bytes_of_an_epoch(16) == 4 * bytes_of_an_epoch(32) > 0
+
+
+def warm_up(optimizer, steps_per_epoch, momentum_correction):
+    return optim.LargeBatchLR(
+        optimizer,
+        steps_per_epoch,
+        batch_size=64,
+        base_batch_size=8,
+        warmup_epochs=2,
+        momentum_correction=momentum_correction,
+    )
+
+
+def test_corrected_v_form_equals_the_u_form_where_an_update_takes_several_steps_of_the_schedule():
+    models = [
+        parallel.train(
+            small_job(
+                batch_size=4,
+                schedule=partial(warm_up, momentum_correction=form == "v"),
+                optimizer=partial(optim.SGD, lr=0.01, momentum=0.9, momentum_form=form),
+            ),
+            parallel.EagerSGD(4),
+            4,
+            on="simulation",
+        ).model()
+        for form in "uv"
+    ]
+    for u, v in zip(*(model.parameters() for model in models), strict=True):
+        np.testing.assert_allclose(v.numpy(), u.numpy(), rtol=0, atol=1e-12)

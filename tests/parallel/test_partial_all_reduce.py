@@ -135,3 +135,13 @@ def test_a_schedule_counts_the_gradients_that_are_used():
 
     report = parallel.train(plain_job(schedule=steps), EagerSGD(coordinator=False), 4, SAME)
     assert [row["lr"] for row in report.history] == [0.05, 0.025, 0.0125]
+
+
+def test_ordered_sums_are_those_of_a_loop_over_the_ranks():
+    def program(comm):
+        sums = PartialAllReduce(comm.split(0), limit=4, like=np.zeros(1), initiator=lambda _: 0, algorithm="ordered")
+        comm.compute(seconds=1.0 - 0.1 * comm.rank)  # rank 0, which begins, is the last
+        rounds, _ = sums.contribute(np.array([1e16, 1.0, 1.0, -1e16])[[comm.rank]], samples=1)
+        return rounds[0].total.tolist()
+
+    assert cluster.launch(program, nodes=4, on="simulation").results == [[0.0]] * 4  # pair by pair it would be 2

@@ -44,7 +44,7 @@ def test_waiting_for_all_equals_synchronous_on_the_minibatch_of_all(strategy, op
         assert row["loss"] == pytest.approx(true["loss"], rel=1e-9)
 
 
-def test_a_schedule_counts_the_gradients_that_are_used():
+def test_a_schedule_counts_the_samples_of_the_gradients_that_are_used():
     def steps(optimizer, steps_per_epoch):
         return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=0.5)
 
@@ -199,6 +199,10 @@ def test_frozen_weights_stay_as_they_are():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
+        (lambda: BackupWorkers(True), "backups must be a whole number of at least 0, got True"),
+        (lambda: BackupWorkers(abandon="no"), "abandon must be True or False, got 'no'"),
+        (lambda: EagerSGD(coordinator="no"), "coordinator must be True or False, got 'no'"),
+        (lambda: EagerSGD(algorithm="rings"), "unknown algorithm 'rings'"),
         (lambda: BackupWorkers(-1), "backups must be a whole number of at least 0, got -1"),
         (lambda: EagerSGD("most"), "quorum must be 'majority', 'solo' or a number of workers, got 'most'"),
         (

@@ -160,6 +160,13 @@ def test_diverging_training_stops_with_epoch_step_rank_and_parameter():
     assert error.parameter in str(error)
 
 
+@pytest.mark.parametrize("on_failure", ["raise", "continue"])
+def test_a_loss_that_is_not_finite_on_all_nodes_is_said_as_such(on_failure):
+    job = small_job(loss=lambda outputs, labels: F.cross_entropy(outputs, labels) * float("nan"))
+    with pytest.raises(parallel.NonFiniteLoss, match="the loss is nan at epoch 1, step 1"):
+        parallel.train(job, Synchronous(), nodes=2, on="simulation", on_failure=on_failure)
+
+
 def test_an_update_that_ruins_the_weights_is_noticed_before_it_is_saved(tmp_path):
     job = small_job(optimizer=partial(momentum_sgd, lr=1e308), schedule=None, batch_size=60)  # one step an epoch
     with pytest.raises(parallel.NonFiniteLoss, match="on the test set after epoch 1, step 1"):

@@ -93,6 +93,10 @@ class Endpoint(Protocol):
         """Whether `wait` would return at once; moves what can be moved, and never blocks."""
         ...
 
+    def is_hopeless(self, pending: Pending) -> bool:
+        """Whether `wait` would raise at once, because those whom the operation needs have failed or returned."""
+        ...
+
     def peek(self, pending: Pending) -> bool:
         """As `is_done`, but takes no time: a simulated rank knows what had arrived at its last turn."""
         ...

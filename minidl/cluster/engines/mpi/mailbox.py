@@ -147,6 +147,15 @@ class MPIMailbox:
         self.progress()
         return pending.done
 
+    def is_hopeless(self, pending: Pending) -> bool:
+        if pending.done or pending.peer in (self.rank, frozenset((self.rank,))):
+            return False  # of its own messages, this rank may yet send one
+        try:
+            self._raise_if_hopeless(pending)
+        except ClusterError:
+            return True
+        return False
+
     def look_until(self, is_done: Callable[[], bool], what: object) -> None:
         """Make progress until it is done; raises when a failure or the timeout forbids it."""
         since, looks, pause = self.now(), 0, SHORTEST_PAUSE

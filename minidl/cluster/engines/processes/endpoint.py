@@ -97,6 +97,10 @@ class ProcessEndpoint(Mailbox, RealRank):
                     self._progress(0.0)
         return operation.done
 
+    def is_hopeless(self, operation: Pending) -> bool:
+        with self._lock:
+            return not operation.done and self._peers.is_hopeless(operation, self.now())
+
     def flush(self) -> None:
         """Wait for what nobody has waited for; then as the mailbox does."""
         for task in self._helpers.unwaited():

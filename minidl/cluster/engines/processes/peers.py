@@ -21,6 +21,16 @@ class Peers:
         self.vanished: dict[int, float] = {}  # their sockets have closed without a goodbye, and when
         self.abandoned: dict[tuple[int, int], int] = {}  # because of whom a collective is given up, by peer and tag
 
+    def is_hopeless(self, operation: Pending, now: float) -> bool:
+        """Whether nobody is left who could complete the operation; of its own messages, this rank may yet send one."""
+        if operation.peer in self._alone:
+            return False
+        try:
+            self.raise_if_hopeless(operation, now)
+        except ClusterError:
+            return True
+        return False
+
     def raise_if_hopeless(self, operation: Pending, now: float) -> None:
         """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):

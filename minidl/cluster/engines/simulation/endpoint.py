@@ -43,6 +43,7 @@ class SimulatedEndpoint:
         self._core = core
         self._core_is_taken_until = 0.0  # by helpers
         self._lanes: dict[int, list[Helper]] = {}
+        self._failed: list[Helper] = []
         self._mailboxes = world.mailboxes
         self._mailbox = world.mailboxes[rank]
 
@@ -150,8 +151,9 @@ class SimulatedEndpoint:
         try:
             helper.payload = helper.work()
             self._scheduler.turn()
-        except BaseException as error:  # raised where the program waits for it
+        except BaseException as error:  # raised where the program waits for it, or else when it has returned
             helper.error = error
+            self._failed.append(helper)
         helper.done = True
         if self._scheduler.failure is not None:
             return
@@ -176,6 +178,8 @@ class SimulatedEndpoint:
         for queue in self._lanes.values():
             while queue:
                 self.wait(queue[-1])
+        for helper in self._failed:
+            self.wait(helper)
 
     # Work and time
 
@@ -227,6 +231,9 @@ class SimulatedEndpoint:
             self._work(LOOK_SECONDS)
             self._scheduler.turn()
         return pending.done
+
+    def is_hopeless(self, pending: Pending) -> bool:
+        return not pending.done and self._world.is_hopeless(pending, self.rank)
 
     def peek(self, pending: Pending) -> bool:
         return pending.done

@@ -234,6 +234,10 @@ class Scheduler:
         task.error = error
         self.woken.append(task)
 
+    def give_way(self) -> None:
+        """The next turn is that of `main`."""
+        self.woken.append(self.main)
+
     def blocked(self) -> list[Task]:
         """The tasks that wait for something, in the order of their ranks."""
         return sorted((task for task in self.tasks if task.is_blocked and not task.is_gone), key=_order)

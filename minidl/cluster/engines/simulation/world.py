@@ -165,6 +165,10 @@ class World:
             self._wake_the_hopeless()
         return error
 
+    def is_hopeless(self, pending: Pending, rank: int) -> bool:
+        """Whether `rank` would get an error if it waited for it."""
+        return self.ended > 0 and self._hopeless(pending, rank) is not None
+
     def lost(self, pending: Pending, rank: int) -> RankFailed:
         """The error of a send to a rank that has failed."""
         error = self._failed(pending, rank)
@@ -215,6 +219,9 @@ class World:
 
     def stuck(self) -> None:
         """Nothing can ever happen again: all that have not ended wait for each other, or stand still."""
+        if self.ended == self.nodes:  # the last one was killed, or stopped for good, in its turn
+            self.scheduler.give_way()
+            return
         blocked = self.scheduler.blocked()
         if not blocked:
             for rank in sorted(self._stopped):
