@@ -63,7 +63,10 @@ class Quorum(Strategy):
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
         if not 1 <= self.needed(nodes) <= nodes:
-            raise ValueError(f"{self} on {nodes} nodes: an update would wait for {self.needed(nodes)} of them")
+            raise ValueError(
+                f"{self} with nodes={nodes}: an update would wait for {self.needed(nodes)} gradients, but it must wait for "
+                f"1 to {nodes}: change the number of nodes or the setting"
+            )
 
     def run(self, session: Session) -> None:
         coordinator = [session.nodes]

@@ -37,7 +37,9 @@ class Serial(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         if nodes != 1:
-            raise ValueError(f"Serial runs on one node, not on {nodes}: choose another strategy, such as Synchronous()")
+            raise ValueError(
+                f"Serial trains on one node, not on {nodes}: use one node, or another strategy, such as Synchronous()"
+            )
 
     def run(self, session: Session) -> None:
         backward = self._backward if self.shards == 1 else ShardedBackward(self.shards)

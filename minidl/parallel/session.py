@@ -1,6 +1,6 @@
 """Session: one rank's side of a training run: its model, its optimizer, its minibatches, its records.
 
-A strategy is a loop over `session.batches()` or its siblings; what every strategy needs besides (the shuffle, the rate
+A strategy is a loop over `session.batches()` or its siblings. What every strategy needs as well (the shuffle, the rate
 schedule, losses, evaluation or a snapshot at the end of an epoch, checkpoints, progress) happens here, between one
 minibatch and the next.
 """
@@ -124,7 +124,7 @@ class Session:
     def stream(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
-        Faster nodes make more of them. Who holds the weights that count calls `processed`, and tells the others.
+        Faster nodes make more of them. The rank that owns the authoritative weights calls `processed` and notifies the others.
         """
         while True:
             for batch in self._one_pass(own_minibatches(self)):
@@ -177,7 +177,7 @@ class Session:
         self.comm.mark("data")
 
     def advance_schedule(self, samples: int | None) -> None:
-        """Bring the schedule to where Serial's is after so many samples, never back; None: one step."""
+        """Bring the schedule to where Serial's is after `samples` samples, never back; None: one step."""
         now = self._schedule_steps
         steps = now + 1 if samples is None else self.job.steps_after(samples, len(self.train))
         self._schedule_steps = max(now, steps)
@@ -221,13 +221,13 @@ class Session:
         return self.job.epochs * len(self.train)
 
     def hold(self, start: int, stop: int) -> None:
-        """Of all weights as one vector, hold these alone, with an optimizer and a schedule of their own."""
+        """Keep only elements `start:stop` of the flattened weights, with their own optimizer and schedule."""
         self.parameters = [Parameter(self.weights()[start:stop])]
         self.job = replace(self.job, clip_norm=None)  # clients clip the whole gradient before they push it
         self._begin_optimizer(len(self.train))
 
     def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
-        """All nodes together have processed so many samples by now: at an epoch's end a snapshot is kept of `weights`.
+        """Report that all nodes together have processed `samples` samples; at an epoch's end, keep a snapshot of `weights`.
 
         `finished` is set when it was the last. offset: where in the vector of all weights these begin.
         """
@@ -277,7 +277,7 @@ class Session:
     # Below the surface
 
     def _begin_optimizer(self, samples: int) -> None:
-        """A new optimizer of the parameters, and its schedule for epochs of so many samples."""
+        """Make a new optimizer of the parameters, and its schedule for epochs of `samples` samples."""
         self.optimizer = self.job.optimizer(self.parameters)
         self.schedule = self.job.build_schedule(self.optimizer, samples)
         self._schedule_steps = 0

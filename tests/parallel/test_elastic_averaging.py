@@ -297,7 +297,11 @@ def test_bad_settings_are_said_in_a_sentence(settings, sentence):
 @pytest.mark.parametrize(
     ("strategy", "nodes", "sentence"),
     [
-        (ElasticAveraging(momentum=0.5), 2, "momentum enough, but the optimizer has momentum=0.9"),
+        (
+            ElasticAveraging(momentum=0.5),
+            2,
+            "ElasticAveraging has momentum=0.5, and the optimizer has momentum=0.9: set one",
+        ),
         (ElasticAveraging(period=12), 1, "with period=12 the workers never meet the centre on the way"),
         (ElasticAveraging(), 61, "60 samples cannot be dealt to 61 nodes"),
         (ElasticAveraging(variant="synchronous"), 17, "a minibatch of 16 samples cannot be shared by 17 nodes"),

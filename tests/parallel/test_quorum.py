@@ -207,11 +207,11 @@ def test_frozen_weights_stay_as_they_are():
         (lambda: EagerSGD("most"), "quorum must be 'majority', 'solo' or a number of workers, got 'most'"),
         (
             lambda: parallel.train(plain_job(), BackupWorkers(4), 4),
-            r"BackupWorkers\(backups=4, abandon=False\) on 4 nodes: an update would wait for 0 of them",
+            r"BackupWorkers\(backups=4, abandon=False\) with nodes=4: an update would wait for 0 gradients, but .* 1 to 4",
         ),
         (
             lambda: parallel.train(plain_job(), EagerSGD(5), 4),
-            r"EagerSGD\(quorum=5.*\) on 4 nodes: .* wait for 5",
+            r"EagerSGD\(quorum=5.*with nodes=4: an update would wait for 5 gradients",
         ),
     ],
 )

@@ -116,7 +116,7 @@ def test_buckets_do_not_mix_dtypes():
     ("call", "sentence"),
     [
         (lambda: parallel.train(small_job(batch_size=3), Synchronous(), nodes=4), "cannot be shared by 4 nodes"),
-        (lambda: parallel.train(small_job(), Serial(), nodes=2), "Serial runs on one node"),
+        (lambda: parallel.train(small_job(), Serial(), nodes=2), "Serial trains on one node, not on 2"),
         (lambda: parallel.train(small_job(), nodes=0), "nodes must be at least 1"),
         (lambda: small_job(epochs=0), "epochs must be a whole number"),
         (lambda: small_job(batch_size=-1), "batch_size must be a whole number"),
