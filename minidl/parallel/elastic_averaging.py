@@ -89,7 +89,8 @@ class ElasticAveraging(Strategy):
         own = job.optimizer(job.build_model().parameters()).param_groups[0].get("momentum", 0.0)
         if self.momentum and own:
             raise ValueError(
-                f"ElasticAveraging has momentum={self.momentum}, and the optimizer has momentum={own}: set one of them to 0"
+                f"ElasticAveraging has momentum={self.momentum}, and the optimizer has momentum={own}: "
+                "set one of them to 0"
             )
 
     def run(self, session: Session) -> None:

@@ -64,8 +64,8 @@ class Quorum(Strategy):
         super().check(job, nodes)
         if not 1 <= self.needed(nodes) <= nodes:
             raise ValueError(
-                f"{self} with nodes={nodes}: an update would wait for {self.needed(nodes)} gradients, but it must wait for "
-                f"1 to {nodes}: change the number of nodes or the setting"
+                f"{self} with nodes={nodes}: an update would wait for {self.needed(nodes)} gradients, but it must wait "
+                f"for 1 to {nodes}: change the number of nodes or the setting"
             )
 
     def run(self, session: Session) -> None:

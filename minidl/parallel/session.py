@@ -124,7 +124,8 @@ class Session:
     def stream(self) -> Iterator[Batch]:
         """This rank's own minibatches of `batch_size` samples of its own shard, pass after pass until `finished`.
 
-        Faster nodes make more of them. The rank that owns the authoritative weights calls `processed` and notifies the others.
+        Faster nodes make more of them. The rank that owns the authoritative weights calls `processed` and notifies the
+        others.
         """
         while True:
             for batch in self._one_pass(own_minibatches(self)):
@@ -227,7 +228,7 @@ class Session:
         self._begin_optimizer(len(self.train))
 
     def processed(self, samples: int, weights: Callable[[], Array], offset: int = 0) -> None:
-        """Report that all nodes together have processed `samples` samples; at an epoch's end, keep a snapshot of `weights`.
+        """Report the samples that all nodes together have processed; at an epoch's end, keep a snapshot of `weights`.
 
         `finished` is set when it was the last. offset: where in the vector of all weights these begin.
         """
