@@ -133,7 +133,6 @@ def add_one(on: str | cluster.Simulation, network: cluster.Network | None = None
 
 
 RUNS: dict[str, Callable[[], object]] = {
-    "ElasticAveraging(momentum={})": lambda: train(parallel.ElasticAveraging(momentum=0.9)),
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),

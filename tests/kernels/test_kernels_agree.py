@@ -151,6 +151,8 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("avg_pool2d_backward", "2 x 2", drawn((2, 3, 3, 4), after=((2, 3, 6, 8), (2, 2), (2, 2), (0, 0)))),
     ("sgd", "momentum", moments(0.1, 0.9, 0.1, 0.01, False, count=3)),
     ("sgd", "nesterov", moments(0.1, 0.9, 0.0, 0.01, True, count=3)),
+    ("sgd_velocity", "momentum", moments(0.1, 0.9, 0.1, 0.01, False, count=3)),
+    ("sgd_velocity", "nesterov", moments(0.1, 0.9, 0.0, 0.01, True, count=3)),
     ("sgd", "plain", moments(None, 0.1, 0.0, 0.0, 0.0, False, count=2)),
     ("adagrad", "plain", moments(0.1, 1e-8, 0.01, count=3)),
     ("rmsprop", "centered, momentum", moments(0.1, 0.9, 1e-3, 0.01, 0.5, count=5)),
@@ -162,7 +164,7 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("l2_norm", "plain", drawn((50, 7))),
     *(("sparse_logistic_epoch", f"{n} rows", sparse_rows(n)) for n in (1, 4, 9)),
 ]  # fmt: skip
-IN_PLACE = {"sgd", "adagrad", "rmsprop", "adam", "lars", "lamb_direction", "sparse_logistic_epoch"}
+IN_PLACE = {"sgd", "sgd_velocity", "adagrad", "rmsprop", "adam", "lars", "lamb_direction", "sparse_logistic_epoch"}
 SCRATCH = {"attention_softmax"}  # may use its first argument as it likes
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 5e-3}
 

@@ -15,6 +15,7 @@ from minidl.parallel import BackupWorkers, Job
 from minidl.random import Purpose, stream
 from minidl.tensor import record
 from tests.parallel.jobs import small_job
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -131,8 +132,7 @@ def test_the_plain_simulation_takes_the_times_that_are_known(abandon, backups):
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@MODES
-@pytest.mark.parametrize("backups", [1, 2])
+@pytest.mark.parametrize(("abandon", "backups"), [(True, 1), (False, 2), *exhaustively((True, 2), (False, 1))])
 def test_an_update_takes_the_order_statistic_of_exponential_times_or_longer_where_work_is_finished(abandon, backups):
     report = trained(Timed(backups, abandon=abandon), 2_000, 8)
     mean = report.recorded["updated"][-1][-1] / 2_000

@@ -11,6 +11,7 @@ from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Gossip, mixing
 from tests.parallel.jobs import blobs, small_job
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -197,8 +198,7 @@ def timed(speeds, topology="ring", nodes=8, epochs=30, **named):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("topology", ["ring", "full"])
-@pytest.mark.parametrize("slow", [0, 1])
+@pytest.mark.parametrize(("slow", "topology"), [(1, "ring"), *exhaustively((0, "ring"), (0, "full"), (1, "full"))])
 def test_asynchronous_nodes_take_the_time_of_their_summed_speed_with_a_slow_one_among_them(slow, topology):
     """An active one (0) and a passive one (1). The run ends when the slow node has ended the gradient that it is at."""
     alike = timed({}, topology)

@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.reproductions.reproduction import RESULTS, Reproduction
+from tests.tiers import exhaustively
 
 # names of files in benchmarks/reproductions/, each of a few seconds
 FAST: list[str] = [
@@ -24,11 +25,13 @@ FAST: list[str] = [
     "t25_learning_per_second",
 ]
 
+QUICK = ["t01_synchronous_equals_serial", "t09_stability_of_stale_gradients", "t19_quantizers"]
+
 # the tables of other experiments that an experiment reads from its folder
 READS: dict[str, list[str]] = {"t25_learning_per_second": ["t08_steps_to_target.csv"]}
 
 
-@pytest.mark.parametrize("name", FAST)
+@pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in FAST if name not in QUICK))])
 @pytest.mark.timeout(120)
 def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"benchmarks.reproductions.{name}")
