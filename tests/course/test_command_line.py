@@ -77,8 +77,8 @@ def test_up_to_the_environment_only_the_standard_library_is_imported() -> None:
 
 
 def test_the_tests_are_spread_over_the_cores_unless_told_otherwise() -> None:
-    assert test.parallel([], cores=4)[:2] == ["-n", "5"]
-    assert test.parallel(["-k", "tensor", "-x"], cores=2)[:2] == ["-n", "3"]
+    assert test.parallel([], cores=4)[:2] == ["-n", "12"]
+    assert test.parallel(["-k", "tensor", "-x"], cores=2)[:2] == ["-n", "6"]
     assert test.parallel([], cores=1) == []
     for arguments in (["--pdb"], ["-n0"], ["-n", "3"], ["-s"]):
         assert test.parallel(arguments, cores=4) == []
