@@ -19,9 +19,9 @@ def run(arguments: list[str]) -> int:
 def parallel(arguments: list[str], cores: int) -> list[str]:
     """The options that spread the tests over processes, unless `arguments` speak against it.
 
-    Three processes for each core, 16 at most: most of the time of a test goes by in waiting, for a timeout or for
-    processes that it starts (two processes on two cores kept them 60 % busy, four 70 %). A file stays in one process, so that what its tests share is made once. Files start in the
-    order of tests/conftest.py, the longest first.
+    Three processes for each core, 16 at most: a test waits for most of its time, for a timeout or for processes that it
+    starts (two processes on two cores kept them 60 % busy, four 70 %). A file stays in one process, so that what its
+    tests share is made once. Files start in the order of tests/conftest.py, the longest first.
     """
     if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
         return []
