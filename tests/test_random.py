@@ -18,7 +18,7 @@ from minidl import functional as F
 from minidl.random import ForwardPass, Purpose, stream
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 SHARED_BY_ALL_RANKS = {Purpose.WEIGHTS, Purpose.SHUFFLE, Purpose.SHARDS, Purpose.COMMON_CHOICE, Purpose.POWER_ITERATION}
 SHARED_BY_ALL_RANKS |= {Purpose.SHARD_SHUFFLE, Purpose.MATCHING, Purpose.QUORUM}  # each rank deals all shards

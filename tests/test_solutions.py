@@ -31,7 +31,7 @@ def title(chapter: str, check: str) -> str:
     return f"{chapter}: {check.removeprefix('check_')}"
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("chapter", "check"), EXERCISES, ids=[title(*exercise) for exercise in EXERCISES])
 def test_the_solution_gets_all_points(chapter: str, check: str):
     judgement = judged(chapter)

@@ -14,7 +14,7 @@ from minidl import data, kernels, nn, optim, parallel
 from minidl.parallel import Checkpoint
 from tests.cli.command import environment, minidl, refused
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(autouse=True)

@@ -23,7 +23,7 @@ from minidl.cluster.recorder import Shares
 from minidl.parallel.report_card import problems
 from tests.cli.command import minidl, read_until, refused, start
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 SMALL = ("--model", "mlp", "--data", "spirals", "--epochs", 2, "--nodes", 4, "--batch-size", 32)
 

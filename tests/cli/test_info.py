@@ -8,7 +8,7 @@ import pytest
 from minidl.cli.info import facts
 from tests.cli.command import minidl
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def test_the_table_has_every_row_and_fits_80_columns(tmp_path):

@@ -15,7 +15,7 @@ from minidl.cli.quantities import parse_bytes
 from minidl.cluster.network import Network
 from tests.cli.command import minidl, refused
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 ALPHA, BETA = 20e-6, 8e-10  # of 10gbe
 

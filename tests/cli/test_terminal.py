@@ -14,7 +14,7 @@ fcntl = pytest.importorskip("fcntl", reason="pseudo-terminals are POSIX")
 pty = pytest.importorskip("pty", reason="pseudo-terminals are POSIX")
 termios = pytest.importorskip("termios", reason="pseudo-terminals are POSIX")
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

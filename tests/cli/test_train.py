@@ -14,7 +14,7 @@ from minidl.cli.summary import table
 from minidl.parallel import Checkpoint
 from tests.cli.command import QUICK, assert_same_bits, environment, minidl
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 FILES = ["checkpoint.npz", "config.json", "loss.png", "metrics.csv", "timeline.png", "trace.json"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from minidl import cluster
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 ENGINES = ["processes", "simulation"]
 
@@ -124,7 +124,7 @@ def test_a_rank_that_has_caught_an_error_and_computes_is_not_taken_for_blocked()
         work.wait()
         return [*x, *y]
 
-    run = cluster.launch(program, nodes=4, on_failure="continue", deadline=25)
+    run = cluster.launch(program, nodes=4, on_failure="continue", deadline=150)
     assert run.results == [[2.0, 2.0], [2.0, 2.0], None, []]
 
 
@@ -138,7 +138,7 @@ def test_a_receive_in_a_thread_of_the_programs_own_while_it_computes_is_no_deadl
         thread.join()
         return got[0]
 
-    assert cluster.launch(program, nodes=2, deadline=25).results == [1, 0]
+    assert cluster.launch(program, nodes=2, deadline=150).results == [1, 0]
 
 
 @pytest.mark.parametrize("on", ENGINES)
@@ -150,7 +150,7 @@ def test_all_who_cannot_complete_a_collective_name_the_rank_that_failed(on: str,
             comm.all_reduce(np.ones(5), algorithm=algorithm)
         return caught.value.rank
 
-    run = cluster.launch(program, nodes=5, on=on, on_failure="continue", deadline=25)
+    run = cluster.launch(program, nodes=5, on=on, on_failure="continue", deadline=150)
     assert run.results == [2, 2, None, 2, 2]
 
 

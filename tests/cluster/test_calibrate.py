@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from minidl import cluster
 from minidl.cluster.calibrate import SIZES, fit_line
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("pattern", ["ping-pong", "exchange"])

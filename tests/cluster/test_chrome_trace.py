@@ -12,7 +12,7 @@ from minidl import cluster
 from minidl.cluster import chrome_trace
 from minidl.cluster.event import Event
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 Entry = dict[str, Any]
 

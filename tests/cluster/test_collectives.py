@@ -19,7 +19,7 @@ from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.partition import chain_segments, group_size, split
 from tests.cluster import rendezvous
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 EVERY_P = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
 SIZES = (0, 1, 5, 17, 1000)

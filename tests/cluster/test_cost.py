@@ -10,7 +10,7 @@ from minidl.cluster.collectives import ALL_REDUCE
 from tests.cluster import rendezvous
 from tests.cluster.collective_cases import ALPHA, BETA, GAMMA, cases
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 EVERY_P = (1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
 NETWORKS = ((50e-6, 8e-9, 0.0), (12e-6, 8e-11, 2e-10), (1e-6, 4e-11, 0.0), (0.0, 1e-9, 1e-9), (1e-5, 0.0, 0.0))

@@ -9,7 +9,7 @@ from minidl import cluster
 from minidl.cluster.critical_path import find_critical_path
 from minidl.cluster.event import Event
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 
 def compute(rank: int, start: float, end: float, lane: int = 0) -> Event:

@@ -14,7 +14,7 @@ from minidl import cluster
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 Program = Callable[[cluster.Communicator], Any]
 ENGINES = ["processes", "simulation"]
@@ -23,7 +23,7 @@ LARGE = 100_000  # numbers: a send of these waits for its receiver
 
 def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> cluster.Deadlock:
     with pytest.raises(cluster.Deadlock) as caught:
-        cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=20)
+        cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=150)
     return caught.value
 
 
@@ -141,7 +141,7 @@ def test_a_deadlock_in_a_run_that_goes_on_fails_those_who_are_in_it() -> None:
             return "went on"
         return str(comm.recv(1 - comm.rank))
 
-    run = cluster.launch(program, nodes=3, on_failure="continue", timeout=50, deadline=20)
+    run = cluster.launch(program, nodes=3, on_failure="continue", timeout=50, deadline=150)
     assert run.results == [None, None, "went on"]
     assert {rank: type(error) for rank, error in run.failures.items()} == {0: cluster.Deadlock, 1: cluster.Deadlock}
 

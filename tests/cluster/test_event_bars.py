@@ -12,7 +12,7 @@ from minidl.cluster.event import Event
 from minidl.cluster.event_bars import bars
 from minidl.cluster.network import Network
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 SLOW = Network(alpha=1e-3, beta=1e-6)
 

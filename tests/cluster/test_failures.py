@@ -16,7 +16,7 @@ from minidl import cluster
 from tests.cluster import process_census
 
 pytestmark = [
-    pytest.mark.timeout(40),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 

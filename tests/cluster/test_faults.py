@@ -11,7 +11,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster.faults import FaultPlan
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 Program = Callable[[cluster.Communicator], Any]
 ENGINES = ["processes", "simulation"]

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import Tensor, cluster
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 NETWORK = cluster.Network(alpha=0.25, beta=0.0)
 COUNTING = cluster.Simulation(node=cluster.Node(1e3, np.inf))

@@ -11,7 +11,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster.engines import segments
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 LARGE = """
 import os, sys

@@ -16,7 +16,7 @@ from minidl.cluster.engines.processes.mailbox import Mailbox
 from minidl.cluster.engines.processes.shared_page import EPOCH, Page, create_page
 from minidl.cluster.errors import CommTimeout, RankFailed
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

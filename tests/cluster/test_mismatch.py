@@ -11,7 +11,7 @@ from minidl import cluster
 from minidl.cluster.board import HISTORY, Board, Entry, Fingerprint, crossing, digest
 from minidl.cluster.call_site import Site, call_site
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 Program = Callable[[cluster.Communicator], Any]
 ENGINES = ["processes", "simulation"]

@@ -14,7 +14,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster.engines.printed import KEPT, KeptFile, KeptText
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 ISOLATED = cluster.Simulation(isolated=True)
 
@@ -27,7 +27,7 @@ def test_of_a_rank_that_prints_too_much_the_beginning_is_shown(on: Any, capsys: 
                 print(f"{line:09}")
         print("short")
 
-    cluster.launch(program, nodes=2, on=on, deadline=25)
+    cluster.launch(program, nodes=2, on=on, deadline=150)
     *shown, note, short = capsys.readouterr().out.splitlines()
     assert len(shown) == -(-KEPT // 10)
     assert shown[:2] == ["[rank 0] 000000000", "[rank 0] 000000001"]
@@ -46,7 +46,7 @@ def test_an_output_without_end_is_not_kept_and_its_beginning_is_shown(capsys: py
         raise InterruptedError(told)
 
     with pytest.raises(InterruptedError, match="that is enough"):
-        cluster.launch(program, nodes=1, deadline=25, listener=listener)
+        cluster.launch(program, nodes=1, deadline=150, listener=listener)
     assert KEPT < len(capsys.readouterr().out) < 1.1 * KEPT
 
 
@@ -78,7 +78,7 @@ def test_a_program_may_close_its_output_or_put_another_in_its_place(
         total: int = comm.all_reduce(comm.rank)
         return total
 
-    assert cluster.launch(program, nodes=3, on=on, deadline=25).results == [3, 3, 3]
+    assert cluster.launch(program, nodes=3, on=on, deadline=150).results == [3, 3, 3]
     assert capsys.readouterr().out == "".join(f"[rank {rank}] before\n" for rank in range(3))
     print("still there")
     assert capsys.readouterr().out == "still there\n"
@@ -90,7 +90,7 @@ def test_a_copy_that_a_program_makes_of_its_process_is_no_rank() -> None:
         return comm.rank
 
     for _ in range(3):
-        assert cluster.launch(program, nodes=2, deadline=25).results == [0, 1]
+        assert cluster.launch(program, nodes=2, deadline=150).results == [0, 1]
 
 
 class Leaves:
@@ -100,7 +100,7 @@ class Leaves:
 
 def test_a_result_that_exits_where_it_is_read_is_an_error_of_its_rank() -> None:
     with pytest.raises(cluster.RankFailed, match="the result of rank 0 cannot be read here") as caught:
-        cluster.launch(lambda comm: Leaves(), nodes=1, deadline=25)
+        cluster.launch(lambda comm: Leaves(), nodes=1, deadline=150)
     assert isinstance(caught.value.cause, SystemExit)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from minidl import cluster
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 ENGINES = ["processes", "simulation"]
 

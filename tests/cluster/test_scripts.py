@@ -13,7 +13,7 @@ import pytest
 from tests.cluster import process_census
 
 pytestmark = [
-    pytest.mark.timeout(90),
+    pytest.mark.timeout(300),
     pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
 ]
 

@@ -6,7 +6,7 @@ import threadpoolctl
 
 from minidl import cluster
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def blas_threads(comm) -> int:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from minidl import cluster
 from minidl.cluster.recorder import Recorder
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")

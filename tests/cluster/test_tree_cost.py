@@ -5,7 +5,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster import Network, cost, tree_cost
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 CARD = (5e-6, 1.25e9)
 TREES = {

@@ -88,7 +88,7 @@ def check_bounded(compressor, nodes, steps):
         assert difference < 1e-9  # the residuals of all nodes are what the sums lack
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("compressor", CONTRACTIONS, ids=repr)
 def test_residual_and_error_stay_bounded_for_every_contraction(compressor):
     check_bounded(compressor, nodes=3, steps=300)

@@ -20,7 +20,7 @@ from minidl.compress import (
 )
 from minidl.compress.exchange import AllReduce, Sum
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def gradients(steps, shape=(6, 5), dtype="float32", seed=0):

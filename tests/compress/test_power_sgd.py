@@ -7,7 +7,7 @@ from minidl import cluster
 from minidl.compress import PowerSGD
 from minidl.compress.power_sgd import orthonormal
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def of_rank(rank: int, rows: int = 20, columns: int = 12, seed: int = 0) -> np.ndarray:

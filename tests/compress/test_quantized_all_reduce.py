@@ -8,7 +8,7 @@ import pytest
 from minidl import cluster, random
 from minidl.compress import QSGD, Compressor, ErrorFeedback, Half, Lossless, PowerSGD, QuantizedAllReduce, Sign
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def nodes_sum(comm, compressor: Compressor, arrays, repeats: int = 1):

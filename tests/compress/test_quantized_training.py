@@ -18,7 +18,7 @@ from minidl.compress import (
 from minidl.parallel import Synchronous
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 COMPRESSORS = [
     Half("bf16"),

@@ -10,7 +10,7 @@ from minidl.compress import ErrorFeedback, Lossless, QuantizedAllReduce, Signum
 from minidl.parallel import Job, Synchronous
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def gradients(rank: int, steps: int = 4, shape: tuple[int, ...] = (3, 7)) -> np.ndarray:

@@ -9,7 +9,7 @@ from minidl import optim, parallel
 from minidl.compress import DGC, ErrorFeedback, RandomK, Threshold, TopK
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 plain_sgd = partial(optim.SGD, lr=0.1)
 momentum_sgd = partial(optim.SGD, lr=0.1, momentum=0.9)

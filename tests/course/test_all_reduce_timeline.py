@@ -12,7 +12,7 @@ from course.checks.messages_and_collectives import all_reduce_timeline
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
 from minidl.cluster import Communicator
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from course.setup.step import SetupStep
 ROOT = bootstrap.ROOT
 VERSION = (3, 11)
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 class FakeInstaller:

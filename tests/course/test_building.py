@@ -21,7 +21,7 @@ from course.bootstrap import ROOT
 from course.building import making, text
 from course.building.sources import Source, chosen, sources
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 LECTURE = """\
 # %% [markdown]

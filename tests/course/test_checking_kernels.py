@@ -13,7 +13,7 @@ from course.bootstrap import ROOT
 from course.building.execution import connection
 from course.checking import Answer, Chapter, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 chapter = Chapter("99_kernels")
 

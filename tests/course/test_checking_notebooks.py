@@ -17,7 +17,7 @@ from course.grading.notebook_file import read_notebook
 from course.grading.roles import role_of
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(90)
+pytestmark = pytest.mark.timeout(300)
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 NAME = "04_messages_and_collectives"

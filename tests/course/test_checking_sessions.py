@@ -19,7 +19,7 @@ from course.checking import strays
 from course.checking.limits import Limits, starved
 from course.checking.session import Died, Session, TooLong
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def loading(source: str):

@@ -15,7 +15,7 @@ from course.checking import strays as stray_processes
 from course.checking.limits import Limits
 from course.checking.session import START_SECONDS, Session
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 LIMITS = Limits(seconds=2.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
 SECRET = f"a secret of the check: {uuid.uuid4()}"

@@ -79,7 +79,7 @@ def title(known: object) -> str:
     return known if isinstance(known, str) else f"{known.exercise}: {getattr(known, 'mistake', '') or known.idea}"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("chapter", "mutant"), MUTANTS, ids=title)
 def test_the_mutant_loses_for_the_right_reason(chapter, mutant, classrooms):
     public, hidden = classrooms[chapter].outcomes(mutant)
@@ -91,7 +91,7 @@ def test_the_mutant_loses_for_the_right_reason(chapter, mutant, classrooms):
         assert mutant.says in f"{fault.message}\n{fault.cause}"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("chapter", "alternative"), ALTERNATIVES, ids=title)
 def test_the_alternative_gets_all_points(chapter, alternative, classrooms):
     for outcome in classrooms[chapter].outcomes(alternative):

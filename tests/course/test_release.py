@@ -64,7 +64,7 @@ def test_the_release_shows_no_outputs(source: Source):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @one_assignment
 def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: Path):
     shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
@@ -79,7 +79,7 @@ def test_nbgrader_makes_the_same_release_to_the_byte(source: Source, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @each_assignment
 def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
     judgement = judge_notebook(nbformat.read(source.exercise, 4), nbformat.read(source.executed, 4))
@@ -91,7 +91,7 @@ def test_the_release_gets_no_points_and_is_not_attempted(source: Source):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @one_assignment
 def test_the_release_runs_in_a_kernel_and_displays_zero_points(source: Source, tmp_path: Path):
     notebook = nbformat.read(source.exercise, as_version=4)
@@ -102,7 +102,7 @@ def test_the_release_runs_in_a_kernel_and_displays_zero_points(source: Source, t
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @one_assignment
 def test_a_solution_runs_in_a_kernel_and_displays_all_points(source: Source, tmp_path: Path):
     """Without a kernel, all are judged in tests/test_solutions.py."""

@@ -18,7 +18,7 @@ from course.checking import progress_record
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 TREE = """\
 def broadcast_tree(comm, x):

@@ -15,7 +15,7 @@ CONTENTS = bytes(range(256)) * 1000
 SHA256 = hashlib.sha256(CONTENTS).hexdigest()
 NOWHERE = "http://127.0.0.1:9/good"  # the discard port: nobody listens
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Handler(BaseHTTPRequestHandler):

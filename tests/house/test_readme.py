@@ -33,7 +33,7 @@ def folder_map() -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
     assert examples(), "README.md has no ```python block with a ```text block below it"
     for number, (program, output) in enumerate(examples()):

@@ -23,7 +23,7 @@ def passes(*command: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_ruff_finds_nothing() -> None:
     passes("-m", "ruff", "check", ".")
 
@@ -34,7 +34,7 @@ def test_mypy_finds_nothing_in_minidl() -> None:
     passes("-m", "mypy")
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_every_file_imports_only_from_the_floors_below() -> None:
     passes("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
 

@@ -82,7 +82,7 @@ def hogwild(comm, rows, lr):
     return jit.sparse_logistic_epoch(weights, rows.values, rows.columns, rows.starts, rows.labels, 0.0) / len(rows)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 def test_two_processes_without_a_lock_learn_as_one_does():
     rows = data.sparse_rows(n=100_000, features=20_000, nonzeros=10)
     one, two = (cluster.launch(hogwild, (rows, 0.05), nodes=n).results[0] for n in (1, 2))

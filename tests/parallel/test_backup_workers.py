@@ -17,7 +17,7 @@ from minidl.tensor import record
 from tests.parallel.jobs import small_job
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 MODES = pytest.mark.parametrize("abandon", [True, False], ids=["abandon", "finish"])
 

@@ -26,7 +26,7 @@ from minidl.parallel import (
 from tests.parallel.jobs import blobs, momentum_sgd, small_job
 from tests.parallel.test_synchronized_batch_norm import job as batch_norm_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 CLIP = 0.2
 

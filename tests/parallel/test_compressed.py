@@ -11,7 +11,7 @@ from minidl.parallel.compressed import CompressedGradients
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_strategies import Uneven, weights
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 class Whole(compress.Compressor):

@@ -11,7 +11,7 @@ from minidl.parallel import ElasticAveraging
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.quadratic import quadratic_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 VARIANTS = ("synchronous", "round_robin", "asynchronous")
 NO_WORK = cluster.Node(float("inf"), float("inf"))

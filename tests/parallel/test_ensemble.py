@@ -11,7 +11,7 @@ from minidl.parallel import Ensemble
 from minidl.parallel.evaluation import evaluate_ensemble
 from tests.parallel.jobs import dropout_job, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])

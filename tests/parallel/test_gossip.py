@@ -13,7 +13,7 @@ from minidl.parallel import Gossip, mixing
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 NAMED = ("ring", "torus", "full", "random")
 ONE_WAY = [[0.5, 0.5, 0.0, 0.0], [0.0, 0.5, 0.5, 0.0], [0.0, 0.0, 0.5, 0.5], [0.5, 0.0, 0.0, 0.5]]

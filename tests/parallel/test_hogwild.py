@@ -9,7 +9,7 @@ from minidl import cluster, nn, optim, parallel
 from minidl.parallel import Hogwild
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 EQUAL = cluster.Simulation(node=cluster.Node(1e9, 1e9))
 

@@ -8,7 +8,7 @@ import pytest
 from minidl import cluster, optim, parallel
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 RULE = partial(optim.LargeBatchLR, batch_size=32, base_batch_size=8, warmup_epochs=1, milestones=[2])
 

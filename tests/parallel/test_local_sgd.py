@@ -10,7 +10,7 @@ from minidl.parallel import LocalSGD, Synchronous
 from minidl.random import Purpose, stream
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
 

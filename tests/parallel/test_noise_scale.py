@@ -12,7 +12,7 @@ from minidl.parallel.noise_scale import Noise
 from minidl.parallel.session import Session
 from tests.parallel.jobs import blobs, small_job, two_layers
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from minidl.parallel import OneShotAveraging
 from minidl.random import Purpose, stream
 from tests.parallel.jobs import small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def weights(report):

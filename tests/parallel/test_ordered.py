@@ -20,7 +20,7 @@ from minidl.parallel import (
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_synchronized_batch_norm import job as batch_norm_job
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 STRATEGIES: dict[str, Strategy] = {
     "synchronous": Synchronous(algorithm="ordered"),

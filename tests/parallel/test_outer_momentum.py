@@ -12,7 +12,7 @@ from tests.parallel.jobs import blobs, small_job
 from tests.parallel.quadratic import Point
 from tests.parallel.test_local_sgd import Normed
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 plain = partial(optim.SGD, lr=0.1, weight_decay=1e-3)
 SLOWMO = LocalSGD(period=4, outer_momentum=0.7)

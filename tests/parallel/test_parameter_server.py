@@ -10,7 +10,7 @@ from minidl.cluster.engines.payload import encode
 from minidl.parallel import ParameterServer
 from tests.parallel.jobs import decay, small_job, two_layers
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 ENGINES = ["simulation", "processes"]
 

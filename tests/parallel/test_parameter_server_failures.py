@@ -10,7 +10,7 @@ from minidl import cluster, nn, parallel
 from minidl.parallel import BackupWorkers, ParameterServer
 from tests.parallel.test_parameter_server import plain_job
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 ENGINES = ["simulation", "processes"]
 

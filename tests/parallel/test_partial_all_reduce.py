@@ -15,7 +15,7 @@ from tests.parallel.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_j
 from tests.parallel.test_strategies import weights
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 SAME = cluster.Simulation(node=cluster.Node(1e9, 1e9))
 JITTER = cluster.Simulation(cluster.Network(1e-6, 1e-9), cluster.Node(1e7, 1e7, jitter=1.0))

@@ -14,7 +14,7 @@ from tests.parallel.quadratic import quadratic_job
 from tests.parallel.test_strategies import Uneven, weights
 from tests.tiers import exhaustively
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 SLOW = cluster.Simulation(node=cluster.Node(1e9, 1e9, speeds={0: 0.2}))  # worker 0 is five times as slow
 

@@ -6,7 +6,7 @@ from minidl import nn, optim, parallel
 from minidl.parallel import Checkpoint, CheckpointError, Serial, Synchronous
 from tests.parallel.jobs import dropout_job, momentum_sgd, small_job, two_layers
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from minidl import cluster, nn, optim, parallel
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from minidl.parallel import Store
 from minidl.parallel.requests import ask
 from minidl.random import Purpose, stream
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 ENGINES = ["simulation", "processes"]
 

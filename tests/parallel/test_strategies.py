@@ -12,7 +12,7 @@ from minidl.parallel import Serial, Synchronous
 from minidl.parallel.buckets import fill
 from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 
 def weights(report: parallel.Report) -> np.ndarray:

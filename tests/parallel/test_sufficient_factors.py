@@ -10,7 +10,7 @@ from minidl import functional as F
 from minidl.parallel import SufficientFactors, Synchronous
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def weights(report: parallel.Report) -> np.ndarray:

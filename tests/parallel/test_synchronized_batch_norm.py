@@ -10,7 +10,7 @@ from minidl.data import Dataset, Splits
 from minidl.parallel import Serial, Synchronous
 from tests.parallel.jobs import momentum_sgd, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def images(n: int = 50) -> Splits:

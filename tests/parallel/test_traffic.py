@@ -8,7 +8,7 @@ from minidl import nn, parallel
 from minidl.parallel import Synchronous
 from tests.parallel.jobs import blobs, small_job
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(300)
 
 
 def traffic(operation, **changes):

@@ -32,7 +32,7 @@ READS: dict[str, list[str]] = {"t25_learning_per_second": ["t08_steps_to_target.
 
 
 @pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in FAST if name not in QUICK))])
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_what_an_experiment_must_show_does_show(name: str, tmp_path: Path) -> None:
     module = importlib.import_module(f"benchmarks.reproductions.{name}")
     for table in READS.get(name, []):

@@ -17,7 +17,7 @@ from tests.cluster.conformance.registry import CASES
 
 MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_node)
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
-TIMEOUT, DEADLINE = 20.0, 50.0
+TIMEOUT, DEADLINE = 60.0, 150.0
 
 ENGINES: dict[str, Callable[[], Engine]] = {
     "processes": lambda: cluster.Processes(),

@@ -9,7 +9,7 @@ from tests.cluster.conformance.registry import CASES
 from tests.cluster.conformance.runs import INSTALLED, SIZES, outcome
 from tests.tiers import exhaustively
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 QUICK = (1, 2, 5)  # one rank, a pair, no power of two
 EACH_SIZE = [*QUICK, *exhaustively(*(size for size in SIZES if size not in QUICK))]

@@ -12,12 +12,12 @@ from minidl import cluster
 from minidl.cluster import Communicator
 from tests.cluster.conformance.runs import ENGINES, engines
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def failure(program: Any, engine: str, nodes: int = 3, timeout: float = 25) -> cluster.ClusterError:
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, nodes=nodes, on=ENGINES[engine](), timeout=timeout, deadline=30)
+        cluster.launch(program, nodes=nodes, on=ENGINES[engine](), timeout=timeout, deadline=150)
     return caught.value
 
 
@@ -109,7 +109,7 @@ def test_a_planned_fault_strikes_at_the_same_call(engine: str, plan: cluster.Fau
             comm.barrier()
 
     with pytest.raises(cluster.ClusterError) as caught:
-        cluster.launch(program, nodes=3, on=ENGINES[engine](), timeout=timeout, deadline=30, faults=plan)
+        cluster.launch(program, nodes=3, on=ENGINES[engine](), timeout=timeout, deadline=150, faults=plan)
     assert caught.value.trace is not None
     fired = [(event.rank, event.operation, event.call) for event in caught.value.trace.events if event.kind == "fault"]
     assert fired == [(1, "all_reduce", 3)]
