@@ -13,7 +13,7 @@ from minidl.cli.quantities import seconds_text
 
 
 class RaceProgress:
-    """Shows how far a comparison of so many runs is; use in a `with` statement.
+    """Shows the progress of a comparison of `runs` runs; use in a `with` statement.
 
     Where there are several seeds, each run is named with its own.
     """

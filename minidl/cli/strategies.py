@@ -25,7 +25,7 @@ _PARTS: components.Parts = {compress.Compressor: COMPRESSORS}
 
 
 def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
-    """Raise ValueError if the strategy that was typed so cannot train the job on so many nodes.
+    """Raise ValueError if the strategy that was typed as `text` cannot train the job on `nodes` nodes.
 
     Where plain SGD would do, the message says how to type that. model: the name of the job's model.
     """

@@ -22,7 +22,7 @@ class WorkAndTime:
     _channel: Channel
 
     def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
-        """Work: so many seconds, and as long as this node takes for so much arithmetic and memory traffic.
+        """Charge `seconds`, plus the time that this node needs for the given flops and bytes.
 
         flops: floating-point operations; nbytes: bytes read and written; of the two the slower one counts. In a
         simulation the virtual clock moves on, at the speed of its `cluster.Node`; elsewhere the rank sleeps, at 10

@@ -139,8 +139,8 @@ class Job:
     def steps_after(self, samples: int, n: int) -> int:
         """Whole minibatches among the first `samples` samples of the run; n: the size of the training set.
 
-        The last minibatch of an epoch may be smaller. So many updates Serial has made by then, and so many steps its
-        schedule.
+        The last minibatch of an epoch may be smaller. Serial has made that many updates by then, and its schedule that
+        many steps.
         """
         epochs, rest = divmod(samples, n)
         sizes = [self.batch_size_of(min(epoch, self.epochs - 1)) for epoch in range(epochs + 1)]

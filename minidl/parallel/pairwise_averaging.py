@@ -65,7 +65,7 @@ class Counts:
         self.rows: NDArray[np.int64] = np.zeros((session.nodes, 2), np.int64)
 
     def add(self, samples: int) -> None:
-        """This node has made one more update, with a gradient of so many samples."""
+        """Count one more update of this node, with a gradient of `samples` samples."""
         self.rows[self.session.comm.rank] += samples, 1
 
     def merge(self, rows: NDArray[np.int64]) -> None:

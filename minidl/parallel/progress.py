@@ -33,7 +33,7 @@ class Progress:
     def of_session(
         cls, session: Session, steps: int, loss: float, samples_per_second: float, row: dict[str, Any] | None
     ) -> Progress:
-        """Where a rank stands in an epoch of so many steps; with a row, at the end of the epoch."""
+        """A rank's progress in an epoch of `steps` steps; with a row, at the end of the epoch."""
         epochs, shares = session.job.epochs, session.comm.shares()
         epoch = session.epoch if row else min(session.epoch + 1, epochs)
         return cls(epoch, epochs, session.step + 1, steps, loss, samples_per_second, shares, row)

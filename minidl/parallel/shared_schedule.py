@@ -6,6 +6,6 @@ from minidl.parallel.session import Session
 
 
 def advance(session: Session, samples: int, updates: int) -> None:
-    """Bring the session's schedule to so many samples and its `steps` to so many updates of all nodes; never back."""
+    """Advance the schedule to `samples` samples and `steps` to `updates` updates of all nodes; never back."""
     session.advance_schedule(samples)
     session.steps = max(session.steps, updates)
