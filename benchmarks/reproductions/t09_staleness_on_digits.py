@@ -9,9 +9,9 @@ pilot's values come from an independent implementation in plain numpy.
 
 What must show: at rate 0.4 up to 8 workers train as one does, while 32 fail: their mean test error is above 20 %, and
 every seed is worse than any at half that rate (the largest stable rate falls like 1 / P); at half that rate 32 train
-well, and so they do with Adagrad; with the rate divided by the staleness any number of workers is stable, but learns
-slowly (the pilot's training loss rose from 0.10 to 0.37). At the edge of stability seeds differ widely: the 32 workers
-ended at 19 to 71 % here.
+well, and with Adagrad too. With the rate divided by the staleness, every number of workers is stable, but learns slowly
+(the pilot's training loss rose from 0.10 to 0.37). At the edge of stability seeds differ widely: the 32 workers ended
+at 19 to 71 % here.
 
 What does not show: that a warm start helps at 0.4 (90 updates, those of one epoch, by one worker alone on its shard).
 """

@@ -153,7 +153,7 @@ def errors(shards: str, topology: str, seed: int) -> list[float]:
 def slow_node(reproduction: Reproduction) -> dict[str, list[float]]:
     """Simulated seconds at which each node ends, with a slow one among them."""
     rows, ends = [], {}
-    summed_speed = NODES / (NODES - 1 + SLOW_SPEED)  # of nodes that are all alike, over that with the slow one
+    summed_speed = NODES / (NODES - 1 + SLOW_SPEED)  # with equal nodes, relative to that with the slow one
     for name, asynchronous, batch_size in (("ring, in step", False, 8 * NODES), ("ring, asynchronous", True, 8)):
         job = digits.job(lr=0.1, batch_size=batch_size, epochs=PASSES)
         seconds = {}

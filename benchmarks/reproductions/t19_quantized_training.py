@@ -9,13 +9,13 @@ sends later what they leave out.
 Here: digits, 64-128-10, SGD with momentum 0.9 in minibatches of 64. Random rounding: one node (averaging over nodes
 would hide some of the noise), 15 epochs, 5 seeds. Error feedback: 4 nodes, rate 0.1, 30 epochs, 3 seeds.
 
-The rate of the first is 0.15. At 0.1 nothing fails; at 0.2 buckets of 512 fail too. This is near the edge of stability,
-where single runs fail by chance, so medians over the seeds are judged: of 16 seeds, the error with one norm for the
-whole matrix was 13 to 30 %, with buckets of 512 it was 2.2 to 3.6 % and once 10 %. What must show: the median with one
-norm is above 10 %, all others are below 6 %, and 15 levels are within a point of exact gradients. With error feedback
-the last epoch's loss is within 1.5 times that of exact gradients; without it, it is over 2 times as high for the scaled
-sign and PowerSGD. One bit with a pair of means for each column loses less here (the pilot saw 2.9 times the loss): it
-need only be worse than exact gradients.
+Random rounding uses a learning rate of 0.15. At 0.1 nothing fails; at 0.2 buckets of 512 fail too. This is near the
+edge of stability, where single runs fail by chance, so medians over the seeds are judged: of 16 seeds, the error with
+one norm for the whole matrix was 13 to 30 %, with buckets of 512 it was 2.2 to 3.6 % and once 10 %. What must show: the
+median with one norm is above 10 %, all others are below 6 %, and 15 levels are within a point of exact gradients. With
+error feedback the last epoch's loss is within 1.5 times that of exact gradients; without it, it is over 2 times as high
+for the scaled sign and PowerSGD. One bit with a pair of means for each column loses less here (the pilot saw 2.9 times
+the loss): it need only be worse than exact gradients.
 """
 
 from __future__ import annotations

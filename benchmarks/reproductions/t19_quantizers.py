@@ -15,7 +15,7 @@ matrices of its rank.
 What must show: bounds hold; the exact forms within 5 %; no bias, neither of the scale nor an offset, of 5 standard
 errors (a right quantizer exceeds these once in 200,000 runs); words within a bit of the entropy; by gathering the
 squared error grows as p, in the ring as p (p + 1)/2 (within 15 %: the shares are independent only on average, and
-errors are themselves quantized again), and the sums of PowerSGD are right to 1e-9.
+errors are themselves quantized again); and PowerSGD's sums equal the exact sums to 1e-9.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from minidl.plots.style import DASHES, SERIES, applied, label_source, new_figure
 TITLE = "Quantizers: unbiased, within their bounds, and better gathered than added up (QSGD, TernGrad)"
 
 N, COPIES, LEAST_DRAWS = 1024, 100, 300  # COPIES of the N numbers a message, each of them a draw
-VISIBLE_BIAS, VISIBLE_AT, ALLOWED = 0.02, 10, 5  # this bias is so many standard errors; allowed are fewer
+VISIBLE_BIAS, VISIBLE_AT, ALLOWED = 0.02, 10, 5  # a bias of 2 % is 10 standard errors; up to 5 pass
 PILOT = {1: (24.9, 25.9), 4: (5.44, 103.0), 32: (0.169, 652.0)}  # squared error / |v|^2, numbers that are not zero
 CODED: dict[str, Quantizer] = {
     "s=1, one norm": QSGD(1, None),
@@ -71,7 +71,7 @@ class Moments:
 
 
 def moments(quantizer: Quantizer, v: Array, variance: Array, seed: int = 0) -> Moments:
-    """Measure the quantizer on draws of v, so many that `VISIBLE_BIAS` is `VISIBLE_AT` standard errors.
+    """Measure the quantizer on draws of v: enough of them that `VISIBLE_BIAS` is `VISIBLE_AT` standard errors.
 
     variance: of each decoded number, by formula. The standard errors follow from it; measured ones would grow with
     some faults of the quantizer, and hide them.

@@ -20,12 +20,12 @@ it takes longer: see `finishing`. Eager SGD without a coordinator waits for the 
 whose time has mean 1.
 
 What must show. Times within 3 % of the formulas (20,000 gradients, 60,000 where the time varies most: standard errors
-are about 1 % or less); the best number of backups is neither 0 nor the largest; the loss after as many updates does not
-change when 2 of 10 gradients are dropped or abandoned (the mean of three seeds within 10 % of 8 workers without
-backups), and an update takes less time. An epoch of 8 workers has 12 updates, the last one of 29 samples; with backups
-all updates are of about 128 samples, so that there are fewer: losses are compared at as many updates, by linear
-interpolation. Eager updates are shown as well: they take less time still, and move the weights less, since an update
-divides the sum of the gradients by the number of all workers.
+are about 1 % or less); the best number of backups is neither 0 nor the largest; the loss after equally many updates
+does not change when 2 of 10 gradients are dropped or abandoned (the mean of three seeds within 10 % of 8 workers
+without backups), and an update takes less time. An epoch of 8 workers has 12 updates, the last one of 29 samples; with
+backups all updates are of about 128 samples, so that there are fewer: losses are compared at equal numbers of updates,
+by linear interpolation. Eager updates are shown as well: they take less time still, and move the weights less, since an
+update divides the sum of the gradients by the number of all workers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def harmonic(n: int) -> float:
 
 
 def together(needed: int, workers: int) -> float:
-    """The mean time until so many of the workers are ready, all of which compute: exponential times of mean 1."""
+    """The mean time until `needed` of `workers` workers are ready; each takes an exponential time of mean 1."""
     return harmonic(workers) - harmonic(workers - needed)
 
 
@@ -191,7 +191,7 @@ def experiment(reproduction: Reproduction) -> None:
 
     for kind in ("BackupWorkers", "EagerSGD"):
         off = max(abs(row[-1]) for row in updates if row[0].startswith(kind))
-        reproduction.accept(off < 3, f"{kind}: the times of an update are off the formulas by {off:.1f} % at most")
+        reproduction.accept(off < 3, f"{kind}: the times of an update differ from the formulas by {off:.1f} % at most")
     best = int(np.argmax(per_worker))
     reproduction.accept(
         0 < best < BACKUPS[-1],

@@ -208,7 +208,7 @@ class Communicator(Messages):
         whole_shape = (shape,) if isinstance(shape, int) else tuple(shape)
         return self._owner.endpoint.shared_array(f"{self._group}/{self._ranks[0]}/{name}", whole_shape, np.dtype(dtype))
 
-    # In the background
+    # Concurrently with the program
 
     def background(self, work: Callable[[Communicator], Any]) -> Work:
         """Run `work(comm)` while the program goes on; `wait()` on the Work that is returned gives what it returned.
@@ -239,13 +239,13 @@ class Communicator(Messages):
             self._inside = Communicator(Rank(owner.endpoint, recorder, None), self._ranks, self._group, self.rng)
         inside = self._inside
 
-        def beside() -> Any:
+        def run_work() -> Any:
             recorder.begin("background", number)
             result = work(inside)
             recorder.leave()
             return result
 
-        pending = owner.endpoint.start(beside, lane)
+        pending = owner.endpoint.start(run_work, lane)
         owner.leave()
         return Work(owner, "background", pending, self._finish_beside)
 

@@ -12,7 +12,7 @@
 What they stand on: `strategy.py` (their base), `session.py` and `minibatches.py` (a rank's model, samples and records),
 `buckets.py`, `compressed.py` and `backward_order.py` (gradients that travel while backward goes on),
 `synchronized_batch_norm.py`, `store.py`, `requests.py` and `clocks.py` (servers), `mixing.py` and
-`pairwise_averaging.py` (neighbours), `shared_schedule.py` (updates of all nodes), `vector.py`.
+`pairwise_averaging.py` (neighbours), `vector.py`.
 What is made of it: `evaluation.py`, `snapshots.py`, `rank_result.py`, `checkpoint.py`, `divergence.py`, `progress.py`.
 To judge with: `noise_scale.py`, `learning_speed.py`, `report_card.py` (on `result_table.py`, `claimed_speedups.py`).
 """

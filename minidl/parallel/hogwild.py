@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from minidl.kernels import Array
-from minidl.parallel import shared_schedule, vector
+from minidl.parallel import vector
 from minidl.parallel.job import Job
 from minidl.parallel.session import Session
 from minidl.parallel.strategy import Strategy
@@ -82,7 +82,8 @@ class Hogwild(Strategy):
     def _count(session: Session, counts: Array) -> int:
         """The samples of all nodes so far; the schedule is brought there."""
         samples, updates = counts.sum(axis=0).tolist()
-        shared_schedule.advance(session, samples, updates)
+        session.advance_schedule(samples)
+        session.steps = updates
         return int(samples)
 
     @staticmethod

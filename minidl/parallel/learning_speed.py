@@ -14,8 +14,8 @@ class LearningSpeed:
         learning per second = learning per sample * samples per second
 
     learning_per_sample: by how much a loss fell, divided by the samples that it took: what the minibatch, the rate and
-    the optimizer decide. samples_per_second: what the nodes and the network decide. Each of them
-    alone can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
+    the optimizer decide. samples_per_second: what the nodes and the network decide. Each of them alone can be raised at
+    the cost of the other: a larger minibatch raises the second and lowers the first.
 
     Source: J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
 

@@ -35,7 +35,6 @@ from numpy.typing import NDArray
 from minidl.cluster.comm import Communicator
 from minidl.cluster.errors import RankFailed
 from minidl.cluster.messages import Work
-from minidl.parallel import shared_schedule
 from minidl.parallel.session import Session
 from minidl.random import Purpose, stream
 
@@ -81,7 +80,8 @@ class Counts:
         """Bring this node's schedule, snapshots and `finished` to what is known of all nodes."""
         session = self.session
         samples, updates = self.rows.sum(axis=0).tolist()
-        shared_schedule.advance(session, samples, updates)
+        session.advance_schedule(samples)
+        session.steps = max(session.steps, updates)
         session.finished = samples >= session.total_samples
         if not session.finished:  # the last snapshot is that of the end, after the last average
             session.processed(samples, session.weights)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -21,9 +22,9 @@ class RealRank:
 
     _last_words: Callable[[], None]  # called before the rank dies or stops on purpose
 
+    @abstractmethod
     def is_done(self, pending: Pending) -> bool:
-        """The mailbox knows."""
-        raise NotImplementedError(f"{type(self).__name__} needs a mailbox that says what is done")
+        """Whether the operation is done, which the mailbox of the engine knows."""
 
     def charge(
         self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
