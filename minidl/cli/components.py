@@ -185,7 +185,9 @@ def default_text(value: Any) -> str:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether the value is of the annotated type, as far as what can be typed goes; an int is a float too.
+    """Whether the value is of the annotated type; for types that can be written on the command line.
+
+    An int is a float too.
 
     >>> fits(1, float), fits(True, int), fits(None, int | None), fits((1, 2), tuple[int, ...]), fits("a", Literal["b"])
     (True, False, True, True, False)

@@ -104,7 +104,7 @@ class FaultPlan:
                 raise ValueError(f"the fault plan names rank {rank}, but the run has ranks 0 to {nodes - 1}")
 
     def of(self, endpoint: Endpoint, record: Callable[[str], None], *, sleeps: bool) -> RankFaults | None:
-        """What of the plan concerns the rank of this endpoint; None if nothing does.
+        """The faults planned for the rank of this endpoint, or None.
 
         `record` is told what fires. `sleeps`: a slow rank sleeps (where time is real); otherwise the engine itself
         makes its computation longer, by `slowdown(rank)`.

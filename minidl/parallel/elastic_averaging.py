@@ -1,4 +1,4 @@
-"""Elastic averaging: every worker trains a model of its own, tied to a common centre as if by a spring."""
+"""Elastic averaging: every worker trains its own model; an elastic force ties each model to a shared centre."""
 
 from __future__ import annotations
 
@@ -19,40 +19,43 @@ VARIANTS = ("synchronous", "round_robin", "asynchronous")
 
 @dataclass(frozen=True)
 class ElasticAveraging(Strategy):
-    """EASGD: workers train by themselves; now and then each is drawn to the centre, and the centre to it.
+    """EASGD: every worker trains its own model; an elastic force ties each model to a shared centre.
 
-        x = centre = the same weights everywhere
-        for t = 0, 1, ... on every worker:
-            pull = alpha (x - centre) if period divides t, else 0;   centre = centre + pull
-            x = x - lr gradient(x) - pull
+        centre = x_i = initial weights
+        for t = 0, 1, ... on worker i:
+            pull   = alpha (x_i - centre)  if t is a multiple of period else 0
+            centre = centre + pull
+            x_i    = x_i - lr gradient(x_i) - pull
 
-    alpha: the moving rate, by default 0.9/p with p workers. period: local steps from one pull to the next, tau.
-    variant: in which order the centre meets the workers:
+    Parameters
+        alpha      strength of the pull, 0 < alpha <= 1; default 0.9 / p for p workers
+        period     local steps between two pulls (tau in the paper)
+        variant    "synchronous"   all workers at the same step; every rank keeps the centre, pulls are all-reduced
+                   "round_robin"   workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
+                   "asynchronous"  workers in order of arrival; the centre is on a server
+        momentum   EAMSGD: the gradient is taken at x_i + momentum v, and momentum v is added to the step; v is the last
+                   step without its pull. 0 switches it off. An optimizer may have momentum of its own instead, which
+                   then does not include the pulls
+        algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
 
-        "synchronous"   all at once: each node has a copy of the centre, and an all-reduce adds up the pulls
-        "round_robin"   worker 0, 1, ..., p - 1, 0, 1, ...; the centre is on a server (the "original EASGD")
-        "asynchronous"  whoever comes; the centre is on a server
+    The centre is the model that is evaluated.
+    Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
+    Limits: alpha -> 0, independent workers; one worker, Serial.
 
-    momentum: of EAMSGD, where the gradient is taken at x + momentum v, and v, the last step without its pull, is added
-    in the next one; 0 for none. (The optimizer may have its own instead; then the pulls do not enter its memory.)
-    algorithm: of the all-reduce, for "synchronous".
+    Notes
+        Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.
+        batch_size is global for "synchronous" and per gradient otherwise.
+        The server ends the run when the workers have reported `epochs` passes; each worker learns of it at its next
+        pull.
+        Each worker's schedule counts as many samples of each other worker as its own.
+        Batch-norm running statistics are those of worker 0.
+        Workers are numbered from 0, as t mod p is; numbered from 1, the last worker would never have its turn. The
+        centre moves by the weights that the worker had before its update: with those after it, the sum above would not
+        be conserved, and other values of alpha would be stable (algorithm 1, line 14, corrected).
 
-    What a pull takes from the worker it gives to the centre, so that without gradients the sum of the centre and all
-    workers stays the same. The model that is judged is the centre. As alpha goes to 0 each worker trains alone, one
-    worker as Serial does. Here alpha is a setting by itself; where the pull is written lr rho (x - centre), alpha =
-    lr rho, and with lr = 0 nothing moves.
-
-    `batch_size` counts the samples of all nodes together for "synchronous", of one gradient for the others. The server
-    ends the run when the workers have told it of `epochs` passes, which each does when it comes. A worker's schedule
-    counts as many samples of each other worker as its own. Of batch norm's running statistics worker 0's hold.
-
-    In round robin workers are numbered from 0, as t mod p is (from 1, the last would never have its turn); the centre
-    stays in one place, the server; and although it moves after the worker, it moves by the weights that the worker had
-    before: by those of after, the total would not be kept, and other alphas would be stable.
-
-    Source: Zhang, Choromanska and LeCun (arXiv:1412.6651), the synchronous equations, algorithm 1 (asynchronous) and
-    algorithm 2 (EAMSGD); You, Buluc and Demmel, Scaling deep learning on GPU and Knights Landing clusters (SC'17),
-    original and synchronous EASGD.
+    References
+        Zhang, Choromanska and LeCun (arXiv:1412.6651), the synchronous equations, algorithms 1 and 2; You, Buluc and
+        Demmel, Scaling deep learning on GPU and Knights Landing clusters (SC'17), original and synchronous EASGD.
     """
 
     alpha: float | None = None
@@ -95,7 +98,7 @@ class ElasticAveraging(Strategy):
 
     def run(self, session: Session) -> None:
         centre, velocity = session.weights(), np.zeros_like(session.weights())
-        untold = 0  # samples since the last pull
+        unreported = 0  # samples since the last pull
         batches = session.stream() if self.servers else session.parts(centre.copy)
         seen = 0  # samples of this worker
         for batch in batches:
@@ -103,18 +106,18 @@ class ElasticAveraging(Strategy):
             if session.steps % self.period == 0:
                 if self.servers:
                     lr = session.optimizer.param_groups[0]["lr"]
-                    session.comm.send((x, untold, lr), session.nodes)
+                    session.comm.send((x, unreported, lr), session.nodes)
                     pull, session.finished = session.comm.recv(session.nodes)
                 else:
                     pull = self._pull(session, x, centre)
                     centre += session.comm.all_reduce(pull.copy(), algorithm=self.algorithm)
-                untold = 0
+                unreported = 0
             if self.momentum:
                 session.set_weights(x + self.momentum * velocity)
             session.model.zero_grad()
             if len(batch.x):  # in the ragged last minibatch a part may be empty
                 session.local_loss(batch).backward()
-            untold, seen = untold + len(batch.x), seen + len(batch.x)
+            unreported, seen = unreported + len(batch.x), seen + len(batch.x)
             session.update(samples=session.nodes * seen if self.servers else None)
             velocity = session.weights() - x
             if pull is not None:

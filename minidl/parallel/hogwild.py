@@ -31,9 +31,9 @@ class Hogwild(Strategy):
     `batch_size` counts the samples of one gradient. The nodes' parameters are views of the shared vector, so that every
     optimizer works unchanged; its state (momentum) stays on the node. The schedule goes by the samples of all nodes.
     `report.staleness` counts the updates that others made while a gradient was computed; where updates touch few
-    weights, as with sparse data, these hardly matter. One node is Serial. Of batch norm's running statistics node 0's
-    hold. Nodes must be able to share memory; a simulation interleaves them in the order of the virtual time, one whole
-    update at a time, so nothing is lost there.
+    weights, as with sparse data, these hardly matter. One node is Serial. Batch-norm running statistics are taken from
+    node 0. Nodes must be able to share memory; a simulation interleaves them in the order of the virtual time, one
+    whole update at a time, so nothing is lost there.
 
     Source: Niu, Recht, Ré and Wright, HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent
     (arXiv:1106.5730), algorithm 1; locked: Langford, Smola and Zinkevich, Slow Learners are Fast (arXiv:0911.0491).

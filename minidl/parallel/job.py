@@ -117,7 +117,7 @@ class Job:
             raise ValueError(f'shards="by_label" needs one label a sample, but the targets have shape {y.shape}')
 
     def order(self, train: Dataset, nodes: int, batch_size: int) -> Callable[[int], NDArray[np.int64]]:
-        """The function from an epoch to the order of its samples, which so many nodes are dealt in such minibatches."""
+        """Return the function that maps an epoch to its sample order, for `nodes` nodes and this minibatch size."""
         n = len(train)
         if self.shards == "shuffled":
             return partial(epoch_order, n, True, self.seed)
@@ -147,7 +147,7 @@ class Job:
         return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
 
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
-        """The learning-rate schedule for a training set of so many samples, or None."""
+        """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
 
 

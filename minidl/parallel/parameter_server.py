@@ -37,14 +37,14 @@ class ParameterServer(Strategy):
 
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
     between its fetch and its push, and `report.staleness` counts them (as server 0 does). P equal workers take turns:
-    from the second turn on it is P - 1. `report.recorded["lead"]` has, by server, how many pushes each worker that went
-    on was ahead of the slowest.
+    from the second turn on it is P - 1. For each server, `report.recorded["lead"]` has the lead, in pushes, of every
+    released worker over the slowest one.
 
     servers: each holds a piece of the vector of all weights, and the job's optimizer for it. fetch_every, push_every:
     in minibatches. staleness: a bound: a worker that has pushed c times goes on when every worker has pushed c -
     staleness times; needs fetch_every = push_every. None: nobody waits. staleness_aware: the learning rate is divided
     by the gradient's staleness. locked: one worker at a time is served, by all servers; without it a worker may
-    receive pieces that are of different age. warm_start: so many updates are made by one worker alone before the
+    receive pieces that are of different age. warm_start: number of updates that one worker makes alone before the
     others begin, on its own shard (train's `timeout` must let them wait). batch_size: of one gradient.
 
     With one worker, and fetch_every = push_every = 1, equal to Serial. With staleness=0 and plain SGD, equal to

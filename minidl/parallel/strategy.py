@@ -29,7 +29,8 @@ class Strategy:
     is_asynchronous: whether `batch_size` counts the samples of one gradient, rather than those of all nodes together.
     is_resumable: whether a checkpoint of the weights and the optimizer is all that a run needs to go on.
     algorithm: of the all-reduces of gradients or weights, as in `comm.all_reduce`; a setting of the strategies that
-    make any. With "ordered" a run has the same bits on all engines: losses and accuracies are then added up so, too.
+    make any. With "ordered" a run has the same bits on all engines: losses and accuracies are then reduced in that
+    order, too.
     """
 
     servers: int = 0

@@ -24,10 +24,8 @@ from minidl.parallel.session import Session
 from minidl.parallel.snapshots import judged
 from minidl.parallel.strategy import Strategy
 
-TO_BE_SAID_PLAINLY = (
-    NonFiniteLoss,
-    OSError,
-)  # raised as they are, rather than as a node's failure: the caller's to mend
+RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)
+"""What the caller can mend: raised itself, not as the failure of a node."""
 
 
 def train(
@@ -96,7 +94,7 @@ def train(
             listener=None if progress is None else lambda rank, message: progress(message),
         )
     except cluster.ClusterError as error:
-        if isinstance(error.cause, TO_BE_SAID_PLAINLY):
+        if isinstance(error.cause, RAISED_AS_THEY_ARE):
             raise error.cause from error
         raise
     finally:
@@ -140,7 +138,7 @@ def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> N
     if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
         causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
         failure = next(causes, next(iter(failures.values())))
-        if isinstance(failure.cause, TO_BE_SAID_PLAINLY):
+        if isinstance(failure.cause, RAISED_AS_THEY_ARE):
             raise failure.cause from failure
         raise failure
 
