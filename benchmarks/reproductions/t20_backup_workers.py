@@ -191,7 +191,7 @@ def experiment(reproduction: Reproduction) -> None:
 
     for kind in ("BackupWorkers", "EagerSGD"):
         off = max(abs(row[-1]) for row in updates if row[0].startswith(kind))
-        reproduction.accept(off < 3, f"{kind}: the times of an update differ from the formulas by {off:.1f} % at most")
+        reproduction.accept(off < 3, f"{kind}: the times of an update are off the formulas by {off:.1f} % at most")
     best = int(np.argmax(per_worker))
     reproduction.accept(
         0 < best < BACKUPS[-1],
