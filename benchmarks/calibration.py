@@ -26,6 +26,9 @@ import statistics
 import time
 from pathlib import Path
 
+import minidl  # noqa: F401  (before numpy, whose instruction set it chooses)
+
+# isort: split
 import numpy as np
 from rich.console import Console
 from rich.table import Table

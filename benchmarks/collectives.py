@@ -26,6 +26,7 @@ from importlib.util import find_spec
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 
+from instruction_sets import of_minidl, of_torch
 from rich.console import Console
 from rich.table import Table
 
@@ -93,6 +94,7 @@ def main() -> None:
     console = Console()
     console.width = max(console.width, 120)  # where the output is piped, rich would fold the table at 80
     console.print(f"{os.cpu_count()} cores; beside minidl: {', '.join(map(version, others)) or 'nothing'}")
+    console.print(f"instruction sets: {'; '.join([of_minidl(), *([of_torch()] if 'gloo' in others else [])])}")
     rows: list[tuple[object, ...]] = []
     table = Table("nodes", "size", "minidl ms", *(f"{name} ms" for name in others))
     for name in others:

@@ -15,7 +15,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import minidl  # noqa: F401  (before numpy, whose instruction set it chooses)
+
+# isort: split
 import numpy as np
+from instruction_sets import of_minidl
 from rich.console import Console
 from rich.table import Table
 
@@ -49,6 +53,7 @@ def main() -> None:
             table.add_row(name, str(bucket_mb), *times, f"{statistics.median(ratios):.2f}", spread)
     console = Console()
     console.width = max(console.width, 110)  # where the output is piped, rich would fold the table at 80
+    console.print(f"instruction sets: {of_minidl()}")
     console.print(table)
 
 

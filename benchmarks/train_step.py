@@ -18,6 +18,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import minidl  # noqa: F401  (before numpy, whose instruction set it chooses)
+
+# isort: split
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -28,6 +31,7 @@ try:
 except ImportError:
     sys.exit("this benchmark compares with PyTorch: install it with `pip install torch==2.13.0`")
 
+from instruction_sets import of_minidl, of_torch
 from operations import Times, time_by_operation
 from workloads import WORKLOADS, Side, both_sides
 
@@ -55,6 +59,7 @@ def main() -> None:
         f"numpy {np.__version__}, PyTorch {torch.__version__}, kernels {kernels.active()}; "
         f"threads: PyTorch {torch.get_num_threads()}, {blas}; minidl's own kernels 1"
     )
+    console.print(f"instruction sets: {of_minidl()}; {of_torch()}")
 
     rows: list[tuple[str, ...]] = []
     table = Table("workload", "minidl ms", "PyTorch ms", "ratio", "quartiles", "min .. max", "losses differ by")

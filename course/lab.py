@@ -9,6 +9,7 @@ from pathlib import Path
 from course.bootstrap import ROOT
 from course.chapters import UnknownChapterError, chapter_called
 from course.child import one_thread_each, run_child
+from minidl.instruction_set import of_children
 
 FIRST = "notebooks/00_start_here.ipynb"
 
@@ -29,7 +30,9 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         print(error, file=sys.stderr)
         return 2
     options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
-    return run_child([sys.executable, "-m", "jupyterlab", *options, *rest], environment(root) | one_thread_each())
+    return run_child(
+        [sys.executable, "-m", "jupyterlab", *options, *rest], environment(root) | one_thread_each() | of_children()
+    )
 
 
 def place(wanted: str, root: Path) -> str:

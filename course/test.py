@@ -6,6 +6,7 @@ import os
 import sys
 
 from course.child import one_thread_each, run_child
+from minidl.instruction_set import of_children
 
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
 """Options of pytest that need one process, or that choose the number themselves."""
@@ -16,7 +17,7 @@ def run(arguments: list[str]) -> int:
     spread = parallel(arguments, cores())
     if spread:  # compile the kernels once, rather than in each process at the same time (9 s in a fresh clone)
         run_child([sys.executable, "-c", "from minidl.kernels import jit; jit.warm_up()"])
-    return run_child([sys.executable, "-m", "pytest", *spread, *arguments], one_thread_each())
+    return run_child([sys.executable, "-m", "pytest", *spread, *arguments], one_thread_each() | of_children())
 
 
 def parallel(arguments: list[str], cores: int) -> list[str]:

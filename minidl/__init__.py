@@ -11,9 +11,13 @@ nodes that talk, and `compress`, smaller gradients. On both: `parallel`, trainin
 array([2., 4., 6.], dtype=float32)
 """
 
-from minidl import functional, kernels, nn
-from minidl.random import manual_seed
-from minidl.tape import enable_grad, is_grad_enabled, no_grad
-from minidl.tensor import Tensor, grad
+from minidl.instruction_set import use_avx512
+
+use_avx512()  # before anything loads numpy
+
+from minidl import functional, kernels, nn  # noqa: E402
+from minidl.random import manual_seed  # noqa: E402
+from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
+from minidl.tensor import Tensor, grad  # noqa: E402
 
 __all__ = ["Tensor", "enable_grad", "functional", "grad", "is_grad_enabled", "kernels", "manual_seed", "nn", "no_grad"]

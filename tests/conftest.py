@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import minidl  # noqa: F401  (before any test imports numpy, whose instruction set it chooses)
+
 TESTS = Path(__file__).parent
 
 LONGEST_FIRST = (

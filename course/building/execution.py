@@ -16,6 +16,7 @@ from traitlets.config import Config
 
 from course.bootstrap import ROOT
 from course.child import one_thread_each
+from minidl.instruction_set import of_children
 
 SECONDS_A_CELL = 120
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -107,7 +108,7 @@ def environment(scratch: str) -> dict[str, str]:
     """A kernel's environment: the project can be imported, nobody's own IPython settings take part, one BLAS thread."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
-    return {**os.environ, **one_thread_each(), **own}
+    return {**os.environ, **one_thread_each(), **of_children(), **own}
 
 
 def connection(scratch: str) -> Config:

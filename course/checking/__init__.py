@@ -14,6 +14,7 @@ say what its code may use, touch, read and replace; `cells.py` runs cells; `stud
 Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """
 
+import minidl  # noqa: F401  (before numpy, whose instruction set it chooses; the files below import numpy)
 from course.checking.answer import Answer, AnswerFailed
 from course.checking.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
 from course.checking.outcome import Outcome, PartResult, Status

@@ -28,6 +28,7 @@ from course.checking.sources import Sources
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
 from course.checking.terms import CONNECTION_CLOSED, Terms
+from minidl.instruction_set import of_children
 
 START_SECONDS = 60.0
 """In which a process has to be there, and to have imported what an answer uses; none of it is the answer's time."""
@@ -277,10 +278,14 @@ class Session:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The environment: nothing is installed from there, drawn on a screen, or kept in the user's folders."""
+        """The environment: nothing is installed from there, drawn on a screen, or kept in the user's folders.
+
+        Matrix products have the same bits there as here.
+        """
         temporary = str(self._scratch.temporary)
         return {
             **os.environ,
+            **of_children(),
             TOKEN: str(self._mark),
             "PYTHONPATH": str(ROOT),
             "TMPDIR": temporary,

@@ -6,9 +6,12 @@ import importlib.metadata
 import importlib.util
 import platform
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from minidl import instruction_set
 
 
 def info() -> None:
@@ -29,6 +32,8 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
     yield "cores", str(cores())
     yield "numpy", f"{_version('numpy')}, BLAS: {_blas()}"
+    if slow := instruction_set.lost():
+        yield "AVX-512", slow
     yield "numba", _version("numba")
     yield "kernels", _kernels()
     yield "GPU", _gpu()
@@ -47,8 +52,13 @@ def _blas() -> str:
     import numpy  # noqa: F401  (loads the library that is looked at)
     from threadpoolctl import threadpool_info
 
-    libraries = [f"{i['internal_api']} {i['version']}, {i['num_threads']} threads" for i in threadpool_info()]
-    return "; ".join(libraries) or "unknown"
+    return "; ".join(map(_library, threadpool_info())) or "unknown"
+
+
+def _library(pool: dict[str, Any]) -> str:
+    """A library with threads: its version, the kernels it has chosen (where it chooses), its threads."""
+    kernels = f", {pool['architecture']} kernels" if "architecture" in pool else ""
+    return f"{pool['internal_api']} {pool['version']}{kernels}, {pool['num_threads']} threads"
 
 
 def _kernels() -> str:

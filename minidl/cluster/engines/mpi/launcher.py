@@ -33,6 +33,7 @@ from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.errors import CommTimeout, RankFailed
 from minidl.cluster.run import Run
+from minidl.instruction_set import of_children
 
 LOOK_MILLISECONDS = 50
 CREDENTIALS = struct.Struct("3i")  # of who has connected: process, user, group (man 7 unix)
@@ -103,10 +104,14 @@ class Job:
         self._said = self._stack.enter_context(tempfile.TemporaryFile())
         module = ("-m", "minidl.cluster.engines.mpi.rank", name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
-        variables = thread_variables(self._threads) | {
-            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
-        }
+        variables = (
+            of_children()
+            | thread_variables(self._threads)
+            | {
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
+            }
+        )
         with interrupts_held():
             self._process = subprocess.Popen(
                 command,

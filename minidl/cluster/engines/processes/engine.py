@@ -34,6 +34,7 @@ from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
+from minidl.instruction_set import of_children
 
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
@@ -181,8 +182,8 @@ def standard_error(rank: RankProcess) -> int:
 def _environment_at_start(method: str, threads: int) -> dict[str, str]:
     """What a process reads before it gets its task: the server which kernels to warm, a fresh one its threads."""
     if method == "forkserver":
-        return {"MINIDL_KERNELS": kernels.active(), "MINIDL_LAUNCHER": str(os.getpid())}
-    return thread_variables(threads)
+        return of_children() | {"MINIDL_KERNELS": kernels.active(), "MINIDL_LAUNCHER": str(os.getpid())}
+    return of_children() | thread_variables(threads)
 
 
 def _best_start_method() -> str:

@@ -1,0 +1,186 @@
+"""OpenBLAS uses AVX-512 where the processor has it, in this process and, with the same bits, in its children."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minidl import instruction_set
+from minidl.instruction_set import VARIABLE, WIDEST
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(instruction_set.processor() is None, reason="Linux on x86 only"),
+]
+
+ROOT = Path(__file__).resolve().parent.parent
+AVX2 = "fpu sse2 avx avx2 fma"
+AVX512 = f"{AVX2} avx512f avx512dq avx512cd avx512bw avx512vl"
+IS_OPENBLAS = instruction_set.openblas() is not None
+
+
+def cpuinfo(vendor: str = "GenuineIntel", family: int = 6, model: int = 0x9E, flags: str = AVX512) -> str:
+    core = f"processor\t: 0\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\nflags\t\t: {flags}\n"
+    return f"{core}\n{core.replace(flags, 'fpu')}"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "family", "model", "flags", "is_set"),
+    [
+        ("GenuineIntel", 6, 0x9E, AVX512, True),  # the name of a Coffee Lake
+        ("GenuineIntel", 6, 0x3F, AVX512, True),  # of a Haswell
+        ("GenuineIntel", 19, 0x01, AVX512, True),  # Diamond Rapids, which OpenBLAS 0.3.31 takes for a Pentium 4
+        ("AuthenticAMD", 0x17, 0x31, AVX512, True),  # of a Zen 2
+        ("GenuineIntel", 6, 0x9E, AVX2, False),
+        ("GenuineIntel", 6, 0x9E, AVX512.replace(" avx512vl", ""), False),
+        ("GenuineIntel", 6, 0x55, AVX512, False),  # Skylake-X, Cascade Lake, Cooper Lake: OpenBLAS knows them
+        ("GenuineIntel", 6, 0x8F, AVX512, False),  # Sapphire Rapids
+        ("GenuineIntel", 6, 0xCF, AVX512, False),  # Emerald Rapids: a name unknown to OpenBLAS, which then looks
+        ("GenuineIntel", 6, 0x66, AVX512, False),  # Cannon Lake gains nothing
+        ("AuthenticAMD", 0x19, 0x11, AVX512, False),  # Zen 4
+        ("AuthenticAMD", 0x1A, 0x02, AVX512, False),  # Zen 5
+        ("HygonGenuine", 0x18, 0x00, AVX512, False),
+    ],
+)
+def test_the_variable_is_set_only_where_openblas_would_miss_avx512(
+    vendor: str, family: int, model: int, flags: str, is_set: bool, tmp_path: Path
+) -> None:
+    assert after_importing_minidl(tmp_path, cpuinfo(vendor, family, model, flags)) == (WIDEST if is_set else "not set")
+
+
+def test_what_the_user_has_set_stays(tmp_path: Path) -> None:
+    assert after_importing_minidl(tmp_path, cpuinfo(), **{VARIABLE: "HASWELL"}) == "HASWELL"
+
+
+def test_nothing_is_set_once_numpy_is_loaded(tmp_path: Path) -> None:
+    assert after_importing_minidl(tmp_path, cpuinfo(), first="import numpy") == "not set"
+
+
+@pytest.mark.parametrize("text", ["", "processor\t: 0\n", cpuinfo().replace("6\n", "six\n")])
+def test_a_cpuinfo_that_cannot_be_read_sets_nothing(text: str, tmp_path: Path) -> None:
+    assert after_importing_minidl(tmp_path, text) == "not set"
+
+
+def after_importing_minidl(folder: Path, text: str, first: str = "pass", **variables: str) -> str:
+    """OPENBLAS_CORETYPE after `import minidl` on a machine whose /proc/cpuinfo has this text; a warning is an error."""
+    script = """
+        import minidl, os
+        print(os.environ.get("OPENBLAS_CORETYPE", "not set"))
+    """
+    return python(folder, f"{first}\n{on_a_machine_with(folder, text)}\n{stripped(script)}", **variables)
+
+
+def on_a_machine_with(folder: Path, text: str) -> str:
+    """The beginning of a script: the module that minidl is about to import, reading another /proc/cpuinfo."""
+    (folder / "cpuinfo").write_text(text)
+    return stripped(f"""
+        import importlib.util, pathlib, sys
+        spec = importlib.util.spec_from_file_location("minidl.instruction_set", {instruction_set.__file__!r})
+        module = sys.modules["minidl.instruction_set"] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.CPUINFO = pathlib.Path({str(folder / "cpuinfo")!r})
+    """)
+
+
+def stripped(script: str) -> str:
+    return "\n".join(line.strip() for line in script.splitlines())
+
+
+def python(folder: Path, script: str, **variables: str) -> str:
+    """What the script prints; OPENBLAS_CORETYPE is in its environment only if `variables` has it."""
+    environment = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    environment |= {"PYTHONPATH": str(ROOT)} | variables
+    path = folder / "script.py"
+    path.write_text(script)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(path)], env=environment, cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+# Children
+
+IN_USE = """
+import os
+import numpy as np
+from minidl import cluster, instruction_set
+from minidl.cluster import Processes
+
+def program(comm):
+    x = np.random.default_rng(0).normal(size=(64, 300)).astype(np.float32)
+    return instruction_set.openblas(), (x @ x.T).tobytes(), os.environ.get("OPENBLAS_CORETYPE")
+
+class Here:
+    rank = 0
+
+engines = {engines}
+here = program(Here)
+for engine in engines:
+    for there in cluster.launch(program, nodes=2, on=engine, timeout=60).results:
+        assert there == here, (engine, there[0], here[0], there[2], here[2])
+print(*here[::2])
+"""
+
+
+@pytest.mark.skipif(not IS_OPENBLAS, reason="numpy has another BLAS")
+@pytest.mark.parametrize(
+    "engines",
+    ["[Processes()]", pytest.param("[Processes(start_method='spawn'), 'mpi']", marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize("kernels", ["Haswell", "SkylakeX"])
+def test_ranks_compute_with_the_kernels_of_the_launching_process(engines: str, kernels: str, tmp_path: Path) -> None:
+    if kernels == "SkylakeX" and not instruction_set.processor().has_avx512:  # type: ignore[union-attr]
+        pytest.skip("this processor has no AVX-512")
+    if "mpi" in engines:
+        pytest.importorskip("mpi4py", reason="needs the extra mpi")
+    # As in a notebook that imports numpy first: the variable, which counted when numpy was loaded, is gone.
+    loaded_before = f"import os; os.environ['{VARIABLE}'] = '{kernels}'; import numpy; del os.environ['{VARIABLE}']"
+    script = f"{loaded_before}\n{IN_USE.format(engines=engines)}"
+    assert python(tmp_path, script, OPENBLAS_NUM_THREADS="1") == f"{kernels} None"
+
+
+@pytest.mark.skipif(not IS_OPENBLAS, reason="numpy has another BLAS")
+def test_what_the_course_starts_computes_with_the_kernels_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    from course import lab, test
+    from course.building import execution
+
+    given: list[dict[str, str]] = []
+    for command in (lab, test):
+        monkeypatch.setattr(command, "run_child", lambda _, environment=None: given.append(environment or {}) or 0)
+        command.run(["-x"])
+    given.append(execution.environment("scratch"))
+    kernels = {variables[VARIABLE] for variables in given if variables}
+    assert kernels == {instruction_set.openblas().upper()}  # type: ignore[union-attr]
+
+
+# What is lost
+
+
+def test_info_says_what_is_lost_and_what_to_type(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from minidl.cli.info import facts
+
+    (tmp_path / "cpuinfo").write_text(cpuinfo())
+    monkeypatch.setattr(instruction_set, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(instruction_set, "openblas", lambda: "Haswell")
+    monkeypatch.delenv(VARIABLE, raising=False)
+    lost = dict(facts())["AVX-512"]
+    assert "OpenBLAS runs its Haswell kernels, without the AVX-512 of this processor" in lost
+    assert lost.endswith("start Python with OPENBLAS_CORETYPE=SKYLAKEX, or import minidl before numpy")
+    monkeypatch.setenv(VARIABLE, "haswell")
+    assert dict(facts())["AVX-512"].endswith("start Python without OPENBLAS_CORETYPE=haswell")
+
+
+@pytest.mark.parametrize(("kernels", "flags"), [("SkylakeX", AVX512), ("Haswell", AVX2), (None, AVX512)])
+def test_info_is_silent_where_nothing_is_lost(
+    kernels: str | None, flags: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "cpuinfo").write_text(cpuinfo(flags=flags))
+    monkeypatch.setattr(instruction_set, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(instruction_set, "openblas", lambda: kernels)
+    assert instruction_set.lost() is None
