@@ -1,4 +1,4 @@
-"""The board: every rank posts a fingerprint of each collective before it begins; a difference raises CollectiveMismatch.
+"""The board: ranks post a fingerprint of each collective before it begins; a difference raises CollectiveMismatch.
 
 Without it most wrong programs return garbage, because ranks that disagree on the operation, the type or the order of
 their collectives still find messages that match. The kind of operation, the type, the root and so on are compared. The
@@ -81,10 +81,10 @@ def crossed(fingerprint: str, call: int, crossing: Crossing) -> CollectiveMismat
 
 
 def differed_before(call: int, ranks: list[int], kept: int) -> CollectiveMismatch:
-    """The error of ranks that make the same call now, but made different ones so long ago that the board has no text."""
+    """The error of ranks that made different calls, so long ago that the board has lost their text."""
     return CollectiveMismatch(
-        f"{_name(sorted(ranks))} made different collective calls before collective {call + 1} of their group; they were "
-        f"more than {kept} calls apart then, and the board keeps the last {kept} calls of each rank"
+        f"{_name(sorted(ranks))} made different collective calls before collective {call + 1} of their group; "
+        f"they were more than {kept} calls apart then, and the board keeps the last {kept} calls of each rank"
     )
 
 
@@ -103,7 +103,7 @@ def _name(ranks: list[int]) -> str:
 
 
 class Board:
-    """The board as a table, for ranks whose fingerprints reach one process. A call stays until all ranks have made it."""
+    """The board as a table in one process. A call stays until all ranks of its group have made it."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[int, int], _Group] = {}

@@ -24,7 +24,7 @@ ranks makes exactly the same calls. A label (`all_reduce(x, label="weights")`) t
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minidl.cluster.call_site import Site
 
@@ -77,9 +77,8 @@ class _EqualCalls:
         return None
 
     def _crossing(self, before: Lines, now: Lines, earlier: int) -> Crossing | None:
-        crossed = [
-            line for line in before.keys() & now.keys() if before[line] & ~now[line] and now[line] & ~before[line]
-        ]
+        common = before.keys() & now.keys()
+        crossed = [line for line in common if before[line] & ~now[line] and now[line] & ~before[line]]
         if not crossed or any(before[line] & now[line] for line in crossed):
             return None
         line = min(crossed)
@@ -115,7 +114,7 @@ def _line_of(rank: int, lines: Lines) -> Site:
     return next(line for line, ranks in lines.items() if ranks >> rank & 1)
 
 
-def _limit(remembered: dict[Hashable, object]) -> None:
+def _limit(remembered: dict[Any, Any]) -> None:
     """Forget what was remembered first."""
     if len(remembered) > HISTORY:
         del remembered[next(iter(remembered))]
