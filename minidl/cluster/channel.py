@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from minidl.cluster.engines.protocol import Endpoint, Peer, Pending
 from minidl.cluster.faults import DROPPED, RankFaults
+from minidl.cluster.in_flight import InFlight
 from minidl.cluster.recorder import Recorder
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "
 
 
 class Rank:
-    """What all communicators of one rank share: its end of the network, its recorder, the faults planned for it."""
+    """What all communicators of one rank share: endpoint, recorder, the faults planned for it, arrays in flight."""
 
     def __init__(self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None) -> None:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
         self.next_group = 1  # no group that this rank belongs to has a number from here on; 0 is all ranks
+        self.in_flight = InFlight()
         self.until: Until | None = None  # the block of computation that the program is in
         self._lane_of: dict[int, int] = {}
 

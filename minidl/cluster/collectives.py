@@ -12,7 +12,7 @@ Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operati
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
+from copy import deepcopy
 from functools import wraps
 from itertools import cycle
 from typing import Any
@@ -23,6 +23,13 @@ from minidl.cluster.partition import chain_segments, group_size, split
 from minidl.cluster.point_to_point import Array, PointToPoint
 
 AllReduce = Callable[..., None]
+
+
+def own(x: Any) -> Any:
+    """A rank's item for itself, as the others receive it: a copy that shares no memory with x, at any depth."""
+    if type(x) in (np.ndarray, np.memmap) and not x.dtype.hasobject:
+        return np.array(x, order="C")
+    return deepcopy(x)
 
 
 # Collectives of every day
@@ -73,7 +80,7 @@ def gather(comm: PointToPoint, x: Any, dst: int = 0) -> list[Any] | None:
     if comm.rank != dst:
         comm.send(x, dst)
         return None
-    return [copy(x) if rank == dst else comm.recv(rank) for rank in range(comm.size)]
+    return [own(x) if rank == dst else comm.recv(rank) for rank in range(comm.size)]
 
 
 def scatter(comm: PointToPoint, items: Any, src: int = 0) -> Any:
@@ -86,7 +93,7 @@ def scatter(comm: PointToPoint, items: Any, src: int = 0) -> Any:
     for rank, item in enumerate(items):
         if rank != src:
             comm.send(item, rank)
-    return copy(items[src])
+    return own(items[src])
 
 
 def all_to_all_pairwise(comm: PointToPoint, items: Sequence[Any]) -> list[Any]:
@@ -95,7 +102,7 @@ def all_to_all_pairwise(comm: PointToPoint, items: Sequence[Any]) -> list[Any]:
     p - 1 messages, (p - 1)/p n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n beta. Source: TRG (all-to-all).
     """
     p, me = comm.size, comm.rank
-    received = [copy(items[me])] * p
+    received = [own(items[me])] * p
     for step in range(1, p):
         to, source = (me + step) % p, (me - step) % p
         received[source] = comm.sendrecv(items[to], to, source)
@@ -143,7 +150,7 @@ def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
     p - 1 messages, (p - 1)/p of the n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n beta. Source: TRG (allgather).
     """
     items = [None] * comm.size
-    items[comm.rank] = copy(x)
+    items[comm.rank] = own(x)
     all_gather_ring_into(comm, items)
     return items
 

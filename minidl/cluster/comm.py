@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
@@ -27,8 +28,14 @@ class Communicator(Messages):
     A payload is a numpy array of any shape, or any object that can be pickled. Sends of up to 64 KiB return at once;
     larger ones return when the receiver has the message, so that two ranks that both send first wait for each other.
     Collectives are calls that every rank makes, in the same order; with `async_op=True` they return a Work at once and
-    go on beside the program. `label` tells apart calls that a mix-up could exchange. Reductions take
+    run concurrently with the program. `label` tells apart calls that a mix-up could exchange. Reductions take
     `op`: "sum", "mean", "max", "min" or "prod".
+
+    Memory: broadcast, reduce and all_reduce write into the array that they are given and return it (broadcast on rank
+    `src` returns what it was given). Everything else that a call returns is new: it shares no memory with what any
+    rank has passed. Arrays of an operation that has begun (`async_op=True`, `irecv` with `out`) are in flight until
+    `wait()` returns: to give one to another operation raises RuntimeError, unless both only read it. A line of numpy
+    that changes it goes unnoticed. `isend` copies, so its array is free at once.
 
     Every blocking call raises RankFailed when another rank has failed, CommTimeout after the launch's `timeout`,
     Deadlock when the ranks wait for each other in a circle or for one that has returned, and CollectiveMismatch when
@@ -47,7 +54,7 @@ class Communicator(Messages):
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int, rng: np.random.Generator) -> None:
         super().__init__(owner, ranks, group)
         self.rng = rng
-        self._calls = 0  # collectives that this group has begun
+        self._calls = itertools.count()  # numbers the collectives of this group
         self._inside: Communicator | None = None  # what work in the background has in its hand
 
     def __repr__(self) -> str:
@@ -56,11 +63,17 @@ class Communicator(Messages):
     # One to all, all to one
 
     def broadcast(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
-        """Give every rank what rank `src` has: arrays are written in place; of other objects the copy is returned.
+        """Give every rank what rank `src` has: arrays are written in place, other objects are returned as copies.
 
-        A rank that passes no array (None, say) gets a new one.
+        The array may be of any dtype and layout, a memmap or another subclass, with the dtype and size that `src` has.
+        A rank that passes no array (None, say) gets a new one. ValueError for a read-only array, except on `src`.
         """
         src = self._rank("src", src)
+        is_source = self.rank == src
+        if not is_source and isinstance(x, np.ndarray) and not x.flags.writeable:
+            raise ValueError(
+                "broadcast writes into x, but x is read-only: pass a copy, x.copy(), or None for a new array"
+            )
 
         def work(channel: Channel) -> Any:
             contiguous = x.copy() if isinstance(x, np.ndarray) and not x.flags.c_contiguous else x
@@ -70,23 +83,32 @@ class Communicator(Messages):
                 return x
             return result
 
-        return self._collective(work, Fingerprint("broadcast", root=src, label=label), async_op)
+        reads, writes = (x, None) if is_source else (None, x)
+        return self._collective(work, Fingerprint("broadcast", root=src, label=label), async_op, reads, writes)
 
     def reduce(self, x: Any, dst: int = 0, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
-        """Combine x over all ranks; rank `dst` gets the result, in place, and returns it; the others return None."""
-        dst, operand = self._rank("dst", dst), Operand(x, op, "reduce")
+        """Combine x over all ranks; rank `dst` gets the result, in place, and returns it; the others return None.
+
+        Numbers as for `all_reduce`.
+        """
+        dst = self._rank("dst", dst)
+        operand = Operand(x, op, "reduce", is_written=self.rank == dst)
 
         def work(channel: Channel) -> Any:
             total = collectives.reduce_tree(channel, operand.flat, dst, op)
             return None if total is None else operand.result(total, self.size)
 
-        return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op)
+        reads, writes = (None, x) if self.rank == dst else (x, None)
+        return self._collective(work, operand.fingerprint("reduce", root=dst, label=label), async_op, reads, writes)
 
     def gather(self, x: Any, dst: int = 0, async_op: bool = False, label: str | None = None) -> Any:
         """Rank `dst` gets the list of what every rank has, which may differ in shape; the others get None."""
         dst = self._rank("dst", dst)
         return self._collective(
-            lambda channel: collectives.gather(channel, x, dst), Fingerprint("gather", root=dst, label=label), async_op
+            lambda channel: collectives.gather(channel, x, dst),
+            Fingerprint("gather", root=dst, label=label),
+            async_op,
+            reads=x,
         )
 
     def scatter(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
@@ -98,6 +120,7 @@ class Communicator(Messages):
             lambda channel: collectives.scatter(channel, x, src),
             Fingerprint("scatter", root=src, label=label),
             async_op,
+            reads=x,
         )
 
     # All to all
@@ -113,15 +136,25 @@ class Communicator(Messages):
     ) -> Any:
         """Combine x over all ranks; every rank gets the same bits. Arrays in place; of a scalar, the new value.
 
-        algorithm: "ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server", "pipelined_chain" (option
-        `segments`), "hierarchical" (option `per_group`), "ordered", which reduces in rank order like a loop on one
-        node, or "auto": the engine's own way if it has one, else the cheapest by the cost model. x: numbers of the same
-        shape and dtype on all ranks; the mean of whole numbers is a float, the sum of True and False is a count (in an
-        array, which stays boolean, it is `or`).
+        Parameters
+            x           numbers, of the same shape and dtype on all ranks
+            op          "sum", "mean", "max", "min" or "prod"
+            algorithm   "ring", "tree", "recursive_doubling", "rabenseifner", "parameter_server", "pipelined_chain"
+                        (option `segments`), "hierarchical" (option `per_group`), "ordered" (in rank order, like a loop
+                        on one node), or "auto": the engine's own way if it has one, else the cheapest by the cost model
 
-        Errors: ValueError for an unknown op or algorithm, TypeError for what is no number and for the mean of integers.
+        A named algorithm gives the same bits on every engine. "auto" does not promise that, because engines choose
+        differently, and floating-point sums depend on the order.
+
+        Arrays keep their dtype: the sum of int64 wraps around as numpy's does, the sum of True and False is `or`. The
+        mean of float16 is computed and sent in float32. A single whole number is exact, as in Python, or raises
+        OverflowError (more than 74 bits in a sum; a numpy integer whose dtype cannot hold the result). Its mean is a
+        float, and the sum of True and False is a count.
+
+        Errors: ValueError for an unknown op or algorithm and for a read-only array; TypeError for no number, for
+        a masked array, and for the mean of an array of integers.
         """
-        operand = Operand(x, op, "all_reduce")
+        operand = Operand(x, op, "all_reduce", is_written=True)
         check_algorithm(algorithm, collectives.ALL_REDUCE, options)
 
         def work(channel: Channel) -> Any:
@@ -134,25 +167,30 @@ class Communicator(Messages):
             return operand.result(flat, self.size)
 
         how = f"{algorithm}({', '.join(f'{k}={v}' for k, v in sorted(options.items()))})" if options else algorithm
-        return self._collective(work, operand.fingerprint("all_reduce", algorithm=how, label=label), async_op)
+        fingerprint = operand.fingerprint("all_reduce", algorithm=how, label=label)
+        return self._collective(work, fingerprint, async_op, writes=x)
 
     def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
         """The list of what every rank has; the items may be any objects, and arrays may differ in shape."""
         return self._collective(
-            lambda channel: collectives.all_gather_ring(channel, x), Fingerprint("all_gather", label=label), async_op
+            lambda channel: collectives.all_gather_ring(channel, x),
+            Fingerprint("all_gather", label=label),
+            async_op,
+            reads=x,
         )
 
     def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
         """Combine the array x over all ranks; each gets its chunk, `np.array_split(result, size)[rank]`, anew."""
         operand = Operand(x, op, "reduce_scatter")
-        if operand.is_scalar:
-            raise TypeError(f"reduce_scatter takes an array, not {type(x).__name__}: there is nothing to split")
+        if operand.is_scalar or x.ndim == 0:
+            what = type(x).__name__ if operand.is_scalar else "one without dimensions"
+            raise TypeError(f"reduce_scatter takes an array, not {what}: there is nothing to split")
 
         def work(channel: Channel) -> Any:
             chunk = collectives.reduce_scatter_ring(channel, operand.contiguous, op)
             return operand.mean_of(chunk, self.size)
 
-        return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op)
+        return self._collective(work, operand.fingerprint("reduce_scatter", label=label), async_op, reads=x)
 
     def all_to_all(self, x: Sequence[Any], async_op: bool = False, label: str | None = None) -> Any:
         """Item i of the list x goes to rank i; returns the list of what came, item i from rank i."""
@@ -161,6 +199,7 @@ class Communicator(Messages):
             lambda channel: collectives.all_to_all_pairwise(channel, x),
             Fingerprint("all_to_all", label=label),
             async_op,
+            reads=x,
         )
 
     def barrier(self, async_op: bool = False, label: str | None = None) -> Any:
@@ -237,6 +276,7 @@ class Communicator(Messages):
         recorder = owner.recorder.lane(lane)
         if self._inside is None:
             self._inside = Communicator(Rank(owner.endpoint, recorder, None), self._ranks, self._group, self.rng)
+            self._inside._calls = self._calls
         inside = self._inside
 
         def run_work() -> Any:
@@ -251,12 +291,21 @@ class Communicator(Messages):
 
     # Below the surface
 
-    def _collective(self, work: Callable[[Channel], Any], fingerprint: Fingerprint, async_op: bool = False) -> Any:
+    def _collective(
+        self,
+        work: Callable[[Channel], Any],
+        fingerprint: Fingerprint,
+        async_op: bool = False,
+        reads: Any = None,
+        writes: Any = None,
+    ) -> Any:
         """Do a collective's work under its number and name: here, or beside the program."""
         owner, operation = self._owner, fingerprint.operation
+        if owner.in_flight.uses:
+            owner.in_flight.check(operation, reads, writes)
         owner.enter(operation)
-        call, self._calls = self._calls, self._calls + 1
-        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=call_site()))
+        call, site = next(self._calls), call_site()
+        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
         tag = self._whole_tag(call, is_collective=True)
         if not async_op:
             result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
@@ -272,6 +321,7 @@ class Communicator(Messages):
             return result
 
         pending = owner.endpoint.start(beside, lane)
+        owner.in_flight.begin(pending, operation, site.place, reads, writes)
         owner.leave()
         return Work(owner, operation, pending, self._finish_beside)
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy.typing as npt
 
+from minidl.cluster.call_site import call_site
 from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.work_and_time import WorkAndTime
@@ -35,6 +36,8 @@ class Messages(WorkAndTime):
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
         """Send x to rank `dst`; messages of one tag arrive in the order in which they were sent."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
+        if self._owner.in_flight.uses:
+            self._owner.in_flight.check("send", x, None)
         self._owner.enter("send")
         self._channel.finish_send(self._channel.post_send(x, self._ranks[dst], tag, False))
         self._owner.leave()
@@ -49,6 +52,8 @@ class Messages(WorkAndTime):
         message's dtype and size, it is written there and `out` is returned.
         """
         source, tag = self._source(src), self._tag(tag)
+        if self._owner.in_flight.uses:
+            self._owner.in_flight.check("recv", None, out)
         self._owner.enter("recv")
         payload = self._finish_receive(self._channel.post_receive(source, tag, out))
         self._owner.leave()
@@ -57,6 +62,8 @@ class Messages(WorkAndTime):
     def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
         """Send x to `dst` and receive from `src` at once: a ring of these cannot deadlock, whatever the size."""
         dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
+        if self._owner.in_flight.uses:
+            self._owner.in_flight.check("sendrecv", x, out)
         self._owner.enter("sendrecv")
         receive = self._channel.post_receive(source, tag, out)
         send = self._channel.post_send(x, self._ranks[dst], tag, False)
@@ -68,16 +75,22 @@ class Messages(WorkAndTime):
     def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
         """Start to send, and `wait()` on the Work that is returned; x has been copied and may be changed."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
+        if self._owner.in_flight.uses:
+            self._owner.in_flight.check("isend", x, None)
         self._owner.enter("isend")
         pending = self._channel.post_send(x, self._ranks[dst], tag, False)
         self._owner.leave()
         return Work(self._owner, "isend", pending, self._channel.finish_send)
 
     def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
-        """Start to receive; the message is what `wait()` on the Work returns."""
+        """Start to receive; the message is what `wait()` on the Work returns. Until then `out` is in flight."""
         source, tag = self._source(src), self._tag(tag)
+        if self._owner.in_flight.uses:
+            self._owner.in_flight.check("irecv", None, out)
         self._owner.enter("irecv")
         pending = self._channel.post_receive(source, tag, out)
+        if out is not None:
+            self._owner.in_flight.begin(pending, "irecv", call_site().place, None, out)
         self._owner.leave()
         return Work(self._owner, "irecv", pending, self._finish_receive)
 
@@ -133,13 +146,17 @@ class Work:
         In a simulation, a look that finds it is not done takes a microsecond.
         """
         endpoint = self._owner.endpoint
-        return endpoint.is_done(self._pending) or endpoint.is_hopeless(self._pending)
+        if endpoint.is_done(self._pending):
+            self._owner.in_flight.end(self._pending)
+            return True
+        return endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
         """Return when it is done: what was received, what the collective returns, or None after a send."""
         if not self._waited:
             self._waited = True
             self._owner.enter(self._operation)
+            self._owner.in_flight.end(self._pending)
             self._finish(self._pending)
             self._owner.leave()
         return self._pending.payload

@@ -127,3 +127,14 @@ def test_a_program_that_looks_whether_work_is_done_keeps_no_message_from_it(on):
     """Either thread may take what arrives; the one whose message it is wakes at once, not after the timeout."""
     run = cluster.launch(looks_while_its_work_answers, nodes=2, on=on, timeout=55.0, deadline=150)
     assert run.results == [True, True]
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_collectives_before_and_in_background_work_have_numbers_of_their_own(on: str) -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        group = comm.split(0)
+        before = group.all_reduce(1)
+        inside = group.background(lambda inside: inside.broadcast(comm.rank) + inside.all_reduce(1)).wait()
+        return [before, inside, group.all_reduce(2)]
+
+    assert cluster.launch(program, nodes=2, on=on, deadline=100).results == [[2, 2, 4]] * 2

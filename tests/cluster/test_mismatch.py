@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.board import HISTORY, Board, Entry, Fingerprint, crossing, digest
+from minidl.cluster.board import Board, Fingerprint
+from minidl.cluster.call_order import HISTORY, CallOrder, Crossing
 from minidl.cluster.call_site import Site, call_site
 
 pytestmark = pytest.mark.timeout(300)
@@ -258,6 +259,47 @@ def branches_in_turn_with_labels(comm: cluster.Communicator) -> float:
     return total
 
 
+def the_leader_rotates(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for turn in range(3 * comm.size):
+        if comm.rank == turn % comm.size:
+            total += comm.all_reduce(1.0)
+        else:
+            total += comm.all_reduce(0.0)
+    return total
+
+
+def the_leader_rotates_and_all_meet_in_between(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for turn in range(2 * comm.size):
+        items = comm.all_gather(1) if comm.rank == turn % comm.size else comm.all_gather(None)
+        total += sum(item is not None for item in items)
+        comm.all_gather(0)
+    return total
+
+
+def a_broadcast_from_rank_0_of_what_the_leader_reads(comm: cluster.Communicator) -> int:
+    total = 0
+    for turn in range(8):
+        if comm.rank == turn % comm.size:
+            total += comm.broadcast(1, src=0)
+        else:
+            total += comm.broadcast(1, src=0)
+    return total
+
+
+def a_retry_in_except(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for step in range(12):
+        try:
+            if step % 3 == 0 and step // 3 % comm.size == comm.rank:
+                raise FloatingPointError("overflow")
+            total += comm.all_reduce(1.0)
+        except FloatingPointError:
+            total += comm.all_reduce(0.0)
+    return total
+
+
 RIGHT = {
     the_root_takes_another_branch: 3.0,
     rank_0_does_more: 4.0 * 3 * (4 * 3) ** 2,
@@ -266,6 +308,10 @@ RIGHT = {
     loops_that_the_data_ends: 4,
     each_is_the_root_in_turn: 6,
     branches_in_turn_with_labels: 4.0,
+    the_leader_rotates: 12.0,
+    the_leader_rotates_and_all_meet_in_between: 8.0,
+    a_broadcast_from_rank_0_of_what_the_leader_reads: 8,
+    a_retry_in_except: 8 * 4.0 + 4 * 3.0,
 }
 
 
@@ -273,6 +319,68 @@ RIGHT = {
 @pytest.mark.parametrize("program", RIGHT, ids=lambda program: program.__name__)
 def test_a_right_program_whose_ranks_take_different_branches_passes(program: Program, on: str) -> None:
     assert cluster.launch(program, on=on).results == [RIGHT[program]] * 4
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+@pytest.mark.parametrize("on", ENGINES)
+def test_branches_that_take_turns_pass_with_any_number_of_ranks(on: str, nodes: int) -> None:
+    def program(comm: cluster.Communicator) -> list[float]:
+        return [the_leader_rotates(comm), the_leader_rotates_and_all_meet_in_between(comm), a_retry_in_except(comm)]
+
+    retried = 8.0 * nodes + 4 * (nodes - 1)
+    assert cluster.launch(program, nodes=nodes, on=on).results == [[3.0 * nodes, 2.0 * nodes, retried]] * nodes
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_call_that_one_rank_skips_in_a_loop_of_two_lines_is_found_with_any_number_of_ranks(
+    on: str, nodes: int
+) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        for step in range(6):
+            if (comm.rank, step) != (1, 3):
+                comm.all_reduce(np.ones(4))
+            comm.all_reduce(np.ones(4))
+
+    text = str(mismatch_of(program, on, nodes))
+    assert "in a different order, or one leaves out a call" in text
+    assert line_of(program, 3) in text
+    assert line_of(program, 4) in text
+
+
+@pytest.mark.parametrize("on", ENGINES)
+def test_a_rank_300_calls_behind_is_compared_with_what_the_others_called_then(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            comm.recv(0)
+        works = [
+            comm.broadcast(step, async_op=True, label="odd" if (comm.rank, step) == (1, 10) else None)
+            for step in range(300)
+        ]
+        if comm.rank == 0:
+            comm.send("all are posted", 1)
+        for work in works:
+            work.wait()
+
+    text = str(mismatch_of(program, on, 2))
+    if on == "simulation":
+        assert "label=odd" in text
+    else:
+        assert "made different collective calls before collective 45 of their group" in text
+
+
+def test_ranks_that_differed_300_calls_ago_are_found_at_the_end() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 1:
+            comm.recv(0)
+        comm.broadcast(0, label="odd" if comm.rank == 1 else None)
+        for step in range(299):
+            comm.broadcast(step)
+        if comm.rank == 0:
+            comm.send("all are posted", 1)
+
+    with pytest.raises(cluster.CollectiveMismatch, match="made different collective calls before"):
+        cluster.launch(program, nodes=2)
 
 
 def test_the_entries_of_many_groups_and_calls_take_turns_on_the_page() -> None:
@@ -291,35 +399,86 @@ def test_the_entries_of_many_groups_and_calls_take_turns_on_the_page() -> None:
 # The pieces
 
 
-def posts(*order: str) -> dict[int, Entry]:
-    return {call: Entry(digest((name[0],)), ord(name[1])) for call, name in enumerate(order)}
+def crossing_of(*ranks: str) -> Crossing | None:
+    """The first crossing of ranks that make these calls: of each a letter, its fingerprint, and a digit, its line."""
+    order = CallOrder()
+    for call, made in enumerate(zip(*(rank.split() for rank in ranks), strict=True)):
+        assert len({name[0] for name in made}) == 1, "the ranks make the same call"
+        lines: dict[Site, int] = {}
+        for rank, (_, digit) in enumerate(made):
+            line = Site(int(digit), f"line {digit}")
+            lines[line] = lines.get(line, 0) | 1 << rank
+        if (crossing := order.next(made[0][0], call, lines)) is not None:
+            return crossing
+    return None
+
+
+WRONG = {
+    "two lines swapped": (["a1 a2", "a2 a1", "a1 a2"], 0),
+    "two lines swapped on half of the ranks": (["a1 a2", "a1 a2", "a2 a1", "a2 a1"], 0),
+    "two lines swapped, others between them": (["a1 a3 a2", "a2 a3 a1", "a1 a3 a2"], 0),
+    "two lines swapped later": (["a1 a2 a1 a2", "a1 a2 a2 a1"], 2),
+    "a call skipped": (["a1 a2 a3", "a1 a3 a4"], 1),
+    "a call skipped by the other": (["a1 a3 a4", "a1 a2 a3"], 1),
+    "a call skipped by one of many": (["a1 a2 a3 a4", "a1 a2 a3 a4", "a1 a3 a4 a5"], 1),
+    "a call skipped in a loop of two lines": (["a1 a2 a1 a2 a1 a2", "a1 a2 a2 a1 a2 a1"], 2),
+    "a call skipped in a loop of three lines": (["a1 a2 a3 a1 a2 a3 a1 a2", "a1 a2 a3 a2 a3 a1 a2 a3"], 3),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_ranks_that_make_equal_calls_in_another_order_cross(name: str) -> None:
+    ranks, earlier = WRONG[name]
+    crossing = crossing_of(*ranks)
+    assert crossing is not None
+    assert crossing.earlier == earlier
 
 
 @pytest.mark.parametrize(
-    ("mine", "theirs", "earlier"),
+    "ranks",
     [
-        (["a1", "a2"], ["a2", "a1"], 0),
-        (["a1", "a2", "a3"], ["a1", "a3", "a4"], 1),
-        (["a1", "a3", "a4"], ["a1", "a2", "a3"], 1),
-        (["a1", "b2"], ["a2", "b1"], None),  # other fingerprints, as where each rank is the root in turn
-        (["a1", "a1"], ["a2", "a2"], None),
-        (["a1", "a2"], ["a3", "a4"], None),
-        (["a1", "a1", "a2"], ["a1", "a1", "a3"], None),
+        ["a1 b2", "a2 b1"],  # different fingerprints, as where each rank is the root in turn
+        ["a1 a1", "a2 a2"],
+        ["a1 a2", "a3 a4"],
+        ["a1 a1 a2", "a1 a1 a3"],
+        ["a1 a2", "a2 a1"],  # a leader that rotates, between two ranks
+        ["a1 a2 a2 a1", "a2 a1 a2 a2", "a2 a2 a1 a2"],  # and among three
+        ["a1 a2 a3", "a3 a1 a2", "a2 a3 a1"],  # leader, deputy and follower rotate
+        ["a1 a1 a1 a2 a1", "a1 a2 a1 a1 a1"],  # a retry, between two ranks, now and then
+        ["a1 a1 a2 a1", "a1 a2 a1 a1"],  # and at two calls in a row
+        ["a1 a2 a1 a1", "a2 a1 a1 a1", "a1 a1 a1 a1"],
+        ["a1 a2 a1 a1", "a1 a1 a1 a2", "a1 a1 a1 a2"],  # others fail later, with a call in step in between
     ],
 )
-def test_a_crossing_is_an_equal_call_from_a_line_where_only_the_other_was_before(
-    mine: list[str], theirs: list[str], earlier: int | None
-) -> None:
-    assert crossing(posts(*mine), posts(*theirs), len(mine) - 1) == earlier
+def test_branches_that_take_turns_do_not_cross(ranks: list[str]) -> None:
+    assert crossing_of(*ranks) is None
 
 
-def test_a_table_forgets_calls_that_are_long_past() -> None:
-    board = Board()
+def test_of_equal_calls_from_ever_new_lines_a_bounded_number_is_remembered() -> None:
+    order = CallOrder()
     for call in range(3 * HISTORY):
-        for rank in range(3):
-            board.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=Site(1, "here")))
+        order.next("a", call, {Site(2 * call, ""): 1, Site(2 * call + 1, ""): 2})
+        order.next("a", call, {Site(call, ""): 3})
+    assert len(order._calls["a"]._apart) == len(order._calls["a"]._together) == HISTORY
+    for call in range(3 * HISTORY):
+        order.next(call, call, {Site(call, ""): 3})
+    assert len(order._calls) == HISTORY
+
+
+def test_a_table_keeps_a_call_until_all_ranks_have_made_it() -> None:
+    board = Board()
+    many, site = 3 * HISTORY, Site(1, "here")
+    for rank in (0, 1):
+        for call in range(many):
+            board.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
     (group,) = board._groups.values()
-    assert len(group._calls) == HISTORY
+    assert len(group._calls) == many
+    board.post(2, 0, (0, 1, 2), 0, Fingerprint("barrier", site=site))
+    with pytest.raises(cluster.CollectiveMismatch, match=r"rank 2: split\(\) at there"):
+        board.post(2, 0, (0, 1, 2), 1, Fingerprint("split", site=Site(2, "there")))
+    for call in range(1, many):
+        board.post(2, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
+    assert group._calls == {}
 
 
 def test_a_site_is_the_line_and_the_calls_that_led_to_it() -> None:

@@ -1,6 +1,8 @@
 """Payloads as bytes: an array travels as its shape, dtype and memory; any other object as a pickle.
 
 Pickle protocol 5 keeps large buffers (the arrays within a list, say) out of the pickle, so that they are copied once.
+Arrays that a dtype's name does not describe in full (records, objects) and subclasses (a masked array, a matrix) are
+pickled as well. A memmap travels as the array that it holds.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ Bytes = npt.NDArray[np.uint8]
 
 def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
     """`(form, description, buffers, nbytes)` of a payload; the buffers of a contiguous array are its own memory."""
+    if type(payload) is np.memmap:
+        payload = np.asarray(payload)
     if type(payload) is np.ndarray and payload.dtype.kind in PLAIN_KINDS:
         flat = payload if payload.flags.c_contiguous else np.ascontiguousarray(payload)
         return ARRAY, _describe(payload.dtype.str, payload.shape), [flat.reshape(-1).view(np.uint8)], payload.nbytes
@@ -62,23 +66,45 @@ def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | 
 def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
     """The payload again, in memory of its own; an array is written into `out` if one is given."""
     if form == OBJECT:
-        if out is not None:
-            raise TypeError("recv(out=...) takes arrays only, but the message is a pickled object: leave out= away")
         sizes = struct.unpack(f"<{len(description) // 8}Q", description)
         ends = np.cumsum(sizes)
         pieces = [bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
-        return pickle.loads(pieces[0], buffers=pieces[1:])
+        return unpickle(pieces, out)
     dtype, shape = _shape(description)
     if out is None:
         out = np.empty(shape, dtype)
-    elif out.dtype != dtype or out.size * dtype.itemsize != body.size or not out.flags.c_contiguous:
-        raise ValueError(
-            f"recv(out=...) was given a {'' if out.flags.c_contiguous else 'non-contiguous '}{out.dtype} array "
-            f"of shape {out.shape}, but the message is {dtype} of shape {shape}: give a contiguous array like that"
-        )
+    else:
+        _check_fit(out, dtype, shape, body.size)
     if body.size:
         out.reshape(-1).view(np.uint8)[:] = body
     return out
+
+
+def unpickle(pieces: Sequence[Any], out: npt.NDArray[Any] | None) -> Any:
+    """The object of a pickle and its buffers; an array is written into `out` if one is given."""
+    received = pickle.loads(pieces[0], buffers=pieces[1:])
+    if out is None:
+        return received
+    if not isinstance(received, np.ndarray):
+        raise TypeError(
+            f"an array was given to receive into, but the message is {_a(type(received).__name__)}: pass None instead"
+        )
+    _check_fit(out, received.dtype, received.shape, received.nbytes)
+    out[...] = received.reshape(out.shape)
+    return out
+
+
+def _check_fit(out: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> None:
+    if out.dtype != dtype or out.nbytes != nbytes or not out.flags.c_contiguous or not out.flags.writeable:
+        flaws = ("" if out.flags.writeable else "read-only ") + ("" if out.flags.c_contiguous else "non-contiguous ")
+        raise ValueError(
+            f"to receive into, {_a(f'{flaws}{out.dtype} array')} of shape {out.shape} was given, but the message is "
+            f"{dtype} of shape {shape}: give a contiguous array like that, which can be written"
+        )
+
+
+def _a(noun: str) -> str:
+    return f"{'an' if noun[:1] in 'aeio' else 'a'} {noun}"
 
 
 @lru_cache(maxsize=1024)

@@ -14,6 +14,8 @@ import cloudpickle
 from minidl.cluster.engines.protocol import Program
 from minidl.cluster.engines.segments import anonymous_file
 
+PIECE_BYTES = 1 << 28
+
 
 def packed(program: Program, args: tuple[Any, ...]) -> bytes:
     """What a rank runs, as bytes, with the caller's environment and the source lines of notebook cells."""
@@ -27,6 +29,17 @@ def packed(program: Program, args: tuple[Any, ...]) -> bytes:
         ) from error
     cells = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4 and entry[1] is None}
     return pickle.dumps((dict(os.environ), cells, pickled), 5)
+
+
+def contents(descriptor: int, nbytes: int) -> bytearray:
+    """The first `nbytes` bytes of a file, piece by piece: a system call reads or writes at most 2 GiB."""
+    data = bytearray()
+    while len(data) < nbytes:
+        piece = os.pread(descriptor, min(nbytes - len(data), PIECE_BYTES), len(data))
+        if not piece:
+            raise EOFError(f"a file of {nbytes:,} bytes ends after {len(data):,}")
+        data += piece
+    return data
 
 
 @contextlib.contextmanager

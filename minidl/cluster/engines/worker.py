@@ -23,6 +23,7 @@ from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.protocol import Endpoint, Pending
+from minidl.cluster.engines.task import contents
 from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.errors import ClusterError
 from minidl.cluster.recorder import Recorder
@@ -78,7 +79,7 @@ def run_rank(
     sys.stdout = printed
     rank = Rank(launcher, start, peers, endpoint_of)
     try:
-        environment, sources, program_bytes = pickle.loads(os.pread(task, start.payload_bytes, 0))
+        environment, sources, program_bytes = pickle.loads(contents(task, start.payload_bytes))
         for descriptor in {output, errors, task} - {1, 2}:
             os.close(descriptor)
         os.environ.clear()

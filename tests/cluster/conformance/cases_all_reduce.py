@@ -143,3 +143,36 @@ def numbers_come_back_as_new_values_of_their_own_type(comm: Communicator) -> lis
     assert [type(result) for result in results[:3]] == [int, float, np.float32]
     assert type(results[7]) is bool
     return [(type(result).__name__, result) for result in results]
+
+
+@case(alike=True)
+def whole_numbers_are_exact(comm: Communicator) -> list[Any]:
+    p = comm.size
+    results = []
+    for algorithm in ALGORITHMS:
+        for x in (2**62, -(2**62) - 1, 2**73, 0, -1):
+            assert comm.all_reduce(x, algorithm=algorithm) == p * x
+            total = comm.reduce(x, dst=p - 1)
+            assert total == (p * x if comm.rank == p - 1 else None)
+        assert comm.all_reduce(10**30 + 1, "prod", algorithm) == (10**30 + 1) ** p
+        assert comm.all_reduce(2**63 - 1 - comm.rank, "max", algorithm) == 2**63 - 1
+        results.append(comm.all_reduce(np.int64(3) if comm.rank else 3, algorithm=algorithm))
+    assert [int(result) for result in results] == [3 * p] * len(results)
+    return [comm.all_reduce(3**40, "prod"), comm.all_reduce(np.int8(2))]
+
+
+@case(at_most=5)
+def the_mean_of_float16_does_not_overflow(comm: Communicator) -> None:
+    for algorithm in ALGORITHMS:
+        for n in (1, 5, 40_000):
+            x = np.full(n, 60_000, np.float16)
+            assert comm.all_reduce(x, "mean", algorithm) is x
+            assert x.dtype == np.float16
+            assert (x == np.float16(60_000)).all(), algorithm
+    mean = comm.all_reduce(np.float16(60_000), "mean")
+    assert (type(mean), mean) == (np.float16, np.float16(60_000))
+    x = np.full(comm.size, 60_000, np.float16)
+    total = comm.reduce(x, op="mean")
+    assert total is (x if comm.rank == 0 else None)
+    chunk = comm.reduce_scatter(np.full(comm.size, 60_000, np.float16), "mean")
+    assert (chunk.dtype, chunk.tolist()) == (np.float16, [float(np.float16(60_000))])

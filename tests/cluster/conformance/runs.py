@@ -12,10 +12,17 @@ import pytest
 from minidl import cluster
 from minidl.cluster import Communicator
 from minidl.cluster.engines.protocol import Engine
-from tests.cluster.conformance import cases_all_reduce, cases_collectives, cases_groups, cases_messages, cases_node
+from tests.cluster.conformance import (
+    cases_all_reduce,
+    cases_collectives,
+    cases_groups,
+    cases_kinds_of_arrays,
+    cases_messages,
+    cases_node,
+)
 from tests.cluster.conformance.registry import CASES
 
-MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_node)
+MODULES = (cases_messages, cases_all_reduce, cases_collectives, cases_groups, cases_kinds_of_arrays, cases_node)
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 9, 16)
 TIMEOUT, DEADLINE = 60.0, 150.0
 

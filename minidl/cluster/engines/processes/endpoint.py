@@ -111,7 +111,7 @@ class ProcessEndpoint(Mailbox, RealRank):
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
-        if self.network is not None or not self._may_share or not isinstance(x, np.ndarray):
+        if self.network is not None or not self._may_share or not isinstance(x, np.ndarray) or x.dtype.hasobject:
             return False
         if len(ranks) > 1:
             SharedReduction(self, self._slots, x, op, ranks, tag, recorder).run()

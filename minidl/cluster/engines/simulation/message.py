@@ -7,7 +7,6 @@ the receiver wants it.
 
 from __future__ import annotations
 
-import pickle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +49,8 @@ class Send(Awaited):
         self.receive: Receive | None = None  # the other half
         self.waiter = None
         self.is_copy = must_copy
+        if type(payload) is np.memmap:
+            payload = np.asarray(payload)
         if type(payload) is ndarray and payload.dtype.kind in wire.PLAIN_KINDS:
             self.form = ARRAY
             self.nbytes = payload.nbytes
@@ -111,8 +112,8 @@ class Receive(Awaited):
 
     def unpack(self) -> None:
         """Make the payload what the program gets, which may raise; on the receiver, as often as it likes."""
-        if self.form == PICKLE and self.out is None:
-            self.payload = pickle.loads(self.payload[0], buffers=self.payload[1:])
+        if self.form == PICKLE:
+            self.payload = wire.unpickle(self.payload, self.out)
         elif self.form == PHANTOM:
             self.payload = _phantom(self.payload, self.out)
         else:

@@ -1,0 +1,174 @@
+"""An array in flight is refused by other operations until `wait()`, unless both only read it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+
+pytestmark = pytest.mark.timeout(120)
+
+Start = Callable[[cluster.Communicator, Any], Any]
+
+WRITES: dict[str, Start] = {
+    "all_reduce": lambda comm, x: comm.all_reduce(x, async_op=True),
+    "reduce": lambda comm, x: comm.reduce(x, dst=comm.rank if comm.size == 1 else 0, async_op=True),
+    "broadcast": lambda comm, x: comm.broadcast(x, src=1, async_op=True),
+    "irecv": lambda comm, x: comm.irecv(1, out=x),
+}
+READS: dict[str, Start] = {
+    "all_gather": lambda comm, x: comm.all_gather(x, async_op=True),
+    "all_gather of a dict": lambda comm, x: comm.all_gather({"x": [x]}, async_op=True),
+    "gather": lambda comm, x: comm.gather(x, async_op=True),
+    "scatter": lambda comm, x: comm.scatter([x, x] if comm.rank == 0 else None, async_op=True),
+    "all_to_all": lambda comm, x: comm.all_to_all([x, x], async_op=True),
+    "reduce_scatter": lambda comm, x: comm.reduce_scatter(x, async_op=True),
+    "broadcast from here": lambda comm, x: comm.broadcast(x, async_op=True),
+    "reduce to another": lambda comm, x: comm.reduce(x, dst=1, async_op=True),
+}
+THEN_READS: dict[str, Start] = {
+    "send": lambda comm, x: comm.send(x, 1),
+    "isend": lambda comm, x: comm.isend(x, 1),
+    "sendrecv": lambda comm, x: comm.sendrecv(x, 1, 1),
+    "all_gather": lambda comm, x: comm.all_gather(x),
+    "reduce_scatter": lambda comm, x: comm.reduce_scatter(x),
+}
+THEN_WRITES: dict[str, Start] = {
+    "all_reduce": lambda comm, x: comm.all_reduce(x),
+    "all_reduce with async_op": lambda comm, x: comm.all_reduce(x, async_op=True),
+    "recv": lambda comm, x: comm.recv(1, out=x),
+    "irecv": lambda comm, x: comm.irecv(1, out=x),
+    "sendrecv": lambda comm, x: comm.sendrecv(np.ones(4), 1, 1, out=x),
+    "broadcast": lambda comm, x: comm.broadcast(x, src=1),
+    "reduce": lambda comm, x: comm.reduce(x),
+}
+
+
+def refused(begin: Start, then: Start, on: str = "simulation") -> str:
+    """What rank 0 is told when it begins one operation and then calls the other on the same array."""
+
+    def program(comm: cluster.Communicator) -> str:
+        x = np.ones(4)
+        work = begin(comm, x)
+        text = ""
+        if comm.rank == 0:
+            with pytest.raises(RuntimeError) as caught:
+                then(comm, x)
+            text = str(caught.value)
+        elif "irecv" in text_of_irecv:
+            comm.send(np.ones(4), 0)
+            work = None
+        if work is not None:
+            work.wait()
+        comm.all_reduce(np.ones(4))
+        return text
+
+    text_of_irecv = "irecv" if begin is WRITES["irecv"] else ""
+    text: str = cluster.launch(program, nodes=2, on=on, deadline=60).results[0]
+    return text
+
+
+@pytest.mark.parametrize("then", [*THEN_READS, *THEN_WRITES])
+@pytest.mark.parametrize("begin", WRITES)
+def test_what_an_operation_in_flight_writes_no_other_uses(begin: str, then: str) -> None:
+    text = refused(WRITES[begin], {**THEN_READS, **THEN_WRITES}[then])
+    assert text.startswith(f"{then.split()[0]} uses an array that {begin} at {__file__}:")
+    assert "still writes: call wait() on what that returned first, or pass x.copy()" in text
+
+
+@pytest.mark.parametrize("then", THEN_WRITES)
+@pytest.mark.parametrize("begin", READS)
+def test_what_an_operation_in_flight_reads_no_other_writes(begin: str, then: str) -> None:
+    assert "still reads" in refused(READS[begin], THEN_WRITES[then])
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_the_rule_holds_on_every_engine(on: str) -> None:
+    assert "still writes" in refused(WRITES["all_reduce"], THEN_READS["send"], on)
+
+
+def run(program: Callable[[cluster.Communicator], Any], on: str = "simulation") -> list[Any]:
+    return cluster.launch(program, nodes=2, on=on, deadline=60).results
+
+
+def test_operations_that_only_read_may_overlap() -> None:
+    def program(comm: cluster.Communicator) -> int:
+        x, other = np.ones(4), 1 - comm.rank
+        works = [comm.all_gather(x, async_op=True), comm.all_to_all([x, x], async_op=True)]
+        works += [comm.isend(x, other), comm.isend(x, other), comm.irecv(other), comm.irecv(other)]
+        comm.all_gather(x)
+        return len([work.wait() for work in works])
+
+    assert run(program) == [6, 6]
+
+
+def test_an_array_that_isend_has_copied_may_be_used_at_once() -> None:
+    def program(comm: cluster.Communicator) -> list[float]:
+        x, other = np.ones(10_000), 1 - comm.rank
+        work = comm.isend(x, other)
+        comm.all_reduce(x)
+        return [comm.recv(other)[0], x[0], work.wait()]
+
+    for on in ("processes", "simulation"):
+        assert run(program, on) == [[1.0, 2.0, None]] * 2
+
+
+@pytest.mark.parametrize("ends", ["wait", "is_completed"])
+def test_an_array_is_free_again_when_the_program_knows_that_the_operation_is_done(ends: str) -> None:
+    def program(comm: cluster.Communicator) -> float:
+        x = np.ones(4)
+        for _ in range(3):
+            work = comm.all_reduce(x, async_op=True)
+            if ends == "wait":
+                work.wait()
+            while not work.is_completed():
+                comm.compute(seconds=1e-3)
+        return float(x[0])
+
+    assert run(program) == [8.0, 8.0]
+
+
+def test_views_overlap_where_they_share_an_element() -> None:
+    def program(comm: cluster.Communicator) -> list[float]:
+        x = np.ones(10)
+        even = comm.all_reduce(x[::2], async_op=True)
+        odd = comm.all_reduce(x[1::2], async_op=True)
+        for overlapping in (x, x[::-1], x[2:3], x.reshape(2, 5)[1], np.broadcast_to(x[4:5], 3)):
+            with pytest.raises(RuntimeError, match="all_gather uses an array that all_reduce at"):
+                comm.all_gather([overlapping])
+        comm.all_gather(x[:0])
+        even.wait()
+        comm.all_gather(x[2:3])
+        odd.wait()
+        return list(comm.all_reduce(x))
+
+    assert run(program) == [[4.0] * 10] * 2
+
+
+def test_the_groups_of_a_rank_share_what_is_in_flight() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        group, x = comm.split(0), np.ones(4)
+        work = group.all_reduce(x, async_op=True)
+        with pytest.raises(RuntimeError, match="still writes"):
+            comm.send(x, 1 - comm.rank)
+        work.wait()
+
+    run(program)
+
+
+def test_nothing_is_sent_and_no_call_is_counted_when_an_array_is_refused() -> None:
+    def program(comm: cluster.Communicator) -> tuple[int, float]:
+        x, y = np.ones(4), np.ones(4)
+        work = comm.all_reduce(x, async_op=True)
+        before = comm.bytes_sent
+        if comm.rank == 0:
+            with pytest.raises(RuntimeError):
+                comm.all_reduce(x)
+        sent = comm.bytes_sent - before
+        comm.all_reduce(y)
+        work.wait()
+        return sent, float(y[0])
+
+    assert [total for _, total in run(program)] == [2.0, 2.0]

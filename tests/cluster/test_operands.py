@@ -1,0 +1,103 @@
+"""What a reduction accepts, how it computes, and what it refuses."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import cluster
+from minidl.cluster.collectives import ALL_REDUCE
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def results(program: Any, nodes: int = 4, on: str = "simulation") -> list[Any]:
+    return cluster.launch(program, nodes=nodes, on=on, deadline=100).results
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_the_sum_of_python_integers_is_exact(on: str) -> None:
+    assert results(lambda comm: comm.all_reduce(2**62), on=on) == [2**64] * 4
+    assert results(lambda comm: comm.all_reduce(-(2**70) - comm.rank), on=on) == [-(2**72) - 6] * 4
+    assert results(lambda comm: comm.reduce(2**62), on=on) == [2**64, None, None, None]
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_the_product_of_python_integers_is_exact(on: str) -> None:
+    assert (
+        results(lambda comm: comm.all_reduce(10**30 + comm.rank, "prod"), 3, on)
+        == [10**30 * (10**30 + 1) * (10**30 + 2)] * 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "op", "message"),
+    [
+        (2**100, "sum", "all_reduce sums whole numbers of up to 74 bits, got one of 101"),
+        (2**64, "max", "op 'max' takes whole numbers of 64 bits, got 18446744073709551616"),
+        (np.int8(100), "sum", "the sum is 400, more than int8 holds"),
+    ],
+)
+def test_a_whole_number_whose_result_cannot_be_exact_raises(x: Any, op: str, message: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        with pytest.raises(OverflowError, match=message):
+            comm.all_reduce(x, op)
+
+    results(program)
+
+
+def test_a_whole_number_and_a_float_are_different_calls_and_a_numpy_integer_is_a_whole_number() -> None:
+    with pytest.raises(cluster.CollectiveMismatch, match="dtype=int"):
+        results(lambda comm: comm.all_reduce(1.5 if comm.rank else 1))
+    assert results(lambda comm: int(comm.all_reduce(np.int64(2) if comm.rank else 1))) == [7] * 4
+
+
+def test_arrays_of_integers_wrap_around_as_numpys_do() -> None:
+    assert results(lambda comm: comm.all_reduce(np.array([2**62])).tolist()) == [[0]] * 4
+
+
+@pytest.mark.parametrize("algorithm", ["auto", *ALL_REDUCE])
+def test_the_mean_of_large_float16_is_finite(algorithm: str) -> None:
+    def program(comm: cluster.Communicator) -> tuple[str, list[float]]:
+        x = comm.all_reduce(np.full(5, 60_000, np.float16), "mean", algorithm)
+        return str(x.dtype), x.tolist()
+
+    for on in ("simulation", "processes"):
+        assert results(program, on=on) == [("float16", [60_000.0] * 5)] * 4
+
+
+def test_a_masked_array_is_not_reduced_without_its_mask() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        for call in (comm.all_reduce, comm.reduce, comm.reduce_scatter):
+            with pytest.raises(TypeError, match=r"would lose the mask of a masked array: .*x\.filled\(0\)"):
+                call(np.ma.ones(3))
+
+    results(program)
+
+
+def test_a_file_larger_than_one_system_call_moves_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    from minidl.cluster.engines import task
+
+    real_read, real_write = task.os.pread, task.os.write
+    monkeypatch.setattr(task.os, "pread", lambda file, count, start: real_read(file, min(count, 1000), start))
+    monkeypatch.setattr(task.os, "write", lambda file, data: real_write(file, data[:1000]))
+    data = np.random.default_rng(0).bytes(12_345)
+    with task.file_of(data) as descriptor:
+        assert task.contents(descriptor, len(data)) == data
+        with pytest.raises(EOFError, match="ends after 12,345"):
+            task.contents(descriptor, len(data) + 1)
+
+
+def test_no_other_file_of_the_engines_is_read_or_written_by_one_call() -> None:
+    """Where a call could move more than 2 GiB: `contents` is the one place that reads a task."""
+    from pathlib import Path
+
+    from minidl.cluster import engines
+
+    calls = {
+        (path.name, line.strip())
+        for path in Path(engines.__file__).parent.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if "os.pread(" in line or "os.read(" in line
+    }
+    assert {name for name, _ in calls} == {"task.py", "supervisor.py", "shared_arrays.py"}, calls
