@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from minidl import kernels
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -43,7 +44,7 @@ def unbroadcast(g: Array, operand: Array) -> Array:
         if g.shape[extra:] != operand.shape:
             lengths = zip(operand.shape, g.shape[extra:], strict=True)
             repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
-        g = g.sum(axis=repeated, keepdims=True).reshape(operand.shape)
+        g = kernels.uncounted("sum")(g, repeated, True).reshape(operand.shape)
     return g if g.dtype == operand.dtype else g.astype(operand.dtype)
 
 

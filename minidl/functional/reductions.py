@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from minidl import kernels
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
@@ -22,7 +23,7 @@ def sum(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     a = operand(a)
     x = a.data
-    return record(x.sum(axis=axis, keepdims=keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
+    return record(kernels.current().sum(x, axis, keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
 
 
 @tensor_method("mean")
@@ -30,7 +31,7 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The mean over `axis` (all axes by default)."""
     a = operand(a)
     x = a.data
-    out = x.mean(axis=axis, keepdims=keepdims)
+    out = kernels.current().mean(x, axis, keepdims)
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     count = prod(x.shape[i] for i in axes)
     return record(out, (a,), lambda g, needs: (_spread(g / max(count, 1), x, axis, keepdims),))
@@ -50,14 +51,12 @@ def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     a = operand(a)
     x = a.data
-    out = x.max(axis=axis, keepdims=keepdims)
+    out = kernels.current().max(x, axis, keepdims)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
+        highest = array_module(x).asarray(out)
         if not keepdims:
-            g, highest = along(g, axis, x.ndim), along(array_module(x).asarray(out), axis, x.ndim)
-        else:
-            highest = out
-        ties = x == highest
-        return (ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype)),)
+            g, highest = along(g, axis, x.ndim), along(highest, axis, x.ndim)
+        return (kernels.current().max_backward(g, x, highest, axis),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))

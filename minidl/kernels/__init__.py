@@ -76,6 +76,12 @@ def current() -> ModuleType:
     return module
 
 
+def uncounted(name: str) -> Any:
+    """The kernel of this name for a step within an operation whose work is counted as a whole."""
+    kernel = getattr(current(), name)
+    return getattr(kernel, "__wrapped__", kernel)
+
+
 def _module(name: str) -> ModuleType:
     return importlib.import_module("minidl.kernels.jit" if name == "numba" else "minidl.kernels.reference")
 

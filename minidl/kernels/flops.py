@@ -108,6 +108,8 @@ OPERATIONS: dict[str, Formula] = {
     "cross_entropy_backward": lambda out, g, probabilities, labels: probabilities.size,
     "attention_softmax": each(6),  # the softmax, and the scale
     "attention_softmax_backward": each(5),
+    **{name: each(1) for name in ("sum", "mean", "max")},
+    "max_backward": lambda out, g, x, highest, axis: x.size,
     "sum_rows": each(1),
     "sum_channels": each(1),
     "embedding": none,

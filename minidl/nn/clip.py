@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import hypot, inf
 
-from minidl.kernels import Array, array_module
+from minidl import kernels
+from minidl.kernels import Array
 from minidl.tensor import Tensor
 
 _LEAST_LARGE = 1e15  # squares of such numbers, added up, come near the end of float32, 3.4e38
@@ -41,8 +42,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
 
 def _norm(gradient: Array) -> float:
     """The 2-norm, also where the squares are too large for the dtype."""
-    module, flat = array_module(gradient), gradient.reshape(-1)
+    norm, flat = kernels.uncounted("l2_norm"), gradient.reshape(-1)
     largest = float(abs(flat).max()) if flat.size else 0.0
     if not _LEAST_LARGE < largest < inf:
-        return float(module.linalg.norm(flat))
-    return largest * float(module.linalg.norm(flat / largest))
+        return norm(flat)
+    return largest * norm(flat / largest)

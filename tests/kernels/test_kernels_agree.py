@@ -75,6 +75,17 @@ def statistics(x: tuple[int, ...]) -> Arguments:
     ]
 
 
+def maxima(shape: tuple[int, ...], axis: Any) -> Arguments:
+    """A gradient, an array with ties, its maxima over the axis and that axis."""
+
+    def make(random: np.random.Generator) -> list[Any]:
+        x = random.integers(0, 4, shape).astype(float)
+        highest = x.max(axis=axis, keepdims=True)
+        return [random.standard_normal(highest.shape), x, highest, axis]
+
+    return make
+
+
 def sparse_rows(n: int) -> Arguments:
     """Weights of eight columns and rows of them, one of which is empty and one of which has a column twice."""
 
@@ -92,6 +103,20 @@ def sparse_rows(n: int) -> Arguments:
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
 ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
+REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
+    ((5, 4), 0),
+    ((5, 4), 1),
+    ((5, 4), None),
+    ((5, 4), ()),
+    ((3, 4, 5), 1),
+    ((3, 4, 5), (0, 2)),
+    ((3, 4, 5), (-1, -3)),
+    ((2, 3, 4, 5), (1, 2)),
+    ((300, 3), 0),
+    ((3, 1100), 1),
+    ((2, 300, 70), 1),
+    ((9, 1, 2500), 0),
+)
 
 KERNELS: list[tuple[str, str, Arguments]] = [
     *((name, str(shape), drawn(shape)) for name, shape in itertools.product(ELEMENTWISE, SHAPES)),
@@ -117,18 +142,33 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("attention_softmax", "empty", drawn((0, 4, 4), after=(0.5, True))),
     ("attention_softmax_backward", "plain", probabilities((2, 3, 4, 5), (0.5,))),
     ("attention_softmax_backward", "empty", probabilities((0, 4, 5), (0.5,))),
-    *(("channel_statistics", str(s), drawn(s)) for s in (IMAGE, (6, 3), (4, 3, 5), (1, 3, 2, 2))),
-    *(("batch_norm", str(s), statistics(s)) for s in (IMAGE, (6, 3), (0, 3, 2, 2))),
+    *(("channel_statistics", str(s), drawn(s)) for s in (IMAGE, (6, 3), (4, 3, 5), (1, 3, 2, 2), (999, 3), (130, 3, 2, 2), (2, 3, 700))),
+    *(("batch_norm", str(s), statistics(s)) for s in (IMAGE, (6, 3), (0, 3, 2, 2), (999, 3), (130, 3, 2, 2))),
     *(
         ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, after=(t,)))
-        for s in (IMAGE, (6, 3), (0, 3))
+        for s in (IMAGE, (6, 3), (0, 3), (999, 3), (130, 3, 2, 2), (2, 3, 700))
         for t in (True, False)
     ),
     ("layer_norm", "plain", drawn((5, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm", "without bias", drawn((5, 8), (8,), after=(None, 1e-5))),
+    ("layer_norm", "groups", drawn((6, 8), (3, 8), (3, 8), after=(1e-5,))),
+    ("layer_norm", "long rows", drawn((3, 700), (700,), (700,), after=(1e-5,))),
     ("layer_norm", "empty", drawn((0, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm_backward", "plain", normalized((5, 8), (5, 8), (5,), (8,))),
+    ("layer_norm_backward", "groups", normalized((6, 8), (6, 8), (6,), (3, 8))),
+    ("layer_norm_backward", "many rows", normalized((150, 7), (150, 7), (150,), (3, 7))),
+    ("layer_norm_backward", "long rows", normalized((3, 700), (3, 700), (3,), (700,))),
     ("layer_norm_backward", "empty", normalized((0, 8), (0, 8), (0,), (8,))),
+    *(
+        (n, f"{s} over {a}{k}", drawn(s, after=(a, bool(k))))
+        for n in ("sum", "mean", "max")
+        for s, a in REDUCTIONS
+        for k in ("", ", kept")
+    ),
+    *((n, "0-d", drawn(())) for n in ("sum", "mean", "max")),
+    *((n, "no rows", drawn((0, 4), after=(1,))) for n in ("sum", "mean", "max")),
+    *(("max_backward", f"{s} over {a}", maxima(s, a)) for s, a in REDUCTIONS),
+    ("max_backward", "no rows", maxima((0, 4), 1)),
     *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),
     *(("matmul", str(s), drawn(s, (4, 3))) for s in ((5, 4), (4,), (2, 5, 4), (0, 4))),
     ("linear", "plain", drawn((5, 4), (3, 4), (3,))),

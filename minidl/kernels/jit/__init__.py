@@ -2,8 +2,9 @@
 
 from minidl.kernels.reference import *  # noqa: I001  (what follows replaces some of these)
 from minidl.kernels.jit.activations import *
+from minidl.kernels.jit.batch_norm import *
 from minidl.kernels.jit.convolution import *
-from minidl.kernels.jit.normalization import *
+from minidl.kernels.jit.layer_norm import *
 from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.softmax import *

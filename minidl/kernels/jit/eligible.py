@@ -19,3 +19,14 @@ def eligible(first: Array, *others: Array) -> bool:
         if not array.flags.c_contiguous or not array.size:
             return False
     return True
+
+
+def contiguous(*arrays: Array) -> list[Array] | None:
+    """The arrays, copied where they have gaps or another order; None if the compiled kernels do not take their type."""
+    dtype = arrays[0].dtype
+    if dtype not in (FLOAT32, FLOAT64):
+        return None
+    for array in arrays:
+        if type(array) is not np.ndarray or array.dtype != dtype or not array.size:
+            return None
+    return [np.ascontiguousarray(array) for array in arrays]

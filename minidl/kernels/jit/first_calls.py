@@ -20,8 +20,14 @@ def warm_up() -> None:
     for derivative in (jit.relu_backward, jit.tanh_backward, jit.sigmoid_backward, jit.gelu_backward):
         derivative(rows, rows)
 
-    jit.sum_rows(rows)
+    for axis in (0, 1, None):
+        jit.sum(rows, axis)
+        jit.mean(rows, axis)
+        highest = jit.max(rows, axis, True)
+        jit.max_backward(highest, rows, highest, axis)
+    jit.sum(rows.reshape(4, 2, 2), (0, 2))
     jit.embedding_backward(rows, labels, 1)
+    jit.embedding_backward(np.ones((65, 1), dtype=np.float32), np.zeros(65, dtype=np.int64), 1)
 
     jit.softmax_backward(rows, jit.softmax(rows, -1), -1)
     jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
@@ -30,9 +36,10 @@ def warm_up() -> None:
 
     row = rows[0]
     jit.layer_norm_backward(rows, *jit.layer_norm(rows, row, row, 1e-5)[1:], row)
-    mean, var = jit.channel_statistics(rows)
-    _, normalized, inverse_std = jit.batch_norm(rows, mean, var, row, row, 1e-5)
-    jit.batch_norm_backward(rows, normalized, inverse_std, row, True)
+    for samples in (rows, np.ones((2, 4, 16), dtype=np.float32)):
+        mean, var = jit.channel_statistics(samples)
+        _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
+        jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
 
     image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
     g = jit.conv2d(image, filters, None, ONCE, ONCE)

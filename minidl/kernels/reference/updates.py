@@ -140,8 +140,8 @@ def lamb_direction(
 
 
 def l2_norm(x: Array) -> float:
-    """The square root of the sum of the squares of all elements."""
-    return math.sqrt(float((x * x).sum()))
+    """The square root of the sum of the squares of all elements, added in float64."""
+    return math.sqrt(float((x.astype("float64") ** 2).sum()))
 
 
 def _with_decay(g: Array, p: Array, weight_decay: float) -> Array:

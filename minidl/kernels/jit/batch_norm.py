@@ -1,0 +1,136 @@
+"""Batch norm with as few passes over memory as the dependences allow.
+
+The m numbers of one sample and channel lie next to each other. Where they are many (images), the loops run along them.
+Where they are few (features; images of 2 x 2), the loops run along whole samples, c m numbers, or several samples at a
+time where these are short too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array, reference
+from minidl.kernels.jit.batch_norm_rows import normalize_samples, normalize_samples_backward, statistics_of_samples
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled
+from minidl.kernels.jit.eligible import contiguous
+from minidl.kernels.jit.summation import sum_of, sum_of_products, sum_of_squares
+
+__all__ = ["batch_norm", "batch_norm_backward", "channel_statistics"]
+
+FEW = 64  # numbers of a channel that are not worth a loop
+WIDTH = 256  # samples shorter than this are read several at a time
+
+
+def channel_statistics(x: Array) -> tuple[Array, Array]:
+    """x (n, c, ...) -> mean and (biased) variance of every channel, both (c,)."""
+    arrays = contiguous(x)
+    if arrays is None:
+        return reference.channel_statistics(x)
+    (x,) = arrays
+    mean, var = np.empty(x.shape[1], dtype=x.dtype), np.empty(x.shape[1], dtype=x.dtype)
+    planes = _planes(x)
+    if planes.shape[2] < FEW:
+        statistics_of_samples(x.reshape(-1), planes.shape[2], _together(planes), mean, var)
+    else:
+        _channel_statistics(planes, mean, var)
+    return mean, var
+
+
+def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
+    """-> out and xhat, both of x's shape, and 1 / std (c,)."""
+    arrays = contiguous(x, mean, var, weight, bias)
+    if arrays is None:
+        return reference.batch_norm(x, mean, var, weight, bias, eps)
+    x, mean, var, weight, bias = arrays
+    out, normalized = np.empty_like(x), np.empty_like(x)
+    inverse_std = 1 / np.sqrt(var + x.dtype.type(eps))
+    planes = _planes(x)
+    if planes.shape[2] < FEW:
+        flat = x.reshape(-1), out.reshape(-1), normalized.reshape(-1)
+        normalize_samples(*flat, planes.shape[2], _together(planes), mean, inverse_std, weight, bias)
+    else:
+        _batch_norm(planes, mean, inverse_std, weight, bias, _planes(out), _planes(normalized))
+    return out, normalized, inverse_std
+
+
+def batch_norm_backward(
+    g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
+) -> tuple[Array, Array, Array]:
+    """-> the gradients with respect to x, weight and bias. Not training, mean and std are constants."""
+    arrays = contiguous(g, normalized, inverse_std, weight)
+    if arrays is None:
+        return reference.batch_norm_backward(g, normalized, inverse_std, weight, training)
+    g, normalized, inverse_std, weight = arrays
+    gradient, g_weight, g_bias = np.empty_like(g), np.empty_like(weight), np.empty_like(weight)
+    planes = _planes(g)
+    if planes.shape[2] < FEW:
+        flat = g.reshape(-1), normalized.reshape(-1), gradient.reshape(-1)
+        normalize_samples_backward(
+            *flat, planes.shape[2], _together(planes), inverse_std, weight, training, g_weight, g_bias
+        )
+    else:
+        _batch_norm_backward(
+            planes, _planes(normalized), inverse_std, weight, training, _planes(gradient), g_weight, g_bias
+        )
+    return gradient, g_weight, g_bias
+
+
+def _planes(x: Array) -> Array:
+    """(n, c, ...) -> (n, c, m): the m numbers of one sample and channel lie next to each other."""
+    return x.reshape(x.shape[0], x.shape[1], -1)
+
+
+def _together(planes: Array) -> int:
+    """How many samples are read as one row."""
+    n, channels, m = planes.shape
+    return max(1, min(WIDTH // (channels * m), n // 8))
+
+
+@compiled(REASSOCIATE)
+def _channel_statistics(x: Any, mean: Any, var: Any) -> None:
+    # Mean and sum of squared deviations of each plane, while it is in the first cache, merged in float64. Source: Chan,
+    # Golub and LeVeque, Algorithms for Computing the Sample Variance, The American Statistician 37 (1983), eq. 1.5.
+    n, channels, m = x.shape
+    for c in range(channels):
+        total_mean, total_squares = 0.0, 0.0
+        for i in range(n):
+            plane_mean = sum_of(x[i, c]) / m
+            squares = sum_of_squares(x[i, c], plane_mean)
+            delta = plane_mean - total_mean
+            total_mean += delta / (i + 1)
+            total_squares += squares + delta * delta * m * i / (i + 1)
+        mean[c], var[c] = total_mean, total_squares / (n * m)
+
+
+@compiled(REASSOCIATE)
+def _batch_norm(x: Any, mean: Any, inverse_std: Any, weight: Any, bias: Any, out: Any, normalized: Any) -> None:
+    for i in range(x.shape[0]):
+        for c in range(x.shape[1]):
+            m, s, w, b = mean[c], inverse_std[c], weight[c], bias[c]
+            for j in range(x.shape[2]):
+                centred = (x[i, c, j] - m) * s
+                normalized[i, c, j] = centred
+                out[i, c, j] = centred * w + b
+
+
+@compiled(REASSOCIATE)
+def _batch_norm_backward(
+    g: Any, normalized: Any, inverse_std: Any, weight: Any, training: bool, gradient: Any, g_weight: Any, g_bias: Any
+) -> None:
+    n, channels, m = g.shape
+    real = g.dtype.type
+    for c in range(channels):  # one channel of all samples fits into the second cache: read twice, fetched once
+        total_g, total_gx = 0.0, 0.0
+        for i in range(n):
+            total_g += sum_of(g[i, c])
+            total_gx += sum_of_products(g[i, c], normalized[i, c])
+        g_bias[c], g_weight[c] = total_g, total_gx
+        scale = weight[c] * inverse_std[c]
+        mean_g, mean_gx = real(0), real(0)
+        if training:
+            mean_g, mean_gx = real(total_g / (n * m)), real(total_gx / (n * m))
+        for i in range(n):
+            for j in range(m):
+                gradient[i, c, j] = (g[i, c, j] - mean_g - normalized[i, c, j] * mean_gx) * scale

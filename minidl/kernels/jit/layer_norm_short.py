@@ -1,0 +1,114 @@
+"""Layer norm of short rows: many rows side by side, one number of each at a time.
+
+A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array in which the
+first numbers of all rows lie next to each other, then the second ones, and so on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
+
+LANES = 64
+
+
+@compiled(REASSOCIATE)
+def layer_norm_of_short_rows(
+    x: Any, weight: Any, bias: Any, eps: float, out: Any, normalized: Any, inverse_std: Any
+) -> None:
+    rows, d = x.shape
+    real = x.dtype.type
+    columns = np.zeros((d, LANES), x.dtype)
+    mean, square = np.empty(LANES, x.dtype), np.empty(LANES, x.dtype)
+    for start in range(0, rows, LANES):
+        count = min(LANES, rows - start)
+        _gather(x[start : start + count], columns)
+        mean[:] = real(0)
+        square[:] = real(0)
+        for j in range(d):
+            _add(columns[j], mean)
+        for j in range(d):
+            _subtract(columns[j], mean, real(1 / d))
+            _add_product(columns[j], columns[j], square)
+        _invert_root(square, real(1 / d), real(eps))
+        inverse_std[start : start + count] = square[:count]
+        for i in range(count):
+            for j in range(d):
+                value = columns[j, i] * square[i]
+                normalized[start + i, j] = value
+                out[start + i, j] = value * weight[j] + bias[j]
+
+
+@compiled(REASSOCIATE)
+def layer_norm_of_short_rows_backward(
+    g: Any, normalized: Any, inverse_std: Any, weight: Any, gradient: Any, g_weight: Any, g_bias: Any
+) -> None:
+    rows, d = g.shape
+    real = g.dtype.type
+    columns_g, columns_x = np.zeros((d, LANES), g.dtype), np.zeros((d, LANES), g.dtype)
+    mean_g, mean_gx = np.empty(LANES, g.dtype), np.empty(LANES, g.dtype)
+    total_weight, total_bias = np.zeros(d), np.zeros(d)
+    for start in range(0, rows, LANES):
+        count = min(LANES, rows - start)
+        if count < LANES:
+            columns_g[:] = real(0)
+        _gather(g[start : start + count], columns_g)
+        _gather(normalized[start : start + count], columns_x)
+        mean_g[:] = real(0)
+        mean_gx[:] = real(0)
+        for j in range(d):
+            of_bias, of_weight = _backward_sums(columns_g[j], columns_x[j], weight[j] / real(d), mean_g, mean_gx)
+            total_bias[j] += of_bias
+            total_weight[j] += of_weight
+        for i in range(count):
+            for j in range(d):
+                centred = columns_g[j, i] * weight[j] - mean_g[i] - columns_x[j, i] * mean_gx[i]
+                gradient[start + i, j] = centred * inverse_std[start + i]
+    g_weight[:] = total_weight
+    g_bias[:] = total_bias
+
+
+@inner()
+def _gather(rows: Any, columns: Any) -> None:
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            columns[j, i] = rows[i, j]
+
+
+@inner(REASSOCIATE)
+def _add(column: Any, total: Any) -> None:
+    for i in range(LANES):
+        total[i] += column[i]
+
+
+@inner(REASSOCIATE)
+def _subtract(column: Any, total: Any, factor: Any) -> None:
+    for i in range(LANES):
+        column[i] -= total[i] * factor
+
+
+@inner(REASSOCIATE)
+def _add_product(a: Any, b: Any, total: Any) -> None:
+    for i in range(LANES):
+        total[i] += a[i] * b[i]
+
+
+@inner(REASSOCIATE)
+def _invert_root(square: Any, factor: Any, eps: Any) -> None:
+    for i in range(LANES):
+        square[i] = square.dtype.type(1) / np.sqrt(square[i] * factor + eps)
+
+
+@inner(REASSOCIATE)
+def _backward_sums(g: Any, normalized: Any, factor: Any, mean_g: Any, mean_gx: Any) -> Any:
+    sum_g, sum_gx = g.dtype.type(0), g.dtype.type(0)
+    for i in range(LANES):
+        product = g[i] * normalized[i]
+        mean_g[i] += g[i] * factor
+        mean_gx[i] += product * factor
+        sum_g += g[i]
+        sum_gx += product
+    return np.float64(sum_g), np.float64(sum_gx)

@@ -1,0 +1,172 @@
+"""Sums of many numbers keep their digits: over any axis, in any layout, with both kernels and in every type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import hypothesis.extra.numpy as arrays_of
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minidl import Tensor, kernels, nn
+from minidl import functional as F
+from minidl.kernels import jit, reference
+from tests.functional.cases import LAYOUTS
+
+ROWS = 1_000_000
+ERROR = {"float16": 1e-3, "float32": 4e-7, "float64": 1e-10}  # relative
+TENTH = np.float32(0.1)
+SUM = ROWS * float(TENTH)
+
+
+@pytest.fixture(params=["numpy", "numba"], autouse=True)
+def kernel(request: pytest.FixtureRequest) -> Iterator[str]:
+    with kernels.use(request.param):
+        yield request.param
+
+
+def rows(width: int, value: Any = TENTH, count: int = ROWS) -> np.ndarray:
+    return np.full((count, width), value)
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 100])
+def test_a_million_rows_are_added_to_the_last_digits(width: int) -> None:
+    x = rows(width)
+    np.testing.assert_allclose(F.sum(x, 0).numpy(), SUM, rtol=ERROR["float32"])
+    np.testing.assert_allclose(F.mean(x, 0).numpy(), float(TENTH), rtol=ERROR["float32"])
+    np.testing.assert_allclose(F.sum(x).numpy(), SUM * width, rtol=ERROR["float32"])
+    np.testing.assert_allclose(F.sum(x.T, 1).numpy(), SUM, rtol=ERROR["float32"])
+    np.testing.assert_allclose(F.sum(np.ascontiguousarray(x.T), 1).numpy(), SUM, rtol=ERROR["float32"])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_a_million_rows_of_other_types_too(dtype: str) -> None:
+    value = np.dtype(dtype).type(0.01)
+    x = rows(2, value)
+    np.testing.assert_allclose(F.sum(x, 0).numpy(), ROWS * float(value), rtol=ERROR[dtype])
+    np.testing.assert_allclose(F.mean(x, 0).numpy(), float(value), rtol=ERROR[dtype])
+
+
+def test_the_mean_of_float16_does_not_overflow_where_the_sum_does() -> None:
+    assert F.mean(rows(1, np.float16(2.0)), 0).item() == 2.0
+
+
+def test_the_gradient_of_a_bias_that_a_million_rows_share() -> None:
+    bias, scale = (Tensor(np.zeros(3, np.float32), requires_grad=True) for _ in range(2))
+    x, g = np.ones((ROWS, 1), np.float32), rows(3)
+    F.linear(x, np.zeros((3, 1), np.float32), bias).backward(g)
+    np.testing.assert_allclose(bias.grad, SUM, rtol=ERROR["float32"])
+    bias.grad = None
+    F.add(F.mul(x, scale), bias).backward(g)  # broadcast
+    np.testing.assert_allclose(bias.grad, SUM, rtol=ERROR["float32"])
+    np.testing.assert_allclose(scale.grad, SUM, rtol=ERROR["float32"])
+
+
+def test_the_gradient_of_a_convolution_s_bias() -> None:
+    bias = Tensor(np.zeros(2, np.float32), requires_grad=True)
+    x = np.zeros((1000, 1, 20, 50), np.float32)
+    F.conv2d(x, np.zeros((2, 1, 1, 1), np.float32), bias).backward(np.full((1000, 2, 20, 50), TENTH))
+    np.testing.assert_allclose(bias.grad, SUM, rtol=ERROR["float32"])
+
+
+def test_the_gradient_of_an_embedding_s_row_that_is_looked_up_a_million_times() -> None:
+    weight = Tensor(np.zeros((3, 2), np.float32), requires_grad=True)
+    F.embedding(np.ones(ROWS, np.int64), weight).backward(rows(2))
+    np.testing.assert_allclose(weight.grad, [[0, 0], [SUM, SUM], [0, 0]], rtol=ERROR["float32"])
+
+
+@pytest.mark.parametrize("shape", [(ROWS, 2), (ROWS // 50, 2, 50), (ROWS // 4, 2, 2, 2), (1, 2, ROWS)])
+def test_batch_norm_over_a_million_values_a_channel(shape: tuple[int, ...]) -> None:
+    x = Tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32) + np.float32(10), requires_grad=True)
+    axes = (0, *range(2, len(shape)))
+    mean, var = np.zeros(2, np.float32), np.zeros(2, np.float32)
+    weight, bias = (Tensor(np.ones(2, np.float32), requires_grad=True) for _ in range(2))
+    F.batch_norm(x, mean, var, weight, bias, training=True, momentum=1.0).backward(np.full(shape, TENTH))
+    exact = x.data.astype(np.float64)
+    np.testing.assert_allclose(mean, exact.mean(axis=axes), rtol=ERROR["float32"])
+    np.testing.assert_allclose(var, exact.var(axis=axes, ddof=1), rtol=2e-6)  # of numbers rounded after the mean's loss
+    np.testing.assert_allclose(bias.grad, SUM, rtol=ERROR["float32"])
+    assert abs(weight.grad).max() < SUM * 1e-6  # exactly 0: the normalised numbers have the mean 0
+
+
+def test_layer_norm_of_a_million_rows_and_of_a_row_of_a_million() -> None:
+    weight, bias = (Tensor(np.ones(4, np.float32), requires_grad=True) for _ in range(2))
+    x = np.tile(np.array([-1, 1, -1, 1], np.float32), (ROWS, 1))
+    F.layer_norm(x, weight, bias, eps=0.0).backward(rows(4))
+    np.testing.assert_allclose(bias.grad, SUM, rtol=ERROR["float32"])
+    np.testing.assert_allclose(weight.grad, SUM * x[0], rtol=ERROR["float32"])
+    ones = np.ones(ROWS, np.float32)
+    row = np.random.default_rng(0).standard_normal((1, ROWS)).astype(np.float32) + np.float32(10)
+    exact = row.astype(np.float64)
+    expected = (exact - exact.mean()) / exact.std()
+    np.testing.assert_allclose(F.layer_norm(row, ones, eps=0.0).numpy(), expected, rtol=1e-5, atol=3e-6)
+
+
+def test_losses_and_norms_of_a_million_numbers() -> None:
+    x, zeros = rows(1), np.zeros((ROWS, 1), np.float32)
+    assert F.mse_loss(x, zeros).item() == pytest.approx(float(TENTH) ** 2, rel=1e-6)
+    assert F.mse_loss(x, zeros, reduction="sum").item() == pytest.approx(ROWS * float(TENTH) ** 2, rel=1e-6)
+    logits = np.zeros((ROWS, 2), np.float32)
+    assert F.cross_entropy(logits, np.zeros(ROWS, int)).item() == pytest.approx(np.log(2), rel=1e-6)
+    parameter = nn.Parameter(zeros)
+    parameter.grad = x
+    norm = np.sqrt(ROWS) * float(TENTH)
+    assert nn.clip_grad_norm_(parameter, 1e9) == pytest.approx(norm, rel=1e-6)
+    assert kernels.current().l2_norm(x) == pytest.approx(norm, rel=1e-6)
+
+
+SUMS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    shape=st.one_of(
+        arrays_of.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=9),
+        st.permutations([3, 1, 700, 5]).map(tuple),
+        st.permutations([2, 64, 33]).map(tuple),
+    ),
+    data=st.data(),
+    layout=st.sampled_from([*LAYOUTS, "broadcast", "permuted"]),
+    dtype=st.sampled_from(["float16", "float32", "float64"]),
+    keepdims=st.booleans(),
+    seed=st.integers(0, 2**16),
+)
+def test_any_axes_of_any_layout(
+    shape: tuple[int, ...], data: Any, layout: str, dtype: str, keepdims: bool, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    axis = data.draw(st.one_of(st.none(), arrays_of.valid_tuple_axes(len(shape)), st.integers(-len(shape), -1)))
+    if layout == "broadcast":
+        once = [1 if random.random() < 0.5 else length for length in shape]
+        x = np.broadcast_to(random.uniform(0.5, 1.5, once).astype(dtype), shape)
+    elif layout == "permuted":
+        order = data.draw(st.permutations(range(len(shape))))
+        x = random.uniform(0.5, 1.5, [shape[k] for k in order]).astype(dtype).transpose(np.argsort(order))
+    else:
+        x = LAYOUTS[layout](random.uniform(0.5, 1.5, shape).astype(dtype))
+    for module in (reference, jit):
+        for name, peer in SUMS.items():
+            found = getattr(module, name)(x, axis, keepdims)
+            expected = peer(x.astype(np.float64), axis=axis, keepdims=keepdims)
+            assert found.shape == expected.shape
+            assert found.dtype == dtype
+            np.testing.assert_allclose(found, expected, rtol=ERROR[dtype], err_msg=f"{module.__name__} {name}")
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "max"])
+@pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
+def test_what_is_not_a_number_stays_visible(module: Any, name: str) -> None:
+    reduce = getattr(module, name)
+    for dtype in ("float32", "float64"):
+        for sign in (1, -1):  # nan has a sign too
+            x = np.ones((3, 200), dtype)
+            x[1, 77] = np.copysign(np.nan, sign)
+            np.testing.assert_array_equal(np.isnan(reduce(x, 1)), [False, True, False])
+            np.testing.assert_array_equal(np.isnan(reduce(x, 0)), np.arange(200) == 77)
+            np.testing.assert_array_equal(np.isnan(reduce(np.asfortranarray(x), 1)), [False, True, False])
+        x[1] = -np.inf
+        assert reduce(x, 1)[1] == -np.inf
+        np.testing.assert_array_equal(reduce(-x, 0), np.full(200, np.inf, dtype))
