@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
 from minidl.kernels.jit.elementary import exp, log_ratio, tail_ratio
-from minidl.kernels.jit.memory_order import fits, mapped, mapped_pairs
 from minidl.kernels.jit.function_attributes import wide_vectors
+from minidl.kernels.jit.memory_order import fits, mapped, mapped_pairs
 
 __all__ = [
     "gelu",
@@ -92,7 +91,7 @@ def _relu(x: Any, out: Any) -> None:
     wide_vectors()
     zero = x.dtype.type(0)
     for i in range(x.size):
-        out[i] = zero if x[i] <= zero else x[i]  # in this order not a number stays what it is
+        out[i] = zero if x[i] < zero else x[i]  # in this order not a number, and -0, stay what they are
 
 
 @compiled()

@@ -132,7 +132,7 @@ _by_type(log, _log_float32, _log_float64)
 
 
 def log_ratio(s: Any) -> Any:
-    """log((1 + s) / (1 - s)) = 2 artanh(s) for |s| <= 1/3, to the last digits relatively; log(1 + e): s = e / (2 + e)."""
+    """log((1 + s) / (1 - s)) = 2 artanh(s) for |s| <= 1/3; log(1 + e) is that of s = e / (2 + e)."""
     return 2 * np.arctanh(s)
 
 

@@ -24,8 +24,8 @@ def _attributes(*attributes: str) -> Any:
 wide_vectors = _attributes('"prefer-vector-width"="512"')
 """Loops may use vectors of 512 bits where the processor has AVX-512.
 
-By default LLVM takes 256 bits there, since the first processors with AVX-512 lowered their clock for wider ones. Measured
-on one core: gelu of float32 0.69 ns a number with 256 bits, 0.56 with 512; of float64 2.3 and 1.6.
+By default LLVM takes 256 bits there, since the first processors with AVX-512 lowered their clock for wider ones.
+Measured on one core: gelu of float32 0.69 ns a number with 256 bits, 0.56 with 512; of float64 2.3 and 1.6.
 """
 
 without_nan = _attributes('"no-nans-fp-math"="true"', '"no-signed-zeros-fp-math"="true"')

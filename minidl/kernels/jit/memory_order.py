@@ -57,12 +57,16 @@ def along_axis(axis: int, x: Array, *others: Array) -> tuple[Array, list[Array]]
     n is the length of `axis`; the axes around it are ordered and joined as they lie in the memory of x.
     """
     out = np.empty_like(x)
-    if out.flags.c_contiguous:
-        order = range(x.ndim)
-    else:
-        order = sorted(range(x.ndim), key=lambda i: -out.strides[i])
-    position, shape = list(order).index(axis % x.ndim), [x.shape[i] for i in order]
+    order = list(range(x.ndim))
+    if not out.flags.c_contiguous:
+        order.sort(key=lambda i: -out.strides[i])
+    position, shape = order.index(axis % x.ndim), [x.shape[i] for i in order]
     shape = [prod(shape[:position]), shape[position], prod(shape[position + 1 :])]
     if out.flags.c_contiguous:
         return out, [np.ascontiguousarray(array).reshape(shape) for array in (x, *others, out)]
     return out, [np.ascontiguousarray(array.transpose(order)).reshape(shape) for array in (x, *others, out)]
+
+
+def dense(x: Array) -> Array:
+    """x, or a copy in which the numbers lie side by side, in the same order."""
+    return x if x.flags.forc else x.copy(order="K")

@@ -47,8 +47,7 @@ def tanh_backward(g: Array, out: Array) -> Array:
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), which for x < 0 is exp(x) / (1 + exp(x))."""
     module = array_module(x)
-    power = module.exp(-module.abs(x))
-    return module.where(x < 0, power, 1) / (1 + power)
+    return module.exp(module.minimum(x, 0)) / (1 + module.exp(-module.abs(x)))
 
 
 def sigmoid_backward(g: Array, out: Array) -> Array:
@@ -92,9 +91,9 @@ def gelu_backward(g: Array, x: Array) -> Array:
 
 # ---- the normal distribution ----
 
-# Phi(-a) = exp(-a**2 / 2) r(a) for a >= 0, where r falls slowly from 1/2 as 1 / (a sqrt(2 pi)). In t = (a - c) / (a + c)
-# the function (a + c) r(a) is nearly a straight line from t = -1 (a = 0) to t = 1 (a infinite), and a polynomial in t
-# has it to the last digits, for all a: no 1 is subtracted from a number near 1, and the tail keeps its digits.
+# Phi(-a) = exp(-a**2 / 2) r(a) for a >= 0, where r falls slowly from 1/2 as 1 / (a sqrt(2 pi)). Written in
+# t = (a - c) / (a + c), the function (a + c) r(a) is nearly a straight line from t = -1 (a = 0) to t = 1 (a infinite).
+# A polynomial in t gives it to the last digits for every a, so that the tail keeps its digits.
 # Source: Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x**2) erfc(x), Math. Comp. 36 (1981).
 
 CENTRE = 5.3  # c
