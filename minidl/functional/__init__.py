@@ -11,16 +11,25 @@ array([[ 0.5,  1. ],
 """
 
 from minidl.functional import comparisons, in_place  # noqa: F401  (operators: x > 0, w -= 1, x[0] = 1)
-from minidl.functional.activations import exp, gelu, log, relu, sigmoid, sqrt, tanh
-from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, pow, sub
+from minidl.functional.activations import exp, gelu, log, logsigmoid, relu, sigmoid, softplus, sqrt, tanh
+from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, sub
 from minidl.functional.attention import scaled_dot_product_attention
 from minidl.functional.convolution import conv2d
+from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
 from minidl.functional.embedding import embedding
 from minidl.functional.linear import linear
-from minidl.functional.losses import cross_entropy, mse_loss
+from minidl.functional.losses import (
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import avg_pool2d, max_pool2d
+from minidl.functional.powers import pow
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -31,6 +40,7 @@ __all__ = [
     "add",
     "avg_pool2d",
     "batch_norm",
+    "binary_cross_entropy_with_logits",
     "cat",
     "conv2d",
     "cross_entropy",
@@ -40,10 +50,14 @@ __all__ = [
     "exp",
     "gelu",
     "getitem",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "linear",
     "log",
     "log_softmax",
+    "logsigmoid",
     "matmul",
     "max",
     "max_pool2d",
@@ -51,12 +65,15 @@ __all__ = [
     "mse_loss",
     "mul",
     "neg",
+    "nll_loss",
     "pow",
     "relu",
     "reshape",
     "scaled_dot_product_attention",
     "sigmoid",
+    "smooth_l1_loss",
     "softmax",
+    "softplus",
     "sqrt",
     "stack",
     "sub",

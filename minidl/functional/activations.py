@@ -1,4 +1,7 @@
-"""Elementwise functions: exp, log, square root, and the nonlinearities of neural networks."""
+"""Elementwise functions: exp, log, square root, and the nonlinearities of neural networks.
+
+At infinities, not-a-numbers and signed zeros, values and gradients are PyTorch's (`test_special_values_parity.py`).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from minidl.tensor import Tensor, record
 def exp(a: Any) -> Tensor:
     """e to the power a."""
     a = operand(a)
-    out = array_module(a.data).exp(a.data)
+    out = kernels.current().exp(a.data)
     return record(out, (a,), lambda g, needs: (g * out,), saved=(OUTPUT,))
 
 
@@ -24,7 +27,7 @@ def log(a: Any) -> Tensor:
     """The natural logarithm."""
     a = operand(a)
     x = a.data
-    return record(array_module(x).log(x), (a,), lambda g, needs: (g / x,), saved=(0,))
+    return record(kernels.current().log(x), (a,), lambda g, needs: (g / x,), saved=(0,))
 
 
 @tensor_method("sqrt")
@@ -51,6 +54,35 @@ def sigmoid(a: Any) -> Tensor:
     return record(out, (a,), lambda g, needs: (kernels.current().sigmoid_backward(g, out),), saved=(OUTPUT,))
 
 
+def logsigmoid(a: Any) -> Tensor:
+    """log(sigmoid(a)), without the underflow of taking the logarithm afterwards; its derivative is sigmoid(-a).
+
+    >>> logsigmoid([-200.0, 0.0])
+    Tensor([-200.    ,   -0.6931], float32)
+    """
+    a = operand(a)
+    x = a.data
+    out = kernels.current().log_sigmoid(x)
+    return record(out, (a,), lambda g, needs: (kernels.current().log_sigmoid_backward(g, x),), saved=(0,))
+
+
+def softplus(a: Any, beta: float = 1.0) -> Tensor:
+    """log(1 + exp(beta a)) / beta, a smooth max(a, 0); its derivative is sigmoid(beta a).
+
+    PyTorch's `threshold` is not needed: nothing overflows.
+
+    >>> softplus([-1.0, 0.0, 1000.0])
+    Tensor([3.1326e-01, 6.9315e-01, 1.0000e+03], float32)
+    """
+    a = operand(a)
+    if beta != 1:
+        return softplus(a * beta) / beta
+    x = a.data
+    return record(
+        kernels.current().softplus(x), (a,), lambda g, needs: (kernels.current().softplus_backward(g, x),), saved=(0,)
+    )
+
+
 @tensor_method("relu")
 def relu(a: Any) -> Tensor:
     """max(a, 0); the derivative at 0 is 0.
@@ -65,7 +97,7 @@ def relu(a: Any) -> Tensor:
 
 @tensor_method("gelu")
 def gelu(a: Any) -> Tensor:
-    """a Phi(a), Phi the normal distribution function, computed with the error function.
+    """a Phi(a), Phi the normal distribution function, exact, not the approximation by tanh.
 
     Source: Hendrycks and Gimpel, Gaussian Error Linear Units (arXiv:1606.08415), section 2.
     """

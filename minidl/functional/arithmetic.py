@@ -1,4 +1,4 @@
-"""Sum, product, power, matrix product: one line and one vector-Jacobian product each.
+"""Sum, product, matrix product: one line and one vector-Jacobian product each.
 
 g is the gradient of the loss with respect to the result. Operands are broadcast as in numpy; their gradients are summed
 back to their shapes (`unbroadcast`).
@@ -11,7 +11,6 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
-from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
 FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
@@ -59,7 +58,7 @@ def div(a: Any, b: Any) -> Tensor:
     return record(
         x / y,
         (a, b),
-        lambda g, needs: (needs[0] and unbroadcast(g / y, x), needs[1] and unbroadcast(-g * x / (y * y), y)),
+        lambda g, needs: (needs[0] and unbroadcast(g / y, x), needs[1] and unbroadcast(-g * (x / y / y), y)),
         saved=(FIRST, SECOND),
     )
 
@@ -76,36 +75,12 @@ def abs(a: Any) -> Tensor:
     """The absolute value; the derivative at 0 is 0."""
     a = operand(a)
     x = a.data
-    module = array_module(x)
-    return record(module.abs(x), (a,), lambda g, needs: (g * module.sign(x),), saved=(FIRST,))
+    return record(array_module(x).abs(x), (a,), lambda g, needs: (g * signs(x),), saved=(FIRST,))
 
 
-@tensor_method("__pow__")
-def pow(a: Any, b: Any) -> Tensor:
-    """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0.
-
-    At b = 0 the gradient with respect to a is 0, as a**0 = 1 everywhere.
-    """
-    if isinstance(b, (int, float)):
-        return _power(operand(a), b)
-    a, b = operand(a, b), operand(b, a)
-    x, y = a.data, b.data
-    out = x**y
-
-    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
-        module = array_module(x)
-        slope = y * x ** module.where(y == 0, 1, y - 1)
-        log = module.log(module.where(x > 0, x, 1))
-        return needs[0] and unbroadcast(g * slope, x), needs[1] and unbroadcast(g * out * log, y)
-
-    return record(out, (a, b), vjp, saved=(FIRST, SECOND, OUTPUT))
-
-
-def _power(a: Tensor, exponent: float) -> Tensor:
-    x = a.data
-    if exponent == 0:  # x**-1 would divide by zero
-        return record(x**exponent, (a,), lambda g, needs: (g * 0,))
-    return record(x**exponent, (a,), lambda g, needs: (g * (exponent * x ** (exponent - 1)),), saved=(FIRST,))
+def signs(x: Array) -> Array:
+    """1, 0 or -1 as small integers; 0 for not a number, as in PyTorch."""
+    return (x > 0).view("int8") - (x < 0).view("int8")
 
 
 @tensor_method("__matmul__")
@@ -141,11 +116,6 @@ def _subtracted_from(a: Tensor, b: Any) -> Tensor:
 @tensor_method("__rtruediv__")
 def _dividing(a: Tensor, b: Any) -> Tensor:
     return div(b, a)
-
-
-@tensor_method("__rpow__")
-def _exponent_of(a: Tensor, b: Any) -> Tensor:
-    return pow(operand(b, a), a)
 
 
 @tensor_method("__rmatmul__")

@@ -1,48 +1,17 @@
-"""The losses: cross entropy (with the softmax in it) and the mean squared error."""
+"""The losses that compare two tensors of one shape, number by number."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from minidl import kernels
+from minidl.functional.arithmetic import signs
 from minidl.functional.bind import operand, unbroadcast
-from minidl.kernels import Array
+from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
-
-def cross_entropy(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
-    """-log softmax(logits)[label], as one node whose gradient is softmax(logits) - onehot(labels).
-
-    logits: (n, classes); labels: (n,) integers; reduction: "mean" over the n samples, "sum", or "none".
-    Errors: ValueError for shapes or a reduction that do not fit, TypeError for labels that are not integers,
-    IndexError for a label outside 0 <= label < classes.
-
-    >>> round(cross_entropy([[0.0, 0.0]], [1]).item(), 4)  # log 2
-    0.6931
-    """
-    logits = operand(logits)
-    z = logits.data
-    labels = labels if isinstance(labels, Tensor) else Tensor(kernels.array_module(z).asarray(labels))
-    targets = kernels.array_module(z).asarray(labels.data)
-    if z.ndim != 2 or targets.shape != z.shape[:1]:
-        raise ValueError(f"cross_entropy: logits (n, classes), labels (n,) expected, got {z.shape} and {targets.shape}")
-    if targets.dtype.kind not in "iu" and targets.size:
-        raise TypeError(f"cross_entropy: labels must be integers, not {targets.dtype}")
-    if targets.size and (int(targets.min()) < 0 or int(targets.max()) >= z.shape[1]):
-        raise IndexError(
-            f"cross_entropy: labels must lie in 0 <= label < {z.shape[1]} (the classes), found {int(targets.min())} to "
-            f"{int(targets.max())}"
-        )
-    losses, probabilities = kernels.current().cross_entropy(z, targets)
-    scale = {"mean": 1 / max(len(z), 1), "sum": 1.0, "none": 1.0}.get(reduction)
-    if scale is None:
-        raise ValueError(f"cross_entropy: reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
-    out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
-
-    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        return kernels.current().cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
-
-    return record(out, (logits, labels), vjp, saved=(1,))
+REDUCTIONS = ("mean", "sum", "none")
 
 
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
@@ -53,18 +22,179 @@ def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     >>> mse_loss([1.0, 2.0], [1.0, 4.0]).item()
     2.0
     """
-    x, target = operand(x, target), operand(target, x)
-    if x.shape != target.shape:
-        raise ValueError(f"mse_loss: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
-    difference = x.data - target.data
-    squares = difference * difference
-    if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f"mse_loss: reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
-    out = squares if reduction == "none" else squares.mean() if reduction == "mean" else squares.sum()
-    scale = 2 / max(squares.size, 1) if reduction == "mean" else 2
+    x, target, difference = _compared("mse_loss", x, target, reduction)
+    return _reduced(difference * difference, lambda: 2 * difference, x, target, reduction)
+
+
+def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """|x - target|; the derivative at 0 is 0. Reductions and errors as for `mse_loss`.
+
+    >>> l1_loss([1.0, 2.0], [1.0, 4.0]).item()
+    1.0
+    """
+    x, target, difference = _compared("l1_loss", x, target, reduction)
+    return _reduced(array_module(difference).abs(difference), lambda: signs(difference), x, target, reduction)
+
+
+def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """d**2 / (2 beta) where |d| < beta, else |d| - beta / 2, for d = x - target.
+
+    Reductions and errors as for `mse_loss`; ValueError for a negative beta. With beta = 0 it is `l1_loss`.
+
+    >>> smooth_l1_loss([0.0, 3.0], [1.0, 0.0], "none")
+    Tensor([0.5, 2.5], float32)
+
+    References
+        Girshick, Fast R-CNN (arXiv:1504.08083), section 2.3
+    """
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    if beta == 0:
+        return l1_loss(x, target, reduction)
+    x, target, difference = _compared("smooth_l1_loss", x, target, reduction)
+    module, size = array_module(difference), abs(difference)
+    losses = module.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
+    return _reduced(losses, lambda: module.clip(difference / beta, -1, 1), x, target, reduction)
+
+
+def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """d**2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for d = x - target: delta times `smooth_l1_loss`.
+
+    Reductions and errors as for `mse_loss`; ValueError unless delta > 0.
+
+    >>> huber_loss([0.0, 3.0], [1.0, 0.0], "none")
+    Tensor([0.5, 2.5], float32)
+
+    References
+        Huber, Robust estimation of a location parameter, Annals of Mathematical Statistics 35 (1964)
+    """
+    if not delta > 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+    x, target, difference = _compared("huber_loss", x, target, reduction)
+    module, size = array_module(difference), abs(difference)
+    losses = module.where(size <= delta, 0.5 * difference * difference, delta * (size - 0.5 * delta))
+    return _reduced(losses, lambda: module.clip(difference, -delta, delta), x, target, reduction)
+
+
+def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """target (log(target) - x): the Kullback-Leibler divergence of the target from x, given as log-probabilities.
+
+    Parameters
+        x           log-probabilities, such as `log_softmax` gives
+        target      probabilities of the same shape, or with log_target=True their logarithms; not differentiated
+        reduction   "batchmean": the sum / the length of the first axis, which is the divergence as it is defined;
+                    "mean": over all elements, as in PyTorch; "sum"; or "none"
+
+    A target of 0 adds 0.
+
+    >>> round(kl_div([[-0.5, -1.0]], [[0.5, 0.5]], reduction="batchmean").item(), 4)
+    0.0569
+    """
+    x, target, _ = _compared("kl_div", x, target, reduction, (*REDUCTIONS, "batchmean"))
+    if target.requires_grad:
+        raise ValueError("kl_div: the target is not differentiated: pass target.detach()")
+    module, t = array_module(x.data), target.data
+    if log_target:
+        probabilities = module.exp(t)
+        losses = probabilities * (t - x.data)
+    else:
+        probabilities = t
+        losses = t * module.log(module.where(t == 0, 1, t)) - t * x.data
+    losses = losses.astype(x.dtype)
+    if reduction == "batchmean":
+        count = max(x.shape[0] if x.ndim else 1, 1)
+        return _reduced(losses, lambda: -probabilities, x, target, "sum") / count
+    return _reduced(losses, lambda: -probabilities, x, target, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    logits: Any, targets: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Tensor:
+    """-targets log(sigmoid(logits)) - (1 - targets) log(1 - sigmoid(logits)), without overflow or cancellation.
+
+    Parameters
+        logits      any shape: the scores of the yes
+        targets     of the same shape: 0 for no, 1 for yes, or a probability between them
+        weight      multiplies each loss; it broadcasts to the shape of the logits, and is not differentiated
+        reduction   "mean" over all elements (`weight` does not change the count), "sum" or "none"
+        pos_weight  multiplies the first term, the loss of the yes: with many more no than yes, their ratio
+
+    Errors: ValueError for two shapes, a weight that does not broadcast, or another reduction.
+
+    >>> binary_cross_entropy_with_logits([-200.0, 0.0], [1.0, 1.0], reduction="none")
+    Tensor([200.    ,   0.6931], float32)
+    """
+    name = "binary_cross_entropy_with_logits"
+    check_reduction(name, reduction, weight)
+    x, y = operand(logits), operand(targets)
+    if x.shape != y.shape:
+        raise ValueError(f"{name}: logits have shape {x.shape}, targets have shape {y.shape}; they must be equal")
+    z = x.data
+    t = y.data if y.dtype == z.dtype else y.data.astype(z.dtype)
+    factor, positive = _factor(name, "weight", weight, z), _factor(name, "pos_weight", pos_weight, z)
+    yes = 1 if positive is None else 1 + (positive - 1) * t
+    log_sigmoid = kernels.current().log_sigmoid(z)
+    losses = (1 - t) * z - yes * log_sigmoid
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
-        gradient = g * scale * difference
+        g = g * z.dtype.type(1 / max(z.size, 1) if reduction == "mean" else 1)
+        if factor is not None:
+            g = g * factor
+        no = kernels.current().sigmoid(-z)  # 1 - sigmoid(z)
+        slope_y = -z if positive is None else -z - (positive - 1) * log_sigmoid
+        return needs[0] and g * ((1 - t) - yes * no), needs[1] and g * slope_y
+
+    if factor is not None:
+        losses = losses * factor
+    return record(_reduce(losses, reduction), (x, y), vjp, saved=(0, 1))
+
+
+# ---- what they share ----
+
+
+def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    if isinstance(weight, str):
+        raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
+    if reduction not in allowed:
+        names = ", ".join(repr(one) for one in allowed[:-1])
+        raise ValueError(f"{name}: reduction must be {names} or {allowed[-1]!r}, not {reduction!r}")
+
+
+def _compared(
+    name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
+) -> tuple[Tensor, Tensor, Array]:
+    """Both as tensors of one shape, and their difference."""
+    x, target = operand(x, target), operand(target, x)
+    if x.shape != target.shape:
+        raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
+    check_reduction(name, reduction, allowed=allowed)
+    return x, target, x.data - target.data
+
+
+def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """The reduced losses as one node; slope(): the derivative of each loss with respect to x, minus that of target."""
+    scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        gradient = g * scale * slope()
         return needs[0] and unbroadcast(gradient, x.data), needs[1] and unbroadcast(-gradient, target.data)
 
-    return record(out, (x, target), vjp)
+    return record(_reduce(losses, reduction), (x, target), vjp)
+
+
+def _reduce(losses: Array, reduction: str) -> Array:
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return losses.sum()
+    return losses.mean() if losses.size else array_module(losses).asarray(math.nan, dtype=losses.dtype)
+
+
+def _factor(name: str, what: str, weight: Any, x: Array) -> Array | None:
+    if weight is None:
+        return None
+    data = array_module(x).asarray(operand(weight).data, dtype=x.dtype)
+    extra = x.ndim - data.ndim
+    if extra < 0 or any(own not in (1, length) for own, length in zip(data.shape, x.shape[extra:], strict=True)):
+        raise ValueError(f"{name}: {what} of shape {data.shape} does not broadcast to the logits' shape {x.shape}")
+    return data

@@ -114,8 +114,10 @@ OPERATIONS: dict[str, Formula] = {
     "sum_channels": each(1),
     "embedding": none,
     "embedding_backward": each(1),
-    **{name: each(1) for name in ("relu", "relu_backward", "tanh", "tanh_backward")},
+    "power": lambda out, x, y: out.size,
+    **{name: each(1) for name in ("exp", "log", "relu", "relu_backward", "tanh", "tanh_backward")},
     **{name: each(1) for name in ("sigmoid", "sigmoid_backward", "gelu", "gelu_backward")},
+    **{name: each(1) for name in ("softplus", "softplus_backward", "log_sigmoid", "log_sigmoid_backward")},
 }
 """The kernels that differentiable operations are made of."""
 

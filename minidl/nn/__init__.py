@@ -18,6 +18,16 @@ from minidl.nn.dropout import Dropout
 from minidl.nn.embedding import Embedding
 from minidl.nn.flatten import Flatten
 from minidl.nn.linear import Linear
+from minidl.nn.losses import (
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from minidl.nn.module import Buffer, Module, Parameter
 from minidl.nn.normalization import BatchNorm2d, LayerNorm
 from minidl.nn.pooling import AvgPool2d, MaxPool2d
@@ -25,21 +35,29 @@ from minidl.nn.pooling import AvgPool2d, MaxPool2d
 __all__ = [
     "GELU",
     "AvgPool2d",
+    "BCEWithLogitsLoss",
     "BatchNorm2d",
     "Buffer",
     "Conv2d",
+    "CrossEntropyLoss",
     "Dropout",
     "Embedding",
     "Flatten",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
     "LayerNorm",
     "Linear",
+    "MSELoss",
     "MaxPool2d",
     "Module",
     "ModuleList",
     "MultiheadAttention",
+    "NLLLoss",
     "Parameter",
     "ReLU",
     "Sequential",
+    "SmoothL1Loss",
     "Tanh",
     "clip_grad_norm_",
     "init",

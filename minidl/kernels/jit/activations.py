@@ -5,84 +5,101 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.compiled import CONTRACT, compiled
-from minidl.kernels.jit.elementary import erf, exp
-from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.compiled import CONTRACT, compiled, inner
+from minidl.kernels.jit.elementary import exp, log_ratio, tail_ratio
+from minidl.kernels.jit.function_attributes import wide_vectors
+from minidl.kernels.jit.memory_order import fits, mapped, mapped_pairs
 
-__all__ = ["gelu", "gelu_backward", "relu", "relu_backward", "sigmoid_backward", "tanh_backward"]
+__all__ = [
+    "gelu",
+    "gelu_backward",
+    "log_sigmoid",
+    "log_sigmoid_backward",
+    "relu",
+    "relu_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "softplus",
+    "softplus_backward",
+    "tanh_backward",
+]
 
-# tanh and sigmoid stay the reference's: numpy's tanh is made of vector instructions already.
+# tanh stays the reference's: numpy's is made of vector instructions already.
 
 
 def relu(x: Array) -> Array:
     """max(x, 0)."""
-    if not eligible(x):
-        return reference.relu(x)
-    out = np.empty_like(x)
-    _relu(x.reshape(-1), out.reshape(-1))
-    return out
+    return mapped(_relu, x) if fits(x) else reference.relu(x)
 
 
 def relu_backward(g: Array, out: Array) -> Array:
-    """g where the output is positive."""
-    if not eligible(g, out):
-        return reference.relu_backward(g, out)
-    gradient = np.empty_like(g)
-    _relu_backward(g.reshape(-1), out.reshape(-1), gradient.reshape(-1))
-    return gradient
+    """g, but 0 where the output is 0."""
+    return mapped_pairs(_relu_backward, g, out) if fits(out, g) else reference.relu_backward(g, out)
 
 
 def tanh_backward(g: Array, out: Array) -> Array:
     """g (1 - out**2)."""
-    if not eligible(g, out):
-        return reference.tanh_backward(g, out)
-    gradient = np.empty_like(g)
-    _tanh_backward(g.reshape(-1), out.reshape(-1), gradient.reshape(-1))
-    return gradient
+    return mapped_pairs(_tanh_backward, g, out) if fits(out, g) else reference.tanh_backward(g, out)
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return mapped(_sigmoids, x) if fits(x) else reference.sigmoid(x)
 
 
 def sigmoid_backward(g: Array, out: Array) -> Array:
     """g out (1 - out)."""
-    if not eligible(g, out):
-        return reference.sigmoid_backward(g, out)
-    gradient = np.empty_like(g)
-    _sigmoid_backward(g.reshape(-1), out.reshape(-1), gradient.reshape(-1))
-    return gradient
+    return mapped_pairs(_sigmoid_backward, g, out) if fits(out, g) else reference.sigmoid_backward(g, out)
+
+
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x))."""
+    return mapped(_softplus, x) if fits(x) else reference.softplus(x)
+
+
+def softplus_backward(g: Array, x: Array) -> Array:
+    """g sigmoid(x)."""
+    return mapped_pairs(_softplus_backward, g, x) if fits(x, g) else reference.softplus_backward(g, x)
+
+
+def log_sigmoid(x: Array) -> Array:
+    """log(sigmoid(x))."""
+    return mapped(_log_sigmoid, x) if fits(x) else reference.log_sigmoid(x)
+
+
+def log_sigmoid_backward(g: Array, x: Array) -> Array:
+    """g sigmoid(-x)."""
+    return mapped_pairs(_log_sigmoid_backward, g, x) if fits(x, g) else reference.log_sigmoid_backward(g, x)
 
 
 def gelu(x: Array) -> Array:
-    """x Phi(x); compiled in float32 only, where a short series suffices for erf."""
-    if not eligible(x) or x.dtype != np.float32:
-        return reference.gelu(x)
-    out = np.empty_like(x)
-    _gelu(x.reshape(-1), out.reshape(-1))
-    return out
+    """x Phi(x)."""
+    return mapped(_gelu, x) if fits(x) else reference.gelu(x)
 
 
 def gelu_backward(g: Array, x: Array) -> Array:
-    """g (Phi(x) + x phi(x)); compiled in float32 only."""
-    if not eligible(g, x) or x.dtype != np.float32:
-        return reference.gelu_backward(g, x)
-    gradient = np.empty_like(g)
-    _gelu_backward(g.reshape(-1), x.reshape(-1), gradient.reshape(-1))
-    return gradient
+    """g (Phi(x) + x phi(x))."""
+    return mapped_pairs(_gelu_backward, g, x) if fits(x, g) else reference.gelu_backward(g, x)
+
+
+# ---- the loops ----
 
 
 @compiled()
 def _relu(x: Any, out: Any) -> None:
+    wide_vectors()
     zero = x.dtype.type(0)
     for i in range(x.size):
-        out[i] = zero if x[i] <= zero else x[i]  # in this order not a number stays what it is
+        out[i] = zero if x[i] < zero else x[i]  # in this order not a number, and -0, stay what they are
 
 
 @compiled()
 def _relu_backward(g: Any, out: Any, gradient: Any) -> None:
+    wide_vectors()
     zero = g.dtype.type(0)
     for i in range(g.size):
-        gradient[i] = g[i] if out[i] > zero else zero
+        gradient[i] = zero if out[i] <= zero else g[i]
 
 
 @compiled(CONTRACT)
@@ -92,6 +109,20 @@ def _tanh_backward(g: Any, out: Any, gradient: Any) -> None:
         gradient[i] = g[i] * (one - out[i] * out[i])
 
 
+@inner(CONTRACT)
+def _sigmoid(x: Any, one: Any) -> Any:
+    power = exp(-abs(x))
+    return (power if x < 0 else one) / (one + power)
+
+
+@compiled(CONTRACT)
+def _sigmoids(x: Any, out: Any) -> None:
+    wide_vectors()
+    one = x.dtype.type(1)
+    for i in range(x.size):
+        out[i] = _sigmoid(x[i], one)
+
+
 @compiled(CONTRACT)
 def _sigmoid_backward(g: Any, out: Any, gradient: Any) -> None:
     one = g.dtype.type(1)
@@ -99,19 +130,62 @@ def _sigmoid_backward(g: Any, out: Any, gradient: Any) -> None:
         gradient[i] = g[i] * (out[i] * (one - out[i]))
 
 
-_ROOT_HALF = np.float32(math.sqrt(0.5))
-_DENSITY = np.float32(1 / math.sqrt(2 * math.pi))
-_HALF, _ONE = np.float32(0.5), np.float32(1)
+@inner(CONTRACT)
+def _log_of_one_plus_power(x: Any, one: Any) -> Any:
+    """log(1 + exp(-|x|))."""
+    power = exp(-abs(x))
+    return log_ratio(power / (one + one + power))
+
+
+@compiled(CONTRACT)
+def _softplus(x: Any, out: Any) -> None:
+    wide_vectors()
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for i in range(x.size):
+        out[i] = (zero if x[i] <= zero else x[i]) + _log_of_one_plus_power(x[i], one)
+
+
+@compiled(CONTRACT)
+def _softplus_backward(g: Any, x: Any, gradient: Any) -> None:
+    wide_vectors()
+    one = x.dtype.type(1)
+    for i in range(g.size):
+        gradient[i] = g[i] * _sigmoid(x[i], one)
+
+
+@compiled(CONTRACT)
+def _log_sigmoid(x: Any, out: Any) -> None:
+    wide_vectors()
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    for i in range(x.size):
+        out[i] = (zero if x[i] >= zero else x[i]) - _log_of_one_plus_power(x[i], one)
+
+
+@compiled(CONTRACT)
+def _log_sigmoid_backward(g: Any, x: Any, gradient: Any) -> None:
+    wide_vectors()
+    one = x.dtype.type(1)
+    for i in range(g.size):
+        gradient[i] = g[i] * _sigmoid(-x[i], one)
+
+
+_DENSITY = 1 / math.sqrt(2 * math.pi)
 
 
 @compiled(CONTRACT)
 def _gelu(x: Any, out: Any) -> None:
+    wide_vectors()
+    one, minus_half = x.dtype.type(1), x.dtype.type(-0.5)
     for i in range(x.size):
-        out[i] = x[i] * (_HALF * (_ONE + erf(x[i] * _ROOT_HALF)))
+        below = exp(minus_half * x[i] * x[i]) * tail_ratio(abs(x[i]))
+        out[i] = x[i] * (below if x[i] < 0 else one - below)
 
 
 @compiled(CONTRACT)
 def _gelu_backward(g: Any, x: Any, gradient: Any) -> None:
+    wide_vectors()
+    one, minus_half, density = x.dtype.type(1), x.dtype.type(-0.5), x.dtype.type(_DENSITY)
     for i in range(g.size):
-        probability = _HALF * (_ONE + erf(x[i] * _ROOT_HALF))
-        gradient[i] = g[i] * (probability + x[i] * _DENSITY * exp(-_HALF * x[i] * x[i]))
+        power = exp(minus_half * x[i] * x[i])
+        below = power * tail_ratio(abs(x[i]))
+        gradient[i] = g[i] * ((below if x[i] < 0 else one - below) + x[i] * (power * density))

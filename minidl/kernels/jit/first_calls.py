@@ -15,10 +15,15 @@ def warm_up() -> None:
     Measured on two shared cores: 15 s for the first time (11 s of processor time), 0.7 s from the cache.
     """
     rows, labels = np.ones((4, 4), dtype=np.float32), np.zeros(4, dtype=np.int64)
-    for elementwise in (jit.relu, jit.gelu):
+    for elementwise in (jit.relu, jit.gelu, jit.sigmoid, jit.softplus, jit.log_sigmoid):
         elementwise(rows)
     for derivative in (jit.relu_backward, jit.tanh_backward, jit.sigmoid_backward, jit.gelu_backward):
         derivative(rows, rows)
+    jit.softplus_backward(rows, rows)
+    jit.log_sigmoid_backward(rows, rows)
+
+    for exponent in (3, -1, -2, 1.5):
+        jit.power(rows, exponent)
 
     for axis in (0, 1, None):
         jit.sum(rows, axis)
@@ -29,7 +34,9 @@ def warm_up() -> None:
     jit.embedding_backward(rows, labels, 1)
     jit.embedding_backward(np.ones((65, 1), dtype=np.float32), np.zeros(65, dtype=np.int64), 1)
 
-    jit.softmax_backward(rows, jit.softmax(rows, -1), -1)
+    for axis in (0, 1):
+        jit.softmax_backward(rows, jit.softmax(rows, axis), axis)
+        jit.log_softmax_backward(rows, jit.log_softmax(rows, axis), axis)
     jit.attention_softmax_backward(rows, jit.attention_softmax(rows.copy(), 1.0, True), 1.0)
     losses, probabilities = jit.cross_entropy(rows, labels)
     jit.cross_entropy_backward(losses, probabilities, labels)

@@ -1,44 +1,90 @@
-"""Softmax and the cross entropy built on it: each row is read from memory once and stays in the first cache."""
+"""Softmax and the cross entropy built on it: each row is read from memory once and stays in the first cache.
+
+Where the axis is not the last one in memory, whole rows of numbers are worked on together: `softmax_columns.py`.
+"""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import CONTRACT, REASSOCIATE, compiled, inner
-from minidl.kernels.jit.elementary import exp
+from minidl.kernels.jit.elementary import exp, log
 from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.function_attributes import wide_vectors, without_nan
+from minidl.kernels.jit.memory_order import along_axis, fits
+from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.jit.softmax_columns import (
+    log_softmax_backward_columns,
+    log_softmax_columns,
+    softmax_backward_columns,
+    softmax_columns,
+)
 
 __all__ = [
     "attention_softmax",
     "attention_softmax_backward",
     "cross_entropy",
     "cross_entropy_backward",
+    "log_softmax",
+    "log_softmax_backward",
     "softmax",
     "softmax_backward",
 ]
 
 
 def softmax(x: Array, axis: int) -> Array:
-    """exp(x) / sum(exp(x)); compiled for the last axis."""
-    if not eligible(x) or axis not in (-1, x.ndim - 1):
+    """exp(x) / sum(exp(x))."""
+    if not fits(x) or not -x.ndim <= axis < x.ndim:
         return reference.softmax(x, axis)
-    out = x.copy()
-    _softmax(out.reshape(-1, x.shape[-1]), x.dtype.type(1), False, 1)
-    return out
+    result, (numbers, out) = along_axis(axis, x)
+    if out.shape[2] > 1:
+        softmax_columns(numbers, out)
+    else:
+        out = out.reshape(out.shape[:2])
+        out[...] = numbers.reshape(out.shape)
+        _softmax(out, x.dtype.type(1), False, 1)
+    return result
 
 
 def softmax_backward(g: Array, out: Array, axis: int) -> Array:
-    """out (g - sum(g out)); compiled for the last axis."""
-    if not eligible(g, out) or axis not in (-1, g.ndim - 1):
+    """out (g - sum(g out))."""
+    if not fits(out, g) or not -g.ndim <= axis < g.ndim:
         return reference.softmax_backward(g, out, axis)
-    gradient = np.empty_like(g)
-    d = g.shape[-1]
-    _softmax_backward(g.reshape(-1, d), out.reshape(-1, d), gradient.reshape(-1, d), g.dtype.type(1))
-    return gradient
+    result, (out, g, gradient) = along_axis(axis, out, g)
+    if out.shape[2] > 1:
+        softmax_backward_columns(g, out, gradient)
+    else:
+        shape = out.shape[:2]
+        _softmax_backward(g.reshape(shape), out.reshape(shape), gradient.reshape(shape), g.dtype.type(1))
+    return result
+
+
+def log_softmax(x: Array, axis: int) -> Array:
+    """x - log(sum(exp(x)))."""
+    if not fits(x) or not -x.ndim <= axis < x.ndim:
+        return reference.log_softmax(x, axis)
+    result, (numbers, out) = along_axis(axis, x)
+    if out.shape[2] > 1:
+        log_softmax_columns(numbers, out)
+    else:
+        _log_softmax(numbers.reshape(out.shape[:2]), out.reshape(out.shape[:2]))
+    return result
+
+
+def log_softmax_backward(g: Array, out: Array, axis: int) -> Array:
+    """g - exp(out) sum(g)."""
+    if not fits(out, g) or not -g.ndim <= axis < g.ndim:
+        return reference.log_softmax_backward(g, out, axis)
+    result, (out, g, gradient) = along_axis(axis, out, g)
+    if out.shape[2] > 1:
+        log_softmax_backward_columns(g, out, gradient)
+    else:
+        shape = out.shape[:2]
+        _log_softmax_backward(g.reshape(shape), out.reshape(shape), gradient.reshape(shape))
+    return result
 
 
 def attention_softmax(scores: Array, scale: float, is_causal: bool) -> Array:
@@ -79,10 +125,13 @@ def cross_entropy_backward(g: Array, probabilities: Array, labels: Array) -> Arr
     return gradient
 
 
-# The largest number of a row: with nnan LLVM compares sixteen at once. A row that contains nan still becomes nan
-# altogether, through exp(nan) in the sum.
+# The largest of the first n numbers of a row. A row that contains nan still becomes nan altogether, through exp(nan) in
+# the sum.
 @inner({"nnan", "nsz"})
 def _largest(row: Any, n: int) -> Any:
+    never_inlined()
+    without_nan()
+    wide_vectors()
     largest = row[0]
     for j in range(n):
         largest = largest if largest > row[j] else row[j]
@@ -93,6 +142,7 @@ def _largest(row: Any, n: int) -> Any:
 @inner(REASSOCIATE)
 def _exponentials(row: Any, n: int, largest: Any, scale: Any) -> Any:
     """Replace every x by exp(scale (x - largest)), and return the sum."""
+    wide_vectors()
     total = row.dtype.type(0)
     for j in range(n):
         row[j] = exp(scale * (row[j] - largest))
@@ -100,8 +150,18 @@ def _exponentials(row: Any, n: int, largest: Any, scale: Any) -> Any:
     return total
 
 
+@inner(REASSOCIATE)
+def _sum_of_exponentials(row: Any, largest: Any) -> Any:
+    wide_vectors()
+    total = row.dtype.type(0)
+    for j in range(row.size):
+        total += exp(row[j] - largest)
+    return total
+
+
 @compiled(CONTRACT)
 def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
+    wide_vectors()
     one, zero = x.dtype.type(1), x.dtype.type(0)
     for i in range(x.shape[0]):
         row = x[i]
@@ -115,6 +175,7 @@ def _softmax(x: Any, scale: Any, is_causal: bool, t: int) -> None:
 
 @compiled(REASSOCIATE)
 def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
+    wide_vectors()
     for i in range(g.shape[0]):
         mean = g.dtype.type(0)
         for j in range(g.shape[1]):
@@ -124,13 +185,36 @@ def _softmax_backward(g: Any, out: Any, gradient: Any, scale: Any) -> None:
 
 
 @compiled(CONTRACT)
+def _log_softmax(x: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(x.shape[0]):
+        row = x[i]
+        largest = _largest(row, row.size)
+        shift = log(_sum_of_exponentials(row, largest))
+        for j in range(row.size):
+            out[i, j] = row[j] - largest - shift
+
+
+@compiled(REASSOCIATE)
+def _log_softmax_backward(g: Any, out: Any, gradient: Any) -> None:
+    wide_vectors()
+    for i in range(g.shape[0]):
+        total = g.dtype.type(0)
+        for j in range(g.shape[1]):
+            total += g[i, j]
+        for j in range(g.shape[1]):
+            gradient[i, j] = g[i, j] - exp(out[i, j]) * total
+
+
+@compiled(CONTRACT)
 def _cross_entropy(x: Any, labels: Any, losses: Any) -> None:
+    wide_vectors()
     one = x.dtype.type(1)
     for i in range(x.shape[0]):
         row = x[i]
         largest, chosen = _largest(row, row.size), row[labels[i]]
         total = _exponentials(row, row.size, largest, one)
-        losses[i] = math.log(total) - (chosen - largest)
+        losses[i] = log(total) - (chosen - largest)
         inverse = one / total
         for j in range(row.size):
             row[j] *= inverse

@@ -4,6 +4,7 @@ from minidl.kernels.reference.activations import *
 from minidl.kernels.reference.convolution import *
 from minidl.kernels.reference.normalization import *
 from minidl.kernels.reference.pooling import *
+from minidl.kernels.reference.powers import *
 from minidl.kernels.reference.products import *
 from minidl.kernels.reference.reductions import *
 from minidl.kernels.reference.softmax import *

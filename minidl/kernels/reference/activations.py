@@ -8,7 +8,20 @@ import numpy as np
 
 from minidl.kernels import Array, array_module
 
-__all__ = ["gelu", "gelu_backward", "relu", "relu_backward", "sigmoid", "sigmoid_backward", "tanh", "tanh_backward"]
+__all__ = [
+    "gelu",
+    "gelu_backward",
+    "log_sigmoid",
+    "log_sigmoid_backward",
+    "relu",
+    "relu_backward",
+    "sigmoid",
+    "sigmoid_backward",
+    "softplus",
+    "softplus_backward",
+    "tanh",
+    "tanh_backward",
+]
 
 
 def relu(x: Array) -> Array:
@@ -16,7 +29,8 @@ def relu(x: Array) -> Array:
 
 
 def relu_backward(g: Array, out: Array) -> Array:
-    return g * (out > 0)
+    """0 where the output is 0, else g: it is passed on where the output is not a number."""
+    return array_module(out).where(out <= 0, 0, g)
 
 
 def tanh(x: Array) -> Array:
@@ -27,42 +41,92 @@ def tanh_backward(g: Array, out: Array) -> Array:
     return g * (1 - out * out)
 
 
+# exp(-|x|) is at most 1, so that nothing overflows; and no 1 is added to a small number that is needed.
+
+
 def sigmoid(x: Array) -> Array:
-    return 0.5 * array_module(x).tanh(0.5 * x) + 0.5  # exp(-x) would overflow
+    """1 / (1 + exp(-x)), which for x < 0 is exp(x) / (1 + exp(x))."""
+    module = array_module(x)
+    return module.exp(module.minimum(x, 0)) / (1 + module.exp(-module.abs(x)))
 
 
 def sigmoid_backward(g: Array, out: Array) -> Array:
     return g * (out * (1 - out))
 
 
+def softplus(x: Array) -> Array:
+    """log(1 + exp(x))."""
+    module = array_module(x)
+    return module.maximum(x, 0) + module.log1p(module.exp(-module.abs(x)))
+
+
+def softplus_backward(g: Array, x: Array) -> Array:
+    return g * sigmoid(x)
+
+
+def log_sigmoid(x: Array) -> Array:
+    """log(sigmoid(x)) = -softplus(-x)."""
+    module = array_module(x)
+    return module.minimum(x, 0) - module.log1p(module.exp(-module.abs(x)))
+
+
+def log_sigmoid_backward(g: Array, x: Array) -> Array:
+    return g * sigmoid(-x)
+
+
 def gelu(x: Array) -> Array:
-    return x * (0.5 * (1 + erf(x * math.sqrt(0.5))))
+    """x Phi(x), Phi the normal distribution function."""
+    module = array_module(x)
+    below = module.exp(-0.5 * x * x) * tail_ratio(x)
+    return x * module.where(x < 0, below, 1 - below)
 
 
 def gelu_backward(g: Array, x: Array) -> Array:
-    density = array_module(x).exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
-    return g * (0.5 * (1 + erf(x * math.sqrt(0.5))) + x * density)
+    """g (Phi(x) + x phi(x)), phi the normal density."""
+    module = array_module(x)
+    power = module.exp(-0.5 * x * x)
+    below = power * tail_ratio(x)
+    return g * (module.where(x < 0, below, 1 - below) + x * (power * (1 / math.sqrt(2 * math.pi))))
 
 
-def chebyshev_of_erf(limit: float, terms: int) -> list[float]:
-    """The coefficients c1, c3, ... of erf's Chebyshev series on [-limit, limit]; erf is odd, so the others are 0."""
-    polynomial = np.polynomial.chebyshev.chebinterpolate(np.vectorize(lambda t: math.erf(limit * t)), 2 * terms - 1)
-    return polynomial[1::2].tolist()
+# ---- the normal distribution ----
+
+# Phi(-a) = exp(-a**2 / 2) r(a) for a >= 0, where r falls slowly from 1/2 as 1 / (a sqrt(2 pi)). Written in
+# t = (a - c) / (a + c), the function (a + c) r(a) is nearly a straight line from t = -1 (a = 0) to t = 1 (a infinite).
+# A polynomial in t gives it to the last digits for every a, so that the tail keeps its digits.
+# Source: Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x**2) erfc(x), Math. Comp. 36 (1981).
+
+CENTRE = 5.3  # c
+FARTHEST = 50.0  # beyond it exp(-a**2 / 2) is 0
 
 
-_LIMIT = 6.0  # beyond it erf is 1 to the last bit of a float64
-_CHEBYSHEV = chebyshev_of_erf(_LIMIT, 50)
+def tail_polynomial(terms: int) -> list[float]:
+    """The coefficients of (a + c) r(a) in powers of t, the lowest first, interpolated at Chebyshev points."""
+    chebyshev = np.polynomial.chebyshev
+    points = np.vectorize(lambda t: (2 * CENTRE / (1 - t)) * _ratio(CENTRE * (1 + t) / (1 - t)))
+    return chebyshev.cheb2poly(chebyshev.chebinterpolate(points, terms - 1)).tolist()
 
 
-def erf(x: Array) -> Array:
-    """The error function, which neither numpy nor CuPy's main module has: its Chebyshev series on [-6, 6].
+def _ratio(a: float) -> float:
+    """Phi(-a) / exp(-a**2 / 2), by the C library's erfc, or by Laplace's continued fraction where that underflows."""
+    if a < 2.5:
+        return 0.5 * math.erfc(a * math.sqrt(0.5)) * math.exp(0.5 * a * a)
+    fraction = a
+    for k in range(200, 0, -1):
+        fraction = a + k / fraction
+    return 1 / (fraction * math.sqrt(2 * math.pi))
 
-    c1 T1(t) + c3 T3(t) + ..., t = x / 6, summed by Clenshaw's recurrence
-    over T_{k+2} = 2 T_2 T_k - T_{k-2}. The error stays below 1e-13 (tested).
-    """
-    t = array_module(x).clip(x / _LIMIT, -1, 1)
-    two_t2 = 4 * t * t - 2
-    b1 = b2 = 0 * t
-    for coefficient in _CHEBYSHEV[:0:-1]:
-        b1, b2 = coefficient + two_t2 * b1 - b2, b1
-    return t * (_CHEBYSHEV[0] + b1 * (two_t2 - 1) - b2)
+
+_TAIL = tail_polynomial(20)
+
+
+def tail_ratio(x: Array) -> Array:
+    """r(|x|); the relative error is below 1e-14 in float64."""
+    module = array_module(x)
+    a = module.minimum(module.abs(x), FARTHEST)
+    inverse = 1 / (a + CENTRE)
+    t = (a - CENTRE) * inverse
+    polynomial = _TAIL[-1] * t + _TAIL[-2]
+    for coefficient in _TAIL[-3::-1]:
+        polynomial = polynomial * t + coefficient
+    return polynomial * inverse

@@ -1,0 +1,67 @@
+"""a ** b, by a number or by a tensor, for any signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl import kernels
+from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.kernels import Array, array_module
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
+
+
+@tensor_method("__pow__")
+def pow(a: Any, b: Any) -> Tensor:
+    """a ** b, elementwise; a negative a with a b that is no whole number gives nan.
+
+    The derivatives are b a**(b - 1) and a**b log(a), with two conventions, PyTorch's: where b = 0 the first is 0, as
+    a**0 = 1 everywhere; where a = 0 and b >= 0 the second is 0. With respect to b it is nan where a < 0.
+
+    >>> pow([-2.0, 3.0], 3)
+    Tensor([-8., 27.], float32)
+    """
+    if isinstance(b, (int, float, np.integer, np.floating)):
+        return _constant_exponent(operand(a), b)
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    out = _power(x, y)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        return (
+            needs[0] and unbroadcast(_gradient_of_base(g, x, y), x),
+            needs[1] and unbroadcast(_gradient_of_exponent(g, x, y, out), y),
+        )
+
+    return record(out, (a, b), vjp, saved=(FIRST, SECOND, OUTPUT))
+
+
+def _constant_exponent(a: Tensor, b: float) -> Tensor:
+    x = a.data
+    if b == 0:
+        return record(x**b, (a,), lambda g, needs: (array_module(x).zeros_like(x),))
+    return record(_power(x, b), (a,), lambda g, needs: (g * (b * _power(x, b - 1)),), saved=(FIRST,))
+
+
+def _gradient_of_base(g: Array, x: Array, y: Array) -> Array:
+    where = array_module(x).where
+    return where(y == 0, 0, g * (y * _power(x, where(y == 0, 1, y - 1))))  # 0 ** -1 would divide by zero
+
+
+def _gradient_of_exponent(g: Array, x: Array, y: Array, out: Array) -> Array:
+    module = array_module(x)
+    flat = (x == 0) & (y >= 0)
+    return g * module.where(flat, 0, out * module.log(module.where(flat, 1, x)))
+
+
+@tensor_method("__rpow__")
+def _exponent_of(a: Tensor, b: Any) -> Tensor:
+    return pow(operand(b, a), a)
+
+
+def _power(x: Array, y: Any) -> Array:
+    return kernels.current().power(x, y) if x.dtype.kind == "f" else x**y  # whole numbers are not rounded

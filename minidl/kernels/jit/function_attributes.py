@@ -1,0 +1,36 @@
+"""Attributes of compiled functions that LLVM knows and numba has no argument for: called first in the function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import intrinsic
+
+
+def _attributes(*attributes: str) -> Any:
+    def typed(typing_context: Any) -> tuple[Any, Callable[..., Any]]:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            for attribute in attributes:
+                set.add(builder.function.attributes, attribute)  # llvmlite's own add() takes none that has a value
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    return intrinsic(typed)
+
+
+wide_vectors = _attributes('"prefer-vector-width"="512"')
+"""Loops may use vectors of 512 bits where the processor has AVX-512.
+
+By default LLVM takes 256 bits there, since the first processors with AVX-512 lowered their clock for wider ones.
+Measured on one core: gelu of float32 0.69 ns a number with 256 bits, 0.56 with 512; of float64 2.3 and 1.6.
+"""
+
+without_nan = _attributes('"no-nans-fp-math"="true"', '"no-signed-zeros-fp-math"="true"')
+"""Not a number, and the sign of zero, need not be heeded: then a maximum is taken of sixteen numbers at once.
+
+Numba puts `fastmath={"nnan"}` on the comparison, but not on the choice after it. Measured on one core: 0.9 ns a number
+without the attribute, 0.05 with it.
+"""

@@ -1,0 +1,113 @@
+"""The losses as modules, as PyTorch's programs use them; the functions in `functional` do the same.
+
+>>> criterion = CrossEntropyLoss(label_smoothing=0.1)
+>>> round(criterion([[0.0, 0.0]], [1]).item(), 4)
+0.6931
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import functional as F
+from minidl.nn.module import Buffer, Module
+from minidl.tensor import Tensor
+
+
+class CrossEntropyLoss(Module):
+    """`functional.cross_entropy`; `weight` is part of the module's state."""
+
+    def __init__(
+        self,
+        weight: Any = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+        *,
+        axis: int | None = None,
+    ) -> None:
+        self.weight = _buffer(weight)
+        self.ignore_index, self.reduction = ignore_index, reduction
+        self.label_smoothing, self.axis = label_smoothing, axis
+
+    def forward(self, logits: Any, labels: Any) -> Tensor:
+        return F.cross_entropy(
+            logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing, axis=self.axis
+        )
+
+
+class NLLLoss(Module):
+    """`functional.nll_loss`; `weight` is part of the module's state."""
+
+    def __init__(
+        self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", *, axis: int | None = None
+    ) -> None:
+        self.weight = _buffer(weight)
+        self.ignore_index, self.reduction, self.axis = ignore_index, reduction, axis
+
+    def forward(self, log_probabilities: Any, labels: Any) -> Tensor:
+        return F.nll_loss(log_probabilities, labels, self.weight, self.ignore_index, self.reduction, axis=self.axis)
+
+
+class BCEWithLogitsLoss(Module):
+    """`functional.binary_cross_entropy_with_logits`; the weights are part of the module's state."""
+
+    def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
+        self.weight, self.reduction, self.pos_weight = _buffer(weight), reduction, _buffer(pos_weight)
+
+    def forward(self, logits: Any, targets: Any) -> Tensor:
+        return F.binary_cross_entropy_with_logits(logits, targets, self.weight, self.reduction, self.pos_weight)
+
+
+class MSELoss(Module):
+    """`functional.mse_loss`."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        self.reduction = reduction
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return F.mse_loss(x, target, self.reduction)
+
+
+class L1Loss(Module):
+    """`functional.l1_loss`."""
+
+    def __init__(self, reduction: str = "mean") -> None:
+        self.reduction = reduction
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return F.l1_loss(x, target, self.reduction)
+
+
+class SmoothL1Loss(Module):
+    """`functional.smooth_l1_loss`."""
+
+    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
+        self.reduction, self.beta = reduction, beta
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return F.smooth_l1_loss(x, target, self.reduction, self.beta)
+
+
+class HuberLoss(Module):
+    """`functional.huber_loss`."""
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        self.reduction, self.delta = reduction, delta
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return F.huber_loss(x, target, self.reduction, self.delta)
+
+
+class KLDivLoss(Module):
+    """`functional.kl_div`."""
+
+    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
+        self.reduction, self.log_target = reduction, log_target
+
+    def forward(self, x: Any, target: Any) -> Tensor:
+        return F.kl_div(x, target, self.reduction, self.log_target)
+
+
+def _buffer(weight: Any) -> Buffer | None:
+    return None if weight is None else Buffer(weight)
