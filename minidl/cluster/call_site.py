@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import weakref
 from types import CodeType, FrameType
 from typing import NamedTuple
 
@@ -25,7 +26,8 @@ class Site(NamedTuple):
 def call_site() -> Site:
     """The site of the communicator call that is under way: the frames outside this package, down to the engine's.
 
-    Costs about a tenth of a microsecond a frame, because what a code object stands for is kept, and so is every site.
+    Costs about a tenth of a microsecond a frame: the key of a code object is kept as long as the code object lives, and
+    every site for good (one for each place in a program, however often the program is launched).
     """
     frame: FrameType | None = sys._getframe(1)
     key = 1
@@ -41,7 +43,7 @@ def call_site() -> Site:
 
 
 class _Code(NamedTuple):
-    code: CodeType  # kept, so that its identity is not given to another
+    code: weakref.ref[CodeType]  # removes the entry with the code object: each launch unpickles a program of its own
     key: int  # 0 for the code of this package
     is_engine: bool
 
@@ -54,7 +56,9 @@ def _remember(code: CodeType) -> _Code:
     name = f"{code.co_filename}\0{code.co_qualname}\0{code.co_firstlineno}"
     digest = hashlib.blake2b(name.encode(errors="replace"), digest_size=8).digest()
     is_ours, is_engine = code.co_filename.startswith(HERE), code.co_filename.startswith(ENGINES)
-    known = _codes[id(code)] = _Code(code, 0 if is_ours else int.from_bytes(digest, "little") | 1, is_engine)
+    identity = id(code)
+    reference = weakref.ref(code, lambda _: _codes.pop(identity, None))
+    known = _codes[identity] = _Code(reference, 0 if is_ours else int.from_bytes(digest, "little") | 1, is_engine)
     return known
 
 
