@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import cloudpickle
 import numpy as np
@@ -40,15 +40,15 @@ class World:
     """The clock, the network, the board, and which ranks have ended. It directs the scheduler.
 
     `call_outside`: calls a function as the launcher would, outside of all ranks. `ends_at`: when the deadline is over,
-    by time.monotonic().
+    by time.monotonic(). `stdout`: what stands in for sys.stdout while ranks run.
     """
 
-    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None]) -> None:
+    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
         self.terms = terms
         self.nodes = terms.nodes
         self.network = terms.network
         self.transport = transport_over(terms.network, terms.nodes)
-        self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver)
+        self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
         self.board = Board()
