@@ -9,8 +9,10 @@ from typing import Any, NoReturn
 
 import numpy.typing as npt
 
+from minidl.cluster.call_site import caller
 from minidl.cluster.channel import Channel, Rank
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.recorder import Begun
 from minidl.cluster.work_and_time import WorkAndTime
 
 ANY = -1  # receive from any rank
@@ -122,7 +124,11 @@ class Work:
         self._operation = operation
         self._pending = pending
         self._finish = finish
+        self._begun = Begun(operation, owner.recorder.call, caller())
+        if isinstance(pending, Beside):
+            pending.begun = self._begun
         self._waited = False
+        self._error: Exception | None = None  # on which a wait has failed
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
@@ -133,14 +139,26 @@ class Work:
         In a simulation, a look that finds it is not done takes a microsecond.
         """
         endpoint = self._owner.endpoint
-        return endpoint.is_done(self._pending) or endpoint.is_hopeless(self._pending)
+        return self._error is not None or endpoint.is_done(self._pending) or endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
-        """Return when it is done: what was received, what the collective returns, or None after a send."""
+        """Return when it is done: what was received, what the collective returns, or None after a send.
+
+        A wait that has failed fails again with the same error.
+        """
         if not self._waited:
-            self._waited = True
+            recorder = self._owner.recorder
             self._owner.enter(self._operation)
-            self._finish(self._pending)
+            recorder.begun = self._begun
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            try:
+                self._finish(self._pending)
+            except Exception as error:
+                self._error = error
+                raise
+            recorder.begun = None
+            self._waited = True
             self._owner.leave()
         return self._pending.payload
 

@@ -109,6 +109,11 @@ def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
         frozenset(world.returned),
         [rank.recording for rank in ranks],
         "simulated",
+        {
+            **{rank.number: "it had not begun" for rank in ranks if rank.failure is None and rank.recording is None},
+            **dict.fromkeys(world.stopped, "it was stopped (a fault on purpose)"),
+        },
+        {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
     )
     if world.is_late:
         raise outcome.deadline_error(world.terms.deadline or 0.0)
