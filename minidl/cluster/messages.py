@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy.typing as npt
 
-from minidl.cluster.call_site import caller
+from minidl.cluster.call_site import Caller, caller
 from minidl.cluster.channel import Channel, Rank
 from minidl.cluster.engines.protocol import Beside, Pending
 from minidl.cluster.recorder import Begun
@@ -124,9 +125,12 @@ class Work:
         self._operation = operation
         self._pending = pending
         self._finish = finish
-        self._begun = Begun(operation, owner.recorder.call, caller())
+        self._call = owner.recorder.call
         if isinstance(pending, Beside):
-            pending.begun = self._begun
+            pending.begun = Begun(operation, self._call, caller())
+        else:  # the program has called isend or irecv; both are too quick for anything but a note of its frame
+            frame = sys._getframe(2)
+            self._code, self._instruction = frame.f_code, frame.f_lasti
         self._waited = False
         self._error: Exception | None = None  # on which a wait has failed
 
@@ -149,18 +153,22 @@ class Work:
         if not self._waited:
             recorder = self._owner.recorder
             self._owner.enter(self._operation)
-            recorder.begun = self._begun
-            if self._error is not None:
-                raise self._error.with_traceback(None)
             try:
+                if self._error is not None:
+                    raise self._error.with_traceback(None)
                 self._finish(self._pending)
             except Exception as error:
                 self._error = error
+                recorder.begun = self._begun()
                 raise
-            recorder.begun = None
             self._waited = True
             self._owner.leave()
         return self._pending.payload
+
+    def _begun(self) -> Begun | None:
+        if isinstance(self._pending, Beside):
+            return self._pending.begun
+        return Begun(self._operation, self._call, Caller(self._code, self._instruction))
 
 
 @lru_cache(64)

@@ -124,7 +124,7 @@ class Recorder:
         self.call = 0
         self._last = now()
         self.operation: str | None = None
-        self.begun: Begun | None = None  # what the program waits for, or was waiting for when that failed
+        self.begun: Begun | None = None  # what the program waited for when that failed
 
     def lane(self, number: int) -> Recorder:
         """The recorder of what runs beside the program in that lane."""

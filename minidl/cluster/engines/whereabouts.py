@@ -12,13 +12,17 @@ import mmap
 import os
 import re
 import signal
+import sys
 import time
 from dataclasses import dataclass
+from types import CodeType, FrameType
 
-from minidl.cluster.call_site import caller, is_program, place
+from minidl.cluster.call_site import HERE, is_program, place
 from minidl.cluster.engines.segments import anonymous_file
 
 SLOTS, SLOT_BYTES = 255, 256  # of different calls: the operation, and the place in the program
+CALLS_TO_HERE = 4  # from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered
+INSIDE = 1 << 15  # a bit of the word that holds the last call: its number above, its slot below
 NOTES_BYTES = (1 + SLOTS) * SLOT_BYTES  # at the beginning of the file; stacks follow
 STACK_BYTES = 1 << 16
 DUMP_SECONDS, LOOK_SECONDS = 0.3, 0.01
@@ -27,7 +31,7 @@ DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
 _PROGRAM = "in run_rank"  # the function that calls the program
-_CUT = "\n  ..."  # after 100 frames: so many has only the program
+_CUT = "\n  ...\n"  # after 100 frames: so many has only the program
 
 
 def create_notes() -> int:
@@ -42,7 +46,8 @@ class Notes:
         self._mapping = mmap.mmap(descriptor, NOTES_BYTES)
         self._word = memoryview(self._mapping)[:16].cast("Q")
         self._slot_of: dict[tuple[str, int, int], int] = {}
-        self._codes: list[object] = []  # kept, so that their identities are not given to others
+        self._left = 0  # the word once the call has ended
+        self._codes: list[CodeType] = []  # kept, so that their identities are not given to others
         os.lseek(descriptor, NOTES_BYTES, os.SEEK_SET)
         faulthandler.register(DUMP_SIGNAL, descriptor)
         faulthandler.enable(descriptor)
@@ -50,23 +55,35 @@ class Notes:
 
     def entered(self, operation: str, call: int) -> None:
         """The program has begun its `call`-th communicator call."""
-        code, instruction = at = caller()
-        key = operation, id(code), instruction
-        slot = self._slot_of.get(key) or self._describe(key, f"{operation}\0{at.place}", code)
-        self._word[0] = call << 16 | slot << 1 | 1
+        frame: FrameType = sys._getframe(CALLS_TO_HERE)
+        slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
+        while not slot:
+            if slot is None:
+                slot = self._describe(operation, frame)
+            else:  # a frame of this package
+                frame = frame.f_back  # type: ignore[assignment]
+                slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
+        self._left = left = call << 16 | slot
+        self._word[0] = left | INSIDE
 
     def left(self) -> None:
         """The call has ended."""
-        self._word[0] &= ~1
+        self._word[0] = self._left
 
-    def _describe(self, key: tuple[str, int, int], text: str, code: object) -> int:
-        if len(self._slot_of) == SLOTS:
+    def _describe(self, operation: str, frame: FrameType) -> int:
+        """The slot of a call that is made for the first time; 0 for a frame of this package."""
+        if len(self._codes) == SLOTS:
             self._slot_of.clear()
             self._codes.clear()
+        code = frame.f_code
         self._codes.append(code)
-        slot = self._slot_of[key] = len(self._slot_of) + 1
-        data = text.encode(errors="replace")[-SLOT_BYTES + 1 :]
-        self._mapping[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] = data.ljust(SLOT_BYTES, b"\0")
+        is_ours = code.co_filename.startswith(HERE) and frame.f_back is not None
+        slot = self._slot_of[operation, id(code), frame.f_lasti] = 0 if is_ours else len(self._codes)
+        if is_ours:
+            return 0
+        text = f"{operation}\0{place(code.co_filename, code.co_qualname, frame.f_lineno)}"
+        data = text.encode(errors="replace")[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
+        self._mapping[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] = data
         return slot
 
 
@@ -97,14 +114,14 @@ def whereabouts(descriptor: int) -> Whereabouts:
     """The launcher's side: what the file of a rank says."""
     notes = os.pread(descriptor, NOTES_BYTES, 0)
     word = int.from_bytes(notes[:8], "little")
-    slot = word >> 1 & 0x7FFF
+    slot = word & 0xFFFF & ~INSIDE
     described = notes[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES].rstrip(b"\0") if slot else b""
     operation, _, site = described.decode(errors="replace").partition("\0")
     stack = _stack_of_the_program(os.pread(descriptor, STACK_BYTES, NOTES_BYTES).decode(errors="replace"))
     frames = [(file, name, int(line)) for file, line, name in _FRAME.findall(stack)]
     own = [frame for frame in frames if is_program(frame[0])] or frames
     line = place(*own[0]) if own else None
-    return Whereabouts(operation, word >> 16, site, bool(word & 1), line, stack)
+    return Whereabouts(operation, word >> 16, site, bool(word & INSIDE), line, stack)
 
 
 def ask(process: int, descriptor: int) -> None:
@@ -120,8 +137,9 @@ def ask(process: int, descriptor: int) -> None:
 
 def _stack_of_the_program(dumped: str) -> str:
     """Of the last dump: the frames of the program's thread, the innermost first, down to the first of the program."""
-    stacks = [stack for stack in _THREAD.split(dumped) if _PROGRAM in stack or stack.rstrip().endswith(_CUT)]
+    stacks = [stack for stack in _THREAD.split(dumped) if _PROGRAM in stack or _CUT in stack]
     if not stacks:
         return ""
-    above, found, _ = stacks[-1].partition(_PROGRAM)
-    return (above.rpartition("\n")[0] if found else above).strip("\n")
+    frames = [line for line in stacks[-1].splitlines() if _FRAME.match(line)]
+    last = next((index for index, line in enumerate(frames) if line.endswith(_PROGRAM)), len(frames))
+    return "\n".join(frames[:last])
