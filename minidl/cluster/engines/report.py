@@ -183,11 +183,16 @@ class Outcome:
         if known.kind == "CommTimeout":
             end = self._end_of_waits(culprit)
             return culprit if end is None else end
-        others = set(range(len(self.recordings))) - {culprit}
-        is_odd_one = len(others) > 1 and others <= self.returned and known.wait is not None and known.wait.tag is None
-        return (
-            culprit if known.at_fault is None or is_odd_one else known.at_fault
-        )  # of a collective that none else made
+        return culprit if known.at_fault is None or self._is_odd_one(culprit) else known.at_fault
+
+    def _is_odd_one(self, culprit: int) -> bool:
+        """Whether the rank made a collective call that no other rank made: all others, or most, have returned."""
+        wait = self.failures[culprit].wait
+        if wait is None or wait.tag is not None:
+            return False
+        others = {rank for rank, known in self.failures.items() if rank != culprit and known.wait}
+        unknown = len(self.recordings) - 1 - len(self.returned)
+        return not others and len(self.returned) > max(1, unknown)
 
     def _end_of_waits(self, rank: int) -> int | None:
         """The rank for which this one waits in the end, because that one waits for nobody; None if there is none."""
@@ -223,11 +228,13 @@ class Outcome:
                 lines.append(str(known.wait))
             elif rank in self.returned:
                 lines.append(f"rank {rank} had returned")
-            elif not known and rank != culprit:
+            elif rank != culprit and (not known or self.source == "simulated"):
                 lines.append(self._silence(rank))
         return lines
 
     def _silence(self, rank: int) -> str:
+        if known := self.failures.get(rank):
+            return f"rank {rank} was not waiting, at {known.call_site}"
         was_at = self.whereabouts.get(rank)
         unknown = f"it was {was_at}" if was_at is not None else "it was starting, computing, or stopped"
         why = self.silent.get(rank)
