@@ -22,7 +22,7 @@ from minidl.cluster.event import Event
 Entry = dict[str, Any]
 Events = Callable[[], Iterator[Event]]  # rank by rank, lane by lane, in order of time; gone through twice
 
-CHUNK = 1000  # entries that are written at once
+CHUNK = 200  # entries that are written at once
 
 
 def write(path: str | os.PathLike[str], events: Events, ranks: int, source: str, note: str) -> None:
