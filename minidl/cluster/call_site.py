@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import sysconfig
+import weakref
 from types import CodeType, FrameType
 from typing import NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
+LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 
 
 class Site(NamedTuple):
@@ -25,7 +28,8 @@ class Site(NamedTuple):
 def call_site() -> Site:
     """The site of the communicator call that is under way: the frames outside this package, down to the engine's.
 
-    Costs about a tenth of a microsecond a frame, because what a code object stands for is kept, and so is every site.
+    Costs about a tenth of a microsecond a frame: the key of a code object is kept as long as the code object lives, and
+    every site for good (one for each place in a program, however often the program is launched).
     """
     frame: FrameType | None = sys._getframe(1)
     key = 1
@@ -41,7 +45,7 @@ def call_site() -> Site:
 
 
 class _Code(NamedTuple):
-    code: CodeType  # kept, so that its identity is not given to another
+    code: weakref.ref[CodeType]  # removes the entry with the code object: each launch unpickles a program of its own
     key: int  # 0 for the code of this package
     is_engine: bool
 
@@ -54,7 +58,9 @@ def _remember(code: CodeType) -> _Code:
     name = f"{code.co_filename}\0{code.co_qualname}\0{code.co_firstlineno}"
     digest = hashlib.blake2b(name.encode(errors="replace"), digest_size=8).digest()
     is_ours, is_engine = code.co_filename.startswith(HERE), code.co_filename.startswith(ENGINES)
-    known = _codes[id(code)] = _Code(code, 0 if is_ours else int.from_bytes(digest, "little") | 1, is_engine)
+    identity = id(code)
+    reference = weakref.ref(code, lambda _: _codes.pop(identity, None))
+    known = _codes[identity] = _Code(reference, 0 if is_ours else int.from_bytes(digest, "little") | 1, is_engine)
     return known
 
 
@@ -66,15 +72,41 @@ def _remember_site(key: int) -> Site:
         if filename.startswith(ENGINES):
             break
         if not filename.startswith(HERE):
-            places.append(place(frame.f_code, frame.f_lineno))
+            places.append(place(filename, frame.f_code.co_qualname, frame.f_lineno))
         frame = frame.f_back
     site = _sites[key] = Site(key, ", called at ".join(places))
     return site
 
 
-def place(code: CodeType, line: int) -> str:
+class Caller(NamedTuple):
+    """An instruction of the user's program; cheap to note, and its `place` is found only when it is asked for."""
+
+    code: CodeType
+    instruction: int  # its offset in the code, in bytes
+
+    @property
+    def place(self) -> str:
+        lines = (line for first, last, line in self.code.co_lines() if first <= self.instruction < last)
+        line = next(lines, None) or self.code.co_firstlineno
+        return place(self.code.co_filename, self.code.co_qualname, line)
+
+
+def caller() -> Caller:
+    """Where the program has called this package: its innermost frame."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+        outermost, frame = frame, frame.f_back
+    return Caller(frame.f_code, frame.f_lasti) if frame is not None else Caller(outermost.f_code, outermost.f_lasti)
+
+
+def place(file: str, function: str, line: int) -> str:
     """File and line; of a notebook's cell, whose file is the kernel's own invention, the function and the line."""
-    if "ipykernel_" in code.co_filename or code.co_filename.startswith("<ipython-input-"):
-        where = "a notebook cell" if code.co_name == "<module>" else f"the notebook cell of {code.co_qualname}"
+    if "ipykernel_" in file or file.startswith("<ipython-input-"):
+        where = "a notebook cell" if function == "<module>" else f"the notebook cell of {function}"
         return f"line {line} of {where}"
-    return f"{code.co_filename}:{line}"
+    return f"{file}:{line}"
+
+
+def is_program(file: str) -> bool:
+    """Whether the code of that file belongs to the program: neither to this package nor to an installed library."""
+    return not file.startswith((HERE, *LIBRARIES))

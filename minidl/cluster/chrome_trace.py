@@ -6,46 +6,65 @@ Format): complete events "X", which nest within their thread, flow events "s" an
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+import gzip
+import json
+import os
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby, islice
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from minidl.cluster.event import Event
 
 Entry = dict[str, Any]
+Events = Callable[[], Iterator[Event]]  # rank by rank, lane by lane, in order of time; gone through twice
+
+CHUNK = 200  # entries that are written at once
 
 
-def document(events: Sequence[Event], ranks: int, source: str, note: str) -> Entry:
-    """The whole file: a thread for every rank and every lane beside it, a slice for each call around its messages.
+def write(path: str | os.PathLike[str], events: Events, ranks: int, source: str, note: str) -> None:
+    """Write the file, compressed by gzip where its name ends with ".gz"; memory holds the events of one rank."""
+    is_compressed = os.fspath(path).endswith(".gz")
+    with gzip.open(path, "wt", 6, "utf-8") if is_compressed else open(path, "w", encoding="utf-8") as file:
+        encode = json.JSONEncoder(separators=(",", ":")).encode
+        file.write('{"traceEvents":[')
+        remaining, separator = entries(events, ranks, source), ""
+        while chunk := list(islice(remaining, CHUNK)):
+            file.write(separator + encode(chunk)[1:-1])
+            separator = ","
+        rest = encode({"displayTimeUnit": "ms", "otherData": {"source": source, "note": note}})
+        file.write("]," + rest.removeprefix("{"))
 
-    events: rank by rank, lane by lane, in order of time.
-    """
-    entries: list[Entry] = [_metadata("process_name", 0, {"name": f"minidl ({source})"})]
-    lanes = sorted({(rank, 0) for rank in range(ranks)} | {(event.rank, event.lane) for event in events})
+
+def entries(events: Events, ranks: int, source: str) -> Iterator[Entry]:
+    """A thread for every rank and every lane beside it, and a slice for each call around its messages."""
+    lanes = sorted({(rank, 0) for rank in range(ranks)} | {(event.rank, event.lane) for event in events()})
     threads = {track: track[1] * ranks + track[0] for track in lanes}
+    yield _metadata("process_name", 0, {"name": f"minidl ({source})"})
     for index, (rank, lane) in enumerate(lanes):
         name = f"rank {rank}, beside the program ({lane})" if lane else f"rank {rank}"
-        entries.append(_metadata("thread_name", threads[rank, lane], {"name": name}))
-        entries.append(_metadata("thread_sort_index", threads[rank, lane], {"sort_index": index}))
-    arrows = _arrows(events)
-    for (rank, lane), track in groupby(events, key=lambda event: (event.rank, event.lane)):
-        entries += _thread(list(track), threads[rank, lane], arrows)
-    return {"traceEvents": entries, "displayTimeUnit": "ms", "otherData": {"source": source, "note": note}}
+        yield _metadata("thread_name", threads[rank, lane], {"name": name})
+        yield _metadata("thread_sort_index", threads[rank, lane], {"sort_index": index})
+    numbered = zip(events(), _arrows(events()), strict=True)
+    for track, members in groupby(numbered, key=lambda pair: (pair[0].rank, pair[0].lane)):
+        yield from _thread(members, threads[track])
 
 
-def _thread(events: list[Event], thread: int, arrows: dict[int, int]) -> Iterator[Entry]:
-    """The slices of one thread in order of time, each call before what it holds."""
-    for (call, operation), group in groupby(events, key=lambda event: (event.call, event.operation)):
-        members = sorted(group, key=lambda event: event.start)  # a fault is written down before what it happens in
+def _thread(events: Iterable[tuple[Event, int]], thread: int) -> Iterator[Entry]:
+    """The slices of one thread in order of time, each call before what it holds; events come with their arrows."""
+    for (call, operation), group in groupby(events, key=lambda pair: (pair[0].call, pair[0].operation)):
+        members = sorted(group, key=lambda pair: pair[0].start)  # a fault is written down before what it happens in
         if operation:
-            details = {"label": members[0].label, "call": call}
-            yield _slice(operation, "call", thread, members[0].start, max(event.end for event in members), details)
-        for event in members:
-            yield from _entries(event, thread, arrows.get(id(event)))
+            first, details = members[0][0], {"label": members[0][0].label, "call": call}
+            yield _slice(operation, "call", thread, first.start, max(event.end for event, _ in members), details)
+        for event, arrow in members:
+            yield from _entries(event, thread, arrow)
 
 
-def _entries(event: Event, thread: int, arrow: int | None) -> Iterator[Entry]:
+def _entries(event: Event, thread: int, arrow: int) -> Iterator[Entry]:
     if event.kind == "fault":
         place = {"ph": "i", "s": "t", "pid": 0, "tid": thread, "ts": _nanoseconds(event.start) / 1000}
         yield {**place, "name": event.label, "cat": "fault", "args": {"operation": event.operation}}
@@ -55,25 +74,45 @@ def _entries(event: Event, thread: int, arrow: int | None) -> Iterator[Entry]:
     name = event.kind if event.operation or not event.label else event.label
     details = {"bytes": event.nbytes, "peer": event.peer, "label": event.label, "operation": event.operation}
     yield _slice(name, event.kind, thread, event.start, event.end, details)
-    if arrow is not None:
+    if arrow >= 0:
         place = {"pid": 0, "tid": thread, "ts": _nanoseconds(event.start) / 1000, "id": arrow}
         phase = {"ph": "s"} if event.kind == "send" else {"ph": "f", "bp": "e"}
         yield {**phase, **place, "name": "message", "cat": "message"}
 
 
-def _arrows(events: Sequence[Event]) -> dict[int, int]:
-    """A number for each message that has both of its ends here, under the identities of its two events."""
-    sends: dict[tuple[int, int, float], deque[Event]] = defaultdict(deque)
-    for event in events:
+def _arrows(events: Iterable[Event]) -> Iterator[int]:
+    """For each event the number of its message, if both ends of that message are here; else -1.
+
+    The two ends name the same sender, receiver and moment of posting; of several such messages, the k-th to be sent is
+    the k-th to be received. Numbers in arrays, since a trace may hold a million events.
+    """
+    ends, moments, count = array("i"), array("d"), 0  # of each end: its event, sender, receiver, 1 if it is received
+    for count, event in enumerate(events, 1):
         if event.kind == "send" and event.posted is not None and event.peer_posted is None:
-            sends[event.rank, event.peer, event.posted].append(event)
-    numbers: dict[int, int] = {}
-    for receive in events:
-        if receive.kind == "receive" and receive.peer_posted is not None:
-            waiting = sends.get((receive.peer, receive.rank, receive.peer_posted))
-            if waiting and waiting[0].start <= receive.start:
-                numbers[id(receive)] = numbers[id(waiting.popleft())] = len(numbers) // 2
-    return numbers
+            ends.extend((count - 1, event.rank, event.peer, 0))
+            moments.extend((event.posted, event.start))
+        elif event.kind == "receive" and event.peer_posted is not None:
+            ends.extend((count - 1, event.peer, event.rank, 1))
+            moments.extend((event.peer_posted, event.start))
+    index, sender, receiver, side = np.asarray(ends).reshape(-1, 4).T
+    posted, start = np.asarray(moments).reshape(-1, 2).T
+    numbers = np.full(count, -1, np.int32)
+    order = np.lexsort((index, side, posted, receiver, sender))
+    message = _runs(sender[order], receiver[order], posted[order])
+    half = _runs(message, side[order])
+    turn = np.arange(len(order)) - np.searchsorted(half, half)  # the k-th of its half
+    again = np.lexsort((side[order], turn, message))
+    message, turn, order = message[again], turn[again], order[again]
+    is_pair = (message[1:] == message[:-1]) & (turn[1:] == turn[:-1]) & (start[order[:-1]] <= start[order[1:]])
+    for member in (order[:-1][is_pair], order[1:][is_pair]):
+        numbers[index[member]] = np.arange(len(member))
+    return map(int, numbers)
+
+
+def _runs(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Numbers the runs of equal rows."""
+    changes = [column[1:] != column[:-1] for column in columns]
+    return np.cumsum(np.concatenate([[False], np.logical_or.reduce(changes)])[: len(columns[0])])
 
 
 def _slice(name: str, category: str, thread: int, start: float, end: float, details: Entry) -> Entry:

@@ -14,8 +14,9 @@ from minidl.cluster.trace import Trace
 class Wait:
     """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank).
 
-    `call`: the number of the operation among the rank's communicator calls (0 if unknown). `tag`: of the message, if
-    the program itself sends or receives it. `call_site`: file and line, or line and cell.
+    `seconds`: of the engine's clock, virtual ones in a simulation. `call`: the number of the operation among the rank's
+    communicator calls (0 if unknown). `tag`: of the message, if the program itself sends or receives it. `call_site`:
+    file and line, or line and cell.
     """
 
     rank: int
@@ -37,10 +38,14 @@ class Wait:
 class ClusterError(RuntimeError):
     """A run on several nodes failed; the text begins with the root cause, then says on which rank and where.
 
-    Attributes: `rank`, the rank at fault (None where no single rank is); `cause`, its exception (None if it died, or if
-    its exception could not be sent); `operation`, the communicator call it was in (None if it was computing);
-    `tracebacks`, the traceback of every rank that answered; `waits`, who waited for whom; `trace`, the events of the
-    ranks that answered.
+    Attributes:
+        rank        the rank at fault, None where no single rank is; where ranks waited for one that had returned,
+                    computed or stood still, that one
+        cause       the exception that ended the run, None if a rank died or its exception could not be sent
+        operation   the communicator call in which the run failed, None if the rank was computing
+        tracebacks  by rank: of those that answered their traceback, of others their stack if it is known
+        waits       who waited for whom
+        trace       the events of the ranks that answered
     """
 
     def __init__(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, NoReturn
 
 import numpy.typing as npt
 
-from minidl.cluster.call_site import call_site
+from minidl.cluster.call_site import Caller, call_site, caller
 from minidl.cluster.channel import Channel, Rank
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.recorder import Begun
 from minidl.cluster.work_and_time import WorkAndTime
 
 ANY = -1  # receive from any rank
@@ -135,7 +137,14 @@ class Work:
         self._operation = operation
         self._pending = pending
         self._finish = finish
+        self._call = owner.recorder.call
+        if isinstance(pending, Beside):
+            pending.begun = Begun(operation, self._call, caller())
+        else:  # the program has called isend or irecv; both are too quick for anything but a note of its frame
+            frame = sys._getframe(2)
+            self._code, self._instruction = frame.f_code, frame.f_lasti
         self._waited = False
+        self._error: Exception | None = None  # on which a wait has failed
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
@@ -149,17 +158,33 @@ class Work:
         if endpoint.is_done(self._pending):
             self._owner.in_flight.end(self._pending)
             return True
-        return endpoint.is_hopeless(self._pending)
+        return self._error is not None or endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
-        """Return when it is done: what was received, what the collective returns, or None after a send."""
+        """Return when it is done: what was received, what the collective returns, or None after a send.
+
+        A wait that has failed fails again with the same error.
+        """
         if not self._waited:
-            self._waited = True
+            recorder = self._owner.recorder
             self._owner.enter(self._operation)
             self._owner.in_flight.end(self._pending)
-            self._finish(self._pending)
+            try:
+                if self._error is not None:
+                    raise self._error.with_traceback(None)
+                self._finish(self._pending)
+            except Exception as error:
+                self._error = error
+                recorder.begun = self._begun()
+                raise
+            self._waited = True
             self._owner.leave()
         return self._pending.payload
+
+    def _begun(self) -> Begun | None:
+        if isinstance(self._pending, Beside):
+            return self._pending.begun
+        return Begun(self._operation, self._call, Caller(self._code, self._instruction))
 
 
 @lru_cache(64)

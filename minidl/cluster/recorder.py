@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from minidl.cluster.call_site import Caller
 
 KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
 COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
@@ -40,6 +42,14 @@ class Shares(NamedTuple):
         )
 
 
+class Begun(NamedTuple):
+    """A call that goes on beside the program: `isend`, `irecv`, or a collective with `async_op=True`."""
+
+    operation: str
+    call: int  # its number among the rank's communicator calls
+    caller: Caller
+
+
 # An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; and
 # of a message when this side posted its half, and when the other side did (None: unknown)
 Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
@@ -58,6 +68,14 @@ class Recording:
     ledger: dict[str, Traffic]
 
 
+class CallObserver(Protocol):
+    """Hears of each communicator call of the program while it is made."""
+
+    def entered(self, operation: str, call: int) -> None: ...
+
+    def left(self) -> None: ...
+
+
 class Recorder:
     """Writes the events of one rank.
 
@@ -70,6 +88,7 @@ class Recorder:
     """
 
     __slots__ = (
+        "_calls",
         "_count",
         "_counts",
         "_dropped",
@@ -82,12 +101,16 @@ class Recorder:
         "_now",
         "_rows",
         "_seconds",
+        "begun",
         "call",
         "operation",
     )
 
-    def __init__(self, now: Callable[[], float], max_events: int, lane: int = 0) -> None:
+    def __init__(
+        self, now: Callable[[], float], max_events: int, lane: int = 0, calls: CallObserver | None = None
+    ) -> None:
         self._now = now
+        self._calls = calls
         self._max_events = max_events
         self._is_full = max_events == 0
         self._lane = lane
@@ -101,6 +124,7 @@ class Recorder:
         self.call = 0
         self._last = now()
         self.operation: str | None = None
+        self.begun: Begun | None = None  # what the program waited for when that failed
 
     def lane(self, number: int) -> Recorder:
         """The recorder of what runs beside the program in that lane."""
@@ -123,6 +147,8 @@ class Recorder:
         """A communicator call begins."""
         self._add(COMPUTE, self._now(), 0, -1, "")
         self._begin(operation, self.call + 1)
+        if self._calls is not None:
+            self._calls.entered(operation, self.call)
 
     def begin(self, operation: str, call: int) -> None:
         """A call that was numbered by the program begins in this lane, which was idle until now."""
@@ -132,6 +158,7 @@ class Recorder:
     def _begin(self, operation: str, call: int) -> None:
         self.call = call
         self.operation = operation
+        self.begun = None
         count = self._counts.get(operation)
         if count is None:
             count = self._counts[operation] = [0, 0, 0, 0]
@@ -140,6 +167,8 @@ class Recorder:
     def leave(self) -> None:
         """The communicator call has ended."""
         self.operation = None
+        if self._calls is not None:
+            self._calls.left()
 
     def sent(self, nbytes: int, peer: int, posted: float) -> None:
         """A message has been handed over (an eager one) or posted (a synchronous one)."""

@@ -15,6 +15,7 @@ BESIDE = 0.32  # the part of it that goes to what runs beside the program, if an
 COLUMNS = 600  # where a track has more bars than that, each column shows the shares of its time
 ROOM_FOR_A_GAP = 0.006  # of the picture's width: messages as long as that are told apart
 NEAR = 0.001  # of it: what lies between two messages cannot be seen
+LABELLED = ("compute", "reduce", "send", "receive")  # bars without a message are told apart by their labels
 UPWARDS = ("compute", "receive", "send", "reduce", "wait")  # in a column; sends above receives, as in halves
 
 Polygons = dict[str, list[npt.NDArray[np.float64]]]
@@ -97,12 +98,26 @@ def messages(track: Sequence[Bar], kind: str) -> list[list[Bar]]:
 
 
 def gaps(track: Sequence[Bar], geometry: Geometry, width: float) -> Iterator[npt.NDArray[np.float64]]:
-    """Lines between messages of one kind that follow each other at once; width: the seconds that the picture shows."""
+    """Lines between bars of one colour that follow each other at once, where they are two messages or have two labels.
+
+    width: the seconds that the picture shows. Bars that are too short for a line of their own count as part of the bar
+    before.
+    """
     if len(track) > COLUMNS:
         return
-    for kind in ("send", "receive"):
-        for before, after in pairwise(messages(track, kind)):
-            shorter = min(group[-1].end - group[0].start for group in (before, after))
-            if after[0].start - before[-1].end < NEAR * width and shorter >= ROOM_FOR_A_GAP * width:
-                top, bottom = geometry.extent(after[0].rank, after[0].lane, after[0].half)
-                yield np.array([(after[0].start, top), (after[0].start, bottom)])
+    blocks = [[[bar] for bar in track if bar.kind == kind and bar.message is None] for kind in LABELLED]
+    for runs in (messages(track, "send"), messages(track, "receive"), *blocks):
+        begin = runs[0][0].start if runs else 0.0
+        for before, after in pairwise(runs):
+            first, last = before[-1], after[0]
+            edge, length = last.start, after[-1].end - last.start
+            if edge - first.end >= NEAR * width:
+                begin = edge
+            elif _is_other(first, last) and min(edge - begin, length) >= ROOM_FOR_A_GAP * width:
+                top, bottom = geometry.extent(last.rank, last.lane, last.half)
+                yield np.array([(edge, top), (edge, bottom)])
+                begin = edge
+
+
+def _is_other(before: Bar, after: Bar) -> bool:
+    return before.label != after.label if after.message is None else before.message != after.message

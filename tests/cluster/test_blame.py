@@ -163,3 +163,125 @@ def test_options_of_an_algorithm_must_agree_as_well(on: str) -> None:
     assert isinstance(error, cluster.CollectiveMismatch)
     assert "pipelined_chain(segments=2)" in str(error)
     assert "pipelined_chain(segments=5)" in str(error)
+
+
+# A rank that returns early
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+@pytest.mark.parametrize("algorithm", ["auto", "ring", "tree", "rabenseifner"])
+def test_a_rank_that_returns_early_is_at_fault_and_not_the_one_that_noticed(on: str, algorithm: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.barrier()
+        if comm.rank == 2:
+            return
+        comm.all_reduce(np.ones(50), algorithm=algorithm)
+
+    error = failure_of(program, nodes=4, on=on)
+    assert isinstance(error, cluster.Deadlock)
+    assert error.rank == 2
+    assert "rank 2 had returned" in str(error)
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_those_who_wait_for_a_waiting_rank_learn_who_has_returned(on: str) -> None:
+    def program(comm: cluster.Communicator) -> int | None:
+        if comm.rank == 0:
+            return None
+        with pytest.raises(cluster.Deadlock) as caught:
+            comm.recv(comm.rank - 1)
+        if comm.rank == 1:
+            raise caught.value
+        return caught.value.rank
+
+    error = failure_of(program, nodes=3, on=on)
+    assert error.rank == 0
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_a_rank_that_makes_one_collective_too_many_is_at_fault_itself(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.barrier()
+        if comm.rank == 2:
+            comm.all_reduce(np.ones(3), algorithm="ring")
+
+    assert failure_of(program, nodes=4, on=on).rank == 2
+
+
+def test_a_simulated_rank_that_computes_for_too_long_is_at_fault_for_the_timeout() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:
+            comm.compute(seconds=100)
+        comm.barrier()
+
+    error = failure_of(program, on="simulation", timeout=10)
+    assert error.rank == 0
+    assert "did not complete within 10 s of virtual time" in str(error)
+
+
+# What goes on beside the program
+
+
+def begin_and_wait(comm: cluster.Communicator, kind: str) -> Any:
+    """Rank 1 returns early; the others wait for it."""
+    if comm.rank == 1:
+        return None
+    if kind == "irecv":
+        work = comm.irecv(1)
+    elif kind == "isend":
+        work = comm.isend(np.zeros(100_000), 1)
+    else:
+        work = comm.all_reduce(np.ones(9), async_op=True)
+    return work.wait()
+
+
+def begin_and_return(comm: cluster.Communicator) -> None:
+    if comm.rank != 1:
+        comm.all_reduce(np.ones(9), async_op=True)
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+@pytest.mark.parametrize("kind", ["irecv", "isend", "all_reduce"])
+def test_a_wait_that_fails_names_the_operation_and_the_line_that_began_it(on: str, kind: str) -> None:
+    error = failure_of(lambda comm: begin_and_wait(comm, kind), nodes=3, on=on)
+    first = begin_and_wait.__code__.co_firstlineno
+    begun = first + {"irecv": 5, "isend": 7, "all_reduce": 9}[kind]
+    place = f"in {kind} (call 2), begun by call 1 at {__file__}:{begun}, at {__file__}:{first + 10}"
+    assert error.rank == 1
+    assert error.operation == kind
+    assert place in str(error).splitlines()[1]
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+def test_what_fails_without_being_waited_for_names_its_operation_and_the_line_that_began_it(on: str) -> None:
+    error = failure_of(begin_and_return, nodes=3, on=on)
+    place = f"{__file__}:{begin_and_return.__code__.co_firstlineno + 2}"
+    assert error.rank == 1
+    assert error.operation == "all_reduce"
+    assert f"in all_reduce (call 1), begun at {place} and never waited for" in str(error).splitlines()[1]
+    assert {(wait.operation, wait.call_site) for wait in error.waits} == {("all_reduce", place)}
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation"])
+@pytest.mark.parametrize("kind", ["irecv", "isend", "background"])
+def test_a_wait_that_has_failed_fails_again_with_the_same_error(on: str, kind: str) -> None:
+    def program(comm: cluster.Communicator) -> tuple[bool, str, bool] | None:
+        if comm.rank == 1:
+            return None
+        if kind == "irecv":
+            work = comm.irecv(1)
+        elif kind == "isend":
+            work = comm.isend(np.zeros(100_000), 1)
+        else:
+            work = comm.background(lambda beside: beside.recv(1))
+        errors = []
+        for _ in range(2):
+            with pytest.raises(cluster.Deadlock) as caught:
+                work.wait()
+            errors.append(caught.value)
+        return errors[0] is errors[1], str(errors[1]), work.is_completed()
+
+    same, text, is_completed = cluster.launch(program, nodes=2, on=on).results[0]
+    assert same
+    assert is_completed
+    assert "rank 1 has already returned" in text

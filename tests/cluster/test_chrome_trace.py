@@ -1,6 +1,8 @@
 """The Chrome trace obeys the rules of the Trace Event Format, checked on the decimal numbers that stand in the file."""
 
+import gzip
 import json
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -71,6 +73,11 @@ def check_nesting(slices: list[Entry]) -> None:
         open_until.append(end)
 
 
+def document_of(events: list[Event], ranks: int) -> Entry:
+    text = json.dumps({"traceEvents": list(chrome_trace.entries(lambda: iter(events), ranks, "simulated"))})
+    return json.loads(text, parse_float=Decimal)  # type: ignore[no-any-return]
+
+
 def written(trace: cluster.Trace, path: Path) -> Entry:
     trace.to_chrome(path)
     return json.loads(path.read_text(), parse_float=Decimal)  # type: ignore[no-any-return]
@@ -110,8 +117,7 @@ def test_times_that_no_decimal_meets_still_nest() -> None:
             Event(0, "compute", edges[1], edges[2], 0, -1, "", "", call),
         ]
         time = edges[2]
-    text = json.dumps(chrome_trace.document(events, 1, "simulated", ""))
-    (slices,) = check(json.loads(text, parse_float=Decimal)).values()
+    (slices,) = check(document_of(events, 1)).values()
     assert len(slices) >= 6000
 
 
@@ -127,13 +133,49 @@ def test_a_fault_is_an_instant_and_messages_of_one_moment_keep_their_order() -> 
         message(1, "receive", 2.0, 2, 0.0),
         message(1, "receive", 3.0, 3, 0.0),  # its send is not there
     ]
-    document = json.loads(json.dumps(chrome_trace.document(events, 2, "simulated", "")), parse_float=Decimal)
+    document = document_of(events, 2)
     check(document)
     entries = document["traceEvents"]
     assert [(e["name"], e["ts"]) for e in entries if e["ph"] == "i"] == [("dropped", Decimal("500000.0"))]
     begins = {e["id"]: e["ts"] for e in entries if e["ph"] == "s"}
     ends = {e["id"]: e["ts"] for e in entries if e["ph"] == "f"}
     assert [(begins[n], ends[n]) for n in sorted(begins)] == [(0, 10**6), (10**6, 2 * 10**6)]
+
+
+def ring(comm: cluster.Communicator, times: int) -> None:
+    for _ in range(times):
+        comm.all_reduce(cluster.Phantom(1 << 20), algorithm="ring")
+
+
+def test_a_long_trace_is_written_in_little_memory(tmp_path: Path) -> None:
+    trace = cluster.launch(ring, args=(6,), nodes=16, on="simulation", network="10gbe").trace
+    events = len(trace.events)
+    del trace.__dict__["events"]
+    tracemalloc.start()
+    try:
+        trace.to_chrome(tmp_path / "trace.json")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert events > 5_000
+    assert peak < 150 * events  # with a document of all entries in memory: more than 1,000
+    assert (tmp_path / "trace.json").stat().st_size > 200 * events
+
+
+def test_a_name_that_ends_with_gz_gives_the_same_trace_compressed(tmp_path: Path) -> None:
+    trace = cluster.launch(ring, args=(1,), nodes=4, on="simulation", network="10gbe").trace
+    document = written(trace, tmp_path / "trace.json")
+    check(document)
+    trace.to_chrome(tmp_path / "trace.json.gz")
+    with gzip.open(tmp_path / "trace.json.gz", "rt", encoding="utf-8") as file:
+        assert json.load(file, parse_float=Decimal) == document
+    assert document["otherData"] == {"source": "simulated", "note": ""}
+
+
+def test_a_trace_without_events_is_a_valid_file(tmp_path: Path) -> None:
+    document = written(cluster.Trace([None, None], "measured"), tmp_path / "trace.json")
+    assert check(document) == {(0, 0): [], (0, 1): []}
+    assert document["otherData"]["note"] == "nothing came from rank 0, 1"
 
 
 def test_the_checker_refuses_what_perfetto_would() -> None:

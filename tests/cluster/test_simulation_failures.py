@@ -251,8 +251,10 @@ def test_a_wait_of_more_than_the_timeout_in_virtual_seconds_is_too_long() -> Non
     assert simulate(program, args=(60.0,)).results == [60.0, 60.0]
     error = failure_of(program, args=(60.5,))
     assert isinstance(error, cluster.CommTimeout)
-    assert str(error).startswith("a receive from rank 0 did not complete within 60 s\nrank 1 of 2, in recv (call 1)")
-    assert error.rank == 1
+    assert str(error).startswith(
+        "a receive from rank 0 did not complete within 60 s of virtual time\nrank 1 of 2, in recv (call 1)"
+    )
+    assert error.rank == 0  # for which rank 1 has waited
     assert error.waits[0].seconds == 60.0
     assert "RankFailed: rank 1 failed: a receive" in error.tracebacks[0]
 

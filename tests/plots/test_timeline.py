@@ -8,6 +8,7 @@ import pytest
 from matplotlib import colors, image
 from matplotlib.collections import LineCollection
 
+from minidl import cluster
 from minidl.plots import style, timeline
 from minidl.plots.bars import Bar
 
@@ -132,6 +133,25 @@ def test_messages_that_follow_each_other_are_told_apart_where_there_is_room() ->
         1.0,
         1.0,
     ]
+
+
+def test_bars_of_different_labels_that_follow_each_other_have_a_line_between_them() -> None:
+    def lines(*spans: tuple[str, float, float, str]) -> list[float]:
+        rows: list[timeline.Row] = [(0, kind, start, end, label) for kind, start, end, label in spans]
+        return gaps(timeline.draw([*rows, (0, "wait", 9.0, 10.0, "")], ranks=1, source="simulated"))
+
+    assert lines(("compute", 0, 1, "forward"), ("compute", 1, 3, "backward"), ("compute", 3, 4, "update")) == [1, 3]
+    assert lines(("compute", 0, 1, "forward"), ("compute", 1, 3, "forward")) == []  # one piece of work in two calls
+    assert lines(("compute", 0, 1, "forward"), ("compute", 2, 3, "backward")) == []  # something else lies between
+    assert lines(("compute", 0, 1, "forward"), ("reduce", 1, 2, "backward")) == []  # the colours tell them apart
+    assert lines(("compute", 0, 1, "F"), ("compute", 1, 1.01, "tiny"), ("compute", 1.01, 2, "B")) == [1.01]
+    run = cluster.launch(step, nodes=2, on="simulation")
+    assert gaps(run.trace.plot()) == [pytest.approx(2.0)] * 2  # milliseconds, on each rank
+
+
+def step(comm: cluster.Communicator) -> None:
+    comm.compute(seconds=2e-3, label="forward")
+    comm.compute(seconds=4e-3, label="backward")
 
 
 def test_a_message_says_whom_it_goes_to_and_its_bytes_as_far_as_there_is_room() -> None:

@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<BQ")
 
 @dataclass(frozen=True)
 class Start:
-    """Who a rank is. Descriptors come along: of standard output, standard error, the task, and what its engine adds."""
+    """Who a rank is. Descriptors come along: of its output, errors, task and notes, and what its engine adds."""
 
     rank: int
     terms: Terms  # without the listener, which stays where it is
@@ -50,10 +50,12 @@ class Failure:
     operation: str | None
     call: int  # its number among this rank's calls
     call_site: str | None
+    begun: str | None  # by which call, and where, if it went on beside the program
     traceback: str
     exception: bytes | None
     wait: Wait | None
     recording: Recording | None
+    at_fault: int | None  # the rank that has caused it, as far as this rank knows
 
 
 class ControlSocket:

@@ -13,13 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.recorder import Begun
 
 
 @dataclass(slots=True, eq=False)
-class Task(Pending):
+class Task(Pending, Beside):
     """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
 
+    begun: Begun | None = None
     work: Callable[[], Any] | None = None
     error: BaseException | None = None
     blocked: tuple[Pending, float] | None = None
@@ -32,6 +34,7 @@ class Helpers:
         self._finished = finished
         self._lanes: dict[int, queue.SimpleQueue[tuple[Task, contextvars.Context]]] = {}
         self._unwaited: list[Task] = []
+        self.last_begun: Begun | None = None  # of these, what the end of the program waits for
 
     def start(self, task: Task, lane: int) -> None:
         """Let the lane's thread do the task; the thread is made when the lane is first used."""
@@ -41,6 +44,13 @@ class Helpers:
             threading.Thread(target=self._serve, args=(self._lanes[lane],), name=name, daemon=True).start()
         self._unwaited.append(task)
         self._lanes[lane].put((task, contextvars.copy_context()))
+
+    def finish(self, wait: Callable[[Task], None]) -> None:
+        """The program has returned: wait for what it has not waited for."""
+        for task in self.unwaited():
+            self.last_begun = task.begun
+            wait(task)
+        self.last_begun = None
 
     def unwaited(self) -> list[Task]:
         """The tasks that the program has not waited for, in the order in which they were started."""

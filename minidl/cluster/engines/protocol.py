@@ -17,7 +17,7 @@ import numpy.typing as npt
 from minidl.cluster.board import Fingerprint
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.network import Network
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.recorder import Begun, Recorder
 from minidl.cluster.run import Run
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
@@ -53,6 +53,13 @@ class Pending:
             return "a collective that was begun with async_op=True"
         peer = f"rank {self.peer}" if isinstance(self.peer, int) else "any rank"
         return f"a send of {self.nbytes} bytes to {peer}" if self.kind == "send" else f"a receive from {peer}"
+
+
+class Beside:
+    """Mixed into what a helper does: it knows the call of the program that has begun it."""
+
+    __slots__ = ()
+    begun: Begun | None
 
 
 class Endpoint(Protocol):

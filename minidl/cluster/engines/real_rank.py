@@ -9,7 +9,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import NoReturn
 
+from minidl.cluster.engines.helper_threads import Helpers
 from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.recorder import Begun
 
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10
@@ -21,6 +23,12 @@ class RealRank:
     """The part of an Endpoint that is the same on processes and under MPI."""
 
     _last_words: Callable[[], None]  # called before the rank dies or stops on purpose
+    _helpers: Helpers
+
+    @property
+    def unwaited(self) -> Begun | None:
+        """What the end of the program waits for, or was waiting for when that failed."""
+        return self._helpers.last_begun
 
     @abstractmethod
     def is_done(self, pending: Pending) -> bool:

@@ -6,7 +6,6 @@ The same for every engine that gathers its ranks' reports in one place.
 from __future__ import annotations
 
 import os
-import sysconfig
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,15 +13,15 @@ from typing import Any
 
 import cloudpickle
 
-from minidl.cluster.call_site import place
+from minidl.cluster.call_site import LIBRARIES, place
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
 from minidl.cluster.messages import program_tag
-from minidl.cluster.recorder import Recorder, Recording
+from minidl.cluster.recorder import Begun, Recorder, Recording
 from minidl.cluster.trace import Trace
 
-LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
 ENGINES = os.path.join(PACKAGE, "engines") + os.sep
 
@@ -35,13 +34,26 @@ KINDS: dict[str, type[ClusterError]] = {kind.__name__: kind for kind in (CommTim
 
 
 def failure(
-    error: BaseException, rank: int, recorder: Recorder | None, blocked: tuple[Pending, float] | None, now: float
+    error: BaseException,
+    rank: int,
+    recorder: Recorder | None,
+    blocked: tuple[Pending, float] | None,
+    now: float,
+    unwaited: Begun | None = None,
 ) -> Failure:
     """What there is to say about `error`, on which the program of this rank has ended.
 
-    `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun.
+    `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun. `unwaited`:
+    the call beside the program for which the end of the program waited.
     """
-    operation = recorder.operation if recorder and _is_inside_a_call(error) else None
+    operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
+    if unwaited is not None:
+        operation, call, site = unwaited.operation, unwaited.call, site or unwaited.caller.place
+        begun = f"begun at {unwaited.caller.place} and never waited for"
+    elif recorder and _is_inside_a_call(error):
+        operation = recorder.operation
+        if operation and recorder.begun:
+            begun = f"begun by call {recorder.begun.call} at {recorder.begun.caller.place}"
     try:
         exception = cloudpickle.dumps(error, 5)
     except Exception:  # an exception may hold anything (an open file, a lock): then its text has to do
@@ -50,26 +62,24 @@ def failure(
         summary=summary(error),
         kind=next((name for name, kind in KINDS.items() if isinstance(error, kind)), "RankFailed"),
         operation=operation,
-        call=recorder.call if recorder else 0,
-        call_site=call_site(error),
+        call=call,
+        call_site=site,
+        begun=begun,
         traceback=_traceback_text(error),
         exception=exception,
-        wait=waiting(error, rank, recorder, *blocked, now) if blocked and recorder else None,
+        wait=waiting(rank, operation, call, site, *blocked, now) if blocked else None,
         recording=recorder.close() if recorder else None,
+        at_fault=error.rank if isinstance(error, ClusterError) else rank,
     )
 
 
-def waiting(error: BaseException, rank: int, recorder: Recorder, pending: Pending, since: float, now: float) -> Wait:
+def waiting(
+    rank: int, operation: str | None, call: int, site: str | None, pending: Pending, since: float, now: float
+) -> Wait:
     """What the rank waited for when the error was raised in it."""
-    return Wait(
-        rank,
-        recorder.operation or "the end of the program",
-        pending.peer if isinstance(pending.peer, int) else None,
-        now - since,
-        recorder.call,
-        program_tag(pending.tag),
-        call_site(error),
-    )
+    peer = pending.peer if isinstance(pending.peer, int) else None
+    operation = operation or "the end of the program"
+    return Wait(rank, operation, peer, now - since, call, program_tag(pending.tag), site)
 
 
 def summary(error: BaseException) -> str:
@@ -93,7 +103,10 @@ def call_site(error: BaseException) -> str | None:
     frames = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
     outside = [at for at in frames if not at[0].co_filename.startswith(PACKAGE)]
     own = [at for at in outside if not at[0].co_filename.startswith(LIBRARIES)] or outside
-    return place(*own[-1]) if own else None
+    if not own:
+        return None
+    code, line = own[-1]
+    return place(code.co_filename, code.co_qualname, line)
 
 
 def _is_inside_a_call(error: BaseException) -> bool:
@@ -118,7 +131,7 @@ class Outcome:
     """What the launcher knows of the ranks of a run that failed.
 
     `recordings`: of each rank, None if nothing came from it. `returned`: the ranks whose programs had ended well.
-    `silent`: why a rank did not answer, where that is known.
+    `silent`: why a rank did not answer, and `whereabouts`, where it was, as far as that is known.
     """
 
     failures: Mapping[int, Failure]
@@ -126,49 +139,85 @@ class Outcome:
     recordings: list[Recording | None]
     source: str
     silent: Mapping[int, str] = field(default_factory=dict)
+    whereabouts: Mapping[int, Whereabouts] = field(default_factory=dict)
 
     def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
         """The error of a run that failed because of rank `culprit`, which died if it did not report."""
         known = self.failures.get(culprit)
-        where = [f"rank {culprit} of {len(self.recordings)}"]
+        where, was_at = [f"rank {culprit} of {len(self.recordings)}"], self.whereabouts.get(culprit)
+        if known is None and was_at is not None:
+            where.append(str(was_at))
         if known is not None:
             where.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
-            if known.call_site:
+            if known.begun:
+                where.append(known.begun)
+            if known.call_site and f" {known.call_site} " not in (known.begun or ""):
                 where.append(f"at {known.call_site}")
-        root, what, cause = self._waited_for(culprit), known.summary if known else cause_of_death, _exception(known)
-        if known and known.wait and root not in (culprit, known.wait.peer):
+        root, what = self._at_fault(culprit), known.summary if known else cause_of_death
+        if known and known.wait and root not in (culprit, known.wait.peer, None) and root not in self.returned:
             what = f"{self._silence(root)}; hence {what}"
         lines = [what, ", ".join(where), *self._situation(culprit)]
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
+        elif was_at is not None and was_at.stack:
+            lines += ["", f"Stack of rank {culprit}, the innermost call first:", was_at.stack]
+        if known is not None:
+            operation = known.operation
+        else:
+            operation = was_at.operation if was_at is not None and was_at.is_inside else None
         return KINDS.get(known.kind if known else "", RankFailed)(
             "\n".join(lines),
-            rank=cause.rank if isinstance(cause, CollectiveMismatch) else root,  # who noticed it is not at fault
-            cause=cause,
-            operation=known.operation if known else None,
+            rank=root,
+            cause=_exception(known),
+            operation=operation,
             **self._evidence(),
         )
 
-    def _waited_for(self, culprit: int) -> int:
-        """The rank at fault: the silent one for which all wait in the end, if the culprit has only waited too long."""
-        rank, passed = culprit, {culprit}
-        while (known := self.failures.get(rank)) and known.wait and known.wait.peer is not None:
-            if self.failures[culprit].kind != "CommTimeout" or known.wait.peer in passed:
-                return culprit
+    def _at_fault(self, culprit: int) -> int | None:
+        """The rank at fault for the failure of rank `culprit`, which may only have been the first to notice."""
+        known = self.failures.get(culprit)
+        if known is None or known.kind == "RankFailed":
+            return culprit
+        if known.kind == "CollectiveMismatch":
+            return known.at_fault
+        if known.kind == "CommTimeout":
+            end = self._end_of_waits(culprit)
+            return culprit if end is None else end
+        return culprit if known.at_fault is None or self._is_odd_one(culprit) else known.at_fault
+
+    def _is_odd_one(self, culprit: int) -> bool:
+        """Whether the rank made a collective call that no other rank made: all others, or most, have returned."""
+        wait = self.failures[culprit].wait
+        if wait is None or wait.tag is not None:
+            return False
+        others = {rank for rank, known in self.failures.items() if rank != culprit and known.wait}
+        unknown = len(self.recordings) - 1 - len(self.returned)
+        return not others and len(self.returned) > max(1, unknown)
+
+    def _end_of_waits(self, rank: int) -> int | None:
+        """The rank for which this one waits in the end, because that one waits for nobody; None if there is none."""
+        passed = {rank}
+        while (known := self.failures.get(rank)) and known.wait:
+            if known.wait.peer is None or known.wait.peer in passed:
+                return None
             rank = known.wait.peer
             passed.add(rank)
-        return culprit if rank in self.failures or rank in self.returned else rank
+        return rank
 
     def deadline_error(self, deadline: float, had_begun: bool = True) -> CommTimeout:
         """The error of a run that did not finish in time."""
         text = f"the run did not finish within its deadline of {deadline:g} s"
         if not had_begun:
             text += f"\n{NOT_BEGUN}"
-        return CommTimeout("\n".join([text, *self._situation(None)]), **self._evidence())
+        ends = {self._end_of_waits(rank) for rank in range(len(self.recordings)) if rank not in self.returned}
+        rank = ends.pop() if len(ends) == 1 and had_begun else None
+        return CommTimeout("\n".join([text, *self._situation(None)]), rank=rank, **self._evidence())
 
     def deadlock_error(self, text: str) -> Deadlock:
-        """The error of ranks that wait for each other; their waits follow the text."""
-        return Deadlock("\n".join([text, *self._situation(None)]), **self._evidence())
+        """The error of ranks that wait for each other or for one that has returned; their waits follow the text."""
+        ends = {self._end_of_waits(rank) for rank, known in self.failures.items() if known.wait}
+        rank = ends.pop() if len(ends) == 1 else None
+        return Deadlock("\n".join([text, *self._situation(None)]), rank=rank, **self._evidence())
 
     def _situation(self, culprit: int | None) -> list[str]:
         """A line for each rank that was blocked, had returned, or could not say what it was doing."""
@@ -179,16 +228,24 @@ class Outcome:
                 lines.append(str(known.wait))
             elif rank in self.returned:
                 lines.append(f"rank {rank} had returned")
-            elif not known and rank != culprit:
+            elif rank != culprit and (not known or self.source == "simulated"):
                 lines.append(self._silence(rank))
         return lines
 
     def _silence(self, rank: int) -> str:
-        return f"rank {rank} did not answer: {self.silent.get(rank, 'it was starting, computing, or stopped')}"
+        if known := self.failures.get(rank):
+            return f"rank {rank} was not waiting, at {known.call_site}"
+        was_at = self.whereabouts.get(rank)
+        unknown = f"it was {was_at}" if was_at is not None else "it was starting, computing, or stopped"
+        why = self.silent.get(rank)
+        return f"rank {rank} did not answer: {why or unknown}{f', {was_at}' if why and was_at is not None else ''}"
 
     def _evidence(self) -> dict[str, Any]:
         return {
-            "tracebacks": {rank: known.traceback for rank, known in self.failures.items()},
+            "tracebacks": {
+                **{rank: was_at.stack for rank, was_at in self.whereabouts.items() if was_at.stack},
+                **{rank: known.traceback for rank, known in self.failures.items()},
+            },
             "waits": tuple(known.wait for known in self.failures.values() if known.wait),
             "trace": Trace(self.recordings, self.source),
         }

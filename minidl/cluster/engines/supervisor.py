@@ -23,6 +23,7 @@ from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
 from minidl.cluster.engines.segments import anonymous_file
+from minidl.cluster.engines.whereabouts import ask, create_notes, whereabouts
 from minidl.cluster.errors import ClusterError, Deadlock, RankFailed
 from minidl.cluster.recorder import Recording
 from minidl.cluster.run import Run
@@ -42,6 +43,7 @@ class RankProcess:
     process: Any
     link: socket.socket
     output: int = field(default_factory=lambda: anonymous_file("minidl output"))
+    notes: int = field(default_factory=create_notes)
     reader: control.FrameReader = field(default_factory=control.FrameReader)
     is_ready: bool = False
     result: control.Result | None = None
@@ -58,6 +60,11 @@ class RankProcess:
     @property
     def has_ended(self) -> bool:
         return self.has_reported or self.is_gone
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it has neither reported nor ended, though it has been started."""
+        return not self.has_ended and self.was_started and bool(self.process.is_alive())
 
     @property
     def was_started(self) -> bool:
@@ -112,6 +119,7 @@ class RankProcess:
             self.process.join()
         self.process.close()
         os.close(self.output)
+        os.close(self.notes)
 
 
 class Supervisor:
@@ -275,6 +283,10 @@ class Supervisor:
         end = time.monotonic() + GRACE_SECONDS
         while (remaining := end - time.monotonic()) > 0 and not all(rank.has_ended for rank in self.ranks):
             self._listen(remaining)
+        for rank in self.ranks:
+            if rank.is_silent:
+                with contextlib.suppress(ProcessLookupError):
+                    ask(rank.process.pid, rank.notes)
 
     def _abort(self, rank: RankProcess, told: bytes) -> None:
         rank.is_aborted = True
@@ -287,7 +299,7 @@ class Supervisor:
         text = f"rank {culprit.rank} failed: {known.summary if known else culprit.cause_of_death}"
         if kind is None:
             kind = KINDS[known.kind] if known and known.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
-        return kind(text, rank=culprit.rank)
+        return kind(text, rank=known.at_fault if known and kind is Deadlock else culprit.rank)
 
     def _replay_output(self) -> None:
         for rank in self.ranks:
@@ -303,6 +315,7 @@ class Supervisor:
             [r.recording if r else rank.last_words for r, rank in zip(reports, self.ranks, strict=True)],
             "measured",
             {rank.rank: rank.why_silent for rank in self.ranks if not rank.has_reported and rank.why_silent},
+            {rank.rank: whereabouts(rank.notes) for rank in self.ranks if not rank.has_reported and rank.is_ready},
         )
 
     def _error(self, rank: RankProcess) -> ClusterError:

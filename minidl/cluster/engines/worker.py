@@ -25,8 +25,9 @@ from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.engines.task import contents
 from minidl.cluster.engines.threads import limit_threads
+from minidl.cluster.engines.whereabouts import Notes
 from minidl.cluster.errors import ClusterError
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.recorder import Begun, Recorder
 
 MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 
@@ -37,6 +38,11 @@ class RankEndpoint(Endpoint, Protocol):
     @property
     def blocked(self) -> tuple[Pending, float] | None:
         """What the program is blocked in, and since when."""
+        ...
+
+    @property
+    def unwaited(self) -> Begun | None:
+        """What the end of the program waits for, or was waiting for when that failed."""
         ...
 
     def flush(self) -> None:
@@ -72,12 +78,12 @@ def run_rank(
     launcher: control.ControlSocket, start: control.Start, descriptors: list[int], endpoint_of: EndpointOf
 ) -> None:
     """Become a rank, whose endpoint `endpoint_of` makes when all are ready, run the program and report."""
-    output, errors, task, *peers = descriptors
+    output, errors, task, notes, *peers = descriptors
     os.dup2(output, 1)
     os.dup2(errors, 2)
     process, printed = os.getpid(), KeptFile(1)
     sys.stdout = printed
-    rank = Rank(launcher, start, peers, endpoint_of)
+    rank = Rank(launcher, start, peers, endpoint_of, Notes(notes))
     try:
         environment, sources, program_bytes = pickle.loads(contents(task, start.payload_bytes))
         for descriptor in {output, errors, task} - {1, 2}:
@@ -120,12 +126,18 @@ class Rank:
     communicator: Communicator
 
     def __init__(
-        self, launcher: control.ControlSocket, start: control.Start, peers: list[int], endpoint_of: EndpointOf
+        self,
+        launcher: control.ControlSocket,
+        start: control.Start,
+        peers: list[int],
+        endpoint_of: EndpointOf,
+        notes: Notes,
     ) -> None:
         self.launcher = launcher
         self.start = start
         self.peers = peers  # descriptors of the sockets to the other ranks, in their order
         self._endpoint_of = endpoint_of
+        self._notes = notes
         self.lost: dict[int, ClusterError] = {}  # the other ranks that have failed while the run goes on
         self._has_begun = False
 
@@ -140,7 +152,7 @@ class Rank:
             raise pickle.loads(body)
         terms = self.start.terms
         self.endpoint = self._endpoint_of(self, pickle.loads(body))
-        self.recorder = Recorder(self.endpoint.now, self.start.trace_events)
+        self.recorder = Recorder(self.endpoint.now, self.start.trace_events, calls=self._notes)
         faults = terms.faults.of(self.endpoint, self.recorder.fault, sleeps=True) if terms.faults else None
         self.communicator = world(self.endpoint, self.recorder, terms.seed, faults)
         self._has_begun = True
@@ -171,7 +183,9 @@ class Rank:
         if not self._has_begun:
             return report.failure(error, self.start.rank, None, None, 0.0)
         blocked = self.endpoint.blocked if isinstance(error, ClusterError) else None
-        return report.failure(error, self.start.rank, self.recorder, blocked, self.endpoint.now())
+        return report.failure(
+            error, self.start.rank, self.recorder, blocked, self.endpoint.now(), self.endpoint.unwaited
+        )
 
     def last_words(self) -> None:
         """Report what was recorded, because this rank is about to die on purpose."""

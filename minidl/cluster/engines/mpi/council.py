@@ -19,7 +19,7 @@ from mpi4py import MPI
 from minidl.cluster.engines.control import Failure, Result
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
-from minidl.cluster.errors import ClusterError, CommTimeout, RankFailed
+from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.run import Run
 from minidl.cluster.trace import Trace
 
@@ -54,7 +54,8 @@ class Council:
                 failure = self._reports[culprit].end
                 assert isinstance(failure, Failure)
                 kind = KINDS[failure.kind] if failure.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
-                self._told = kind(f"rank {culprit} failed: {failure.summary}", rank=culprit)
+                at_fault = failure.at_fault if kind is Deadlock else culprit
+                self._told = kind(f"rank {culprit} failed: {failure.summary}", rank=at_fault)
             elif time.monotonic() > self._ends_at:
                 self._told = CommTimeout(f"the run did not finish within its deadline of {self._deadline:g} s")
         return self._told

@@ -98,8 +98,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
             super()._raise_if_hopeless(pending)
 
     def flush(self) -> None:
-        for task in self._helpers.unwaited():
-            self.wait(task)
+        self._helpers.finish(self.wait)
         if self._board is not None:
             self._hear_the_rest()
         super().flush()

@@ -72,4 +72,4 @@ def _end_of(
         return Result(report.pickled_result(value, endpoint.rank), seconds, recorder.close())
     except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
         blocked = endpoint.blocked if isinstance(error, ClusterError) else None
-        return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now())
+        return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now(), endpoint.unwaited)

@@ -63,7 +63,7 @@ def run_under_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, 
                         trace_events=trace_events,
                         payload_bytes=len(task),
                     )
-                    descriptors = (process.output, standard_error(process), task_file)
+                    descriptors = (process.output, standard_error(process), task_file, process.notes)
                     process.send(control.START, pickle.dumps(start), descriptors)
                 return supervisor.supervise()
         finally:

@@ -252,9 +252,10 @@ class MPIMailbox:
         peers = {pending.peer} if isinstance(pending.peer, int) else pending.peer - {self.rank}
         if peers and peers <= self._ended:
             who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
-            raise Deadlock(f"{pending} can never complete: {who} already returned from the program")
+            at_fault = min(peers) if len(peers) == 1 else None
+            raise Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
         if peers <= {self.rank}:
-            raise Deadlock(f"{pending} can never complete: it would have to come from this rank itself")
+            raise Deadlock(f"{pending} can never complete: it would have to come from this rank itself", rank=self.rank)
 
 
 def highest_tag(comm: MPI.Intracomm) -> int:

@@ -103,8 +103,7 @@ class ProcessEndpoint(Mailbox, RealRank):
 
     def flush(self) -> None:
         """Wait for what nobody has waited for; then as the mailbox does."""
-        for task in self._helpers.unwaited():
-            self.wait(task)
+        self._helpers.finish(self.wait)
         super().flush()
 
     # Memory that all ranks see

@@ -96,7 +96,7 @@ class Processes:
                     process.send(
                         control.START,
                         pickle.dumps(start),
-                        (process.output, standard_error(process), task_file, *peers, memory, page_file),
+                        (process.output, standard_error(process), task_file, process.notes, *peers, memory, page_file),
                     )
             run = supervisor.supervise()
             if not run.failures and (error := find_left_out(page)) is not None:

@@ -39,7 +39,9 @@ class Peers:
             return  # the message is here and held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
         if peers <= {self._rank}:
-            raise Deadlock(f"{operation} can never complete: it would have to come from this rank itself")
+            raise Deadlock(
+                f"{operation} can never complete: it would have to come from this rank itself", rank=self._rank
+            )
         failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
         abandoned = {peer for peer in peers if (peer, operation.tag) in self.abandoned}
         if peers <= self.ended | failed | abandoned:
@@ -60,4 +62,5 @@ class Peers:
             because = self.failed.get(rank, f"rank {rank} failed")
             raise RankFailed(f"{operation} can never complete: {who} because {because}", rank=rank)
         who = f"rank {min(peers)} has" if len(peers) == 1 else "every other rank has"
-        raise Deadlock(f"{operation} can never complete: {who} already returned from the program")
+        at_fault = min(peers) if len(peers) == 1 else None
+        raise Deadlock(f"{operation} can never complete: {who} already returned from the program", rank=at_fault)

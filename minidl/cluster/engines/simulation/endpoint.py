@@ -9,13 +9,13 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.board import Fingerprint
-from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Beside, Peer, Pending
 from minidl.cluster.engines.simulation.message import ARRAY, Awaited, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.network import Network
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.recorder import Begun, Recorder
 from minidl.kernels import counting
 
 LOOK_SECONDS = 1e-6  # to look whether something is done takes a moment, so that a loop of looks comes to its end
@@ -44,6 +44,7 @@ class SimulatedEndpoint:
         self._core_is_taken_until = 0.0  # by helpers
         self._lanes: dict[int, list[Helper]] = {}
         self._failed: list[Helper] = []
+        self.unwaited: Begun | None = None  # what the end of the program waits for, or was waiting for when that failed
         self._mailboxes = world.mailboxes
         self._mailbox = world.mailboxes[rank]
 
@@ -177,9 +178,12 @@ class SimulatedEndpoint:
         """Return when nothing goes on beside the program any more; raises what was raised there and not waited for."""
         for queue in self._lanes.values():
             while queue:
-                self.wait(queue[-1])
+                self.unwaited = queue[0].begun
+                self.wait(queue[0])
         for helper in self._failed:
+            self.unwaited = helper.begun
             self.wait(helper)
+        self.unwaited = None
 
     # Work and time
 
@@ -279,13 +283,14 @@ def _first_from(src: Peer, sends: list[Send]) -> int:
     return next((index for index, send in enumerate(sends) if send.src in ranks), -1)
 
 
-class Helper(Awaited):
+class Helper(Awaited, Beside):
     """Work that goes on beside the program; `tag` is its lane, `task` does it once it has begun."""
 
-    __slots__ = ("error", "task", "work")
+    __slots__ = ("begun", "error", "task", "work")
 
     def __init__(self, rank: int, lane: int, posted: float, work: Callable[[], Any]) -> None:
         super().__init__("helper", rank, lane, posted)
+        self.begun: Begun | None = None
         self.work = work
         self.task: Task | None = None
         self.error: BaseException | None = None

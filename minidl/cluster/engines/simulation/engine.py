@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextvars
-import gc
 import pickle
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +16,13 @@ from minidl.cluster.engines.report import Outcome, loaded_result
 from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import routed
+from minidl.cluster.engines.simulation.process_wide import rare_collections
 from minidl.cluster.engines.simulation.rank import SimulatedRank
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.network import Network
 from minidl.cluster.run import Run
 from minidl.cluster.trace import Trace
 
-ALLOCATIONS_BETWEEN_COLLECTIONS = 50_000
 EVENTS_OF_A_RANK = 20_000
 EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes
 
@@ -86,8 +83,8 @@ class Simulation:
     def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
         ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
         _, _, packed = pickle.loads(task.packed(program, args))
-        with routed(), rare_collections():
-            world = World(terms, ends_at, contextvars.copy_context().run)
+        with routed() as stdout, rare_collections:
+            world = World(terms, ends_at, contextvars.copy_context().run, stdout)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
             ranks = [SimulatedRank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:
@@ -103,17 +100,6 @@ class Simulation:
         return _outcome(world, ranks)
 
 
-@contextmanager
-def rare_collections() -> Iterator[None]:
-    """Garbage is collected more rarely: the messages and events of many ranks live long, and are no garbage."""
-    before = gc.get_threshold()
-    gc.set_threshold(max(before[0], ALLOCATIONS_BETWEEN_COLLECTIONS) if before[0] else 0, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
     """The Run, or the error that it ended with."""
     if world.interruption is not None:
@@ -123,6 +109,11 @@ def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
         frozenset(world.returned),
         [rank.recording for rank in ranks],
         "simulated",
+        {
+            **{rank.number: "it had not begun" for rank in ranks if rank.failure is None and rank.recording is None},
+            **dict.fromkeys(world.stopped, "it was stopped (a fault on purpose)"),
+        },
+        {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
     )
     if world.is_late:
         raise outcome.deadline_error(world.terms.deadline or 0.0)

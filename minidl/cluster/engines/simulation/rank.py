@@ -9,6 +9,7 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster import comm
+from minidl.cluster.call_site import caller
 from minidl.cluster.engines import report
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.simulation import output
@@ -16,6 +17,7 @@ from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.errors import ClusterError
 from minidl.cluster.recorder import Recorder, Recording
 from minidl.kernels import counting
@@ -30,6 +32,7 @@ class SimulatedRank:
         self.seconds = 0.0
         self.failure: Failure | None = None
         self.recording: Recording | None = None
+        self.whereabouts: Whereabouts | None = None  # of a rank that has died or stopped
         self._world = world
         self._scheduler = world.scheduler
         self._context = contextvars.Context()
@@ -77,7 +80,7 @@ class SimulatedRank:
     def _fail(self, error: BaseException) -> None:
         blocked = self._endpoint.blocked() if isinstance(error, ClusterError) else None
         now = self._scheduler.time
-        self.failure = report.failure(error, self.number, self._recorder, blocked, now)
+        self.failure = report.failure(error, self.number, self._recorder, blocked, now, self._endpoint.unwaited)
         self.recording = self.failure.recording
         self._world.has_failed(self.number, self.failure.summary, error)
 
@@ -85,6 +88,9 @@ class SimulatedRank:
         """The rank is about to die or to stop: what it has recorded and printed up to now is all."""
         self.recording = self._close()
         self._sealed = self._output.getvalue()
+        if self._recorder is not None and self._recorder.operation is not None:
+            operation, call = self._recorder.operation, self._recorder.call
+            self.whereabouts = Whereabouts(operation, call, caller().place, is_inside=True)
 
     def _close(self) -> Recording | None:
         return self._recorder.close() if self._recorder else None

@@ -17,7 +17,7 @@ from copy import copy
 from functools import partial
 from operator import attrgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
@@ -88,12 +88,18 @@ class Scheduler:
     """Runs tasks on a virtual clock, over a transport; `timeout` is how long a task may be blocked, `ends_at` when
     the run must have ended, by time.monotonic().
 
-    `deliver` is called for each transfer that finishes. `main` is the task that is not on the clock: it starts the run,
-    and has a turn when the run is to end.
+    `deliver` is called for each transfer that finishes. `stdout` is what sys.stdout is between two turns. `main` is the
+    task that is not on the clock: it starts the run, and has a turn when the run is to end.
     """
 
     def __init__(
-        self, transport: Transport, timeout: float, ends_at: float, director: Director, deliver: Callable[[Any], None]
+        self,
+        transport: Transport,
+        timeout: float,
+        ends_at: float,
+        director: Director,
+        deliver: Callable[[Any], None],
+        stdout: TextIO,
     ) -> None:
         self.now = 0.0  # the instant that is being played
         self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
@@ -117,7 +123,7 @@ class Scheduler:
         self._round: list[Task] = []  # who is still to have a turn in this round, the last one first
         self._due: dict[float, list[Task]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
-        self._stdout = sys.stdout
+        self._stdout = stdout
 
     # What the task that runs calls
 

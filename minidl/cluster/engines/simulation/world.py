@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TextIO
 
 import cloudpickle
 import numpy as np
@@ -40,15 +40,15 @@ class World:
     """The clock, the network, the board, and which ranks have ended. It directs the scheduler.
 
     `call_outside`: calls a function as the launcher would, outside of all ranks. `ends_at`: when the deadline is over,
-    by time.monotonic().
+    by time.monotonic(). `stdout`: what stands in for sys.stdout while ranks run.
     """
 
-    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None]) -> None:
+    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
         self.terms = terms
         self.nodes = terms.nodes
         self.network = terms.network
         self.transport = transport_over(terms.network, terms.nodes)
-        self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver)
+        self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
         self.board = Board()
@@ -61,7 +61,7 @@ class World:
         self.is_late = False
         self.interruption: BaseException | None = None  # from outside of all ranks: Ctrl-C, or an error of the listener
         self._call_outside = call_outside
-        self._stopped: set[int] = set()
+        self.stopped: set[int] = set()
         self._shared: dict[str, Array] = {}
 
     def deliver(self, send: Send) -> None:
@@ -123,7 +123,8 @@ class World:
             if self.scheduler.failure is None:
                 self.culprit = rank
                 shared = (kind for kind in (CollectiveMismatch, Deadlock) if isinstance(error, kind))
-                self.scheduler.end(next(shared, RankFailed)(f"rank {rank} failed: {why}", rank=rank))
+                at_fault = error.rank if isinstance(error, Deadlock) else rank
+                self.scheduler.end(next(shared, RankFailed)(f"rank {rank} failed: {why}", rank=at_fault))
         else:
             for mailbox in self.mailboxes:
                 mailbox.forget(rank)
@@ -139,7 +140,7 @@ class World:
     def freeze(self, rank: int) -> None:
         """The rank stops for good. Does not return."""
         self._park(rank)
-        self._stopped.add(rank)
+        self.stopped.add(rank)
         self.scheduler.has_stopped = True
         self.scheduler.switch()
 
@@ -192,7 +193,8 @@ class World:
             who = f"rank {given_up[0]} has given up this collective because rank {rank} failed"
             return RankFailed(f"{pending} can never complete: {who}: {self.failed[rank]}", rank=rank)
         who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
-        return Deadlock(f"{pending} can never complete: {who} already returned from the program")
+        at_fault = min(peers) if len(peers) == 1 else None
+        return Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
 
     def _failed(self, pending: Pending, rank: int) -> RankFailed:
         return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
@@ -224,7 +226,7 @@ class World:
             return
         blocked = self.scheduler.blocked()
         if not blocked:
-            for rank in sorted(self._stopped):
+            for rank in sorted(self.stopped):
                 self.has_failed(rank, "the rank has stopped for good (a fault on purpose)")
             return
         ranks = sorted({task.rank for task in blocked})
@@ -235,7 +237,7 @@ class World:
             self.scheduler.end(Deadlock(self.deadlock))
 
     def overdue(self, task: Task) -> None:
-        text = f"{task.waiting} did not complete within {self.terms.timeout:g} s"
+        text = f"{task.waiting} did not complete within {self.terms.timeout:g} s of virtual time"
         self.scheduler.unblock(task, CommTimeout(text))
 
     def late(self) -> None:

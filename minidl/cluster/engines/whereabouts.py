@@ -1,0 +1,145 @@
+"""Where a rank was when it cannot say so itself, because it was killed or computes without end.
+
+A rank that is a process shares a file with the launcher. It notes each communicator call there as it makes it, which
+outlives SIGKILL; and Python's faulthandler appends the stack of the program when the process crashes (SIGSEGV and the
+like), or when the launcher sends DUMP_SIGNAL, however busy the program is.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import mmap
+import os
+import re
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+from minidl.cluster.call_site import HERE, is_program, place
+from minidl.cluster.engines.segments import anonymous_file
+
+SLOTS, SLOT_BYTES = 255, 256  # of different calls: the operation, and the place in the program
+CALLS_TO_HERE = 4  # from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered
+INSIDE = 1 << 15  # a bit of the word that holds the last call: its number above, its slot below
+NOTES_BYTES = (1 + SLOTS) * SLOT_BYTES  # at the beginning of the file; stacks follow
+STACK_BYTES = 1 << 16
+DUMP_SECONDS, LOOK_SECONDS = 0.3, 0.01
+DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
+
+_THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+_PROGRAM = "in run_rank"  # the function that calls the program
+_CUT = "\n  ...\n"  # after 100 frames: so many has only the program
+
+
+def create_notes() -> int:
+    """The descriptor of the file that a rank and the launcher share."""
+    return anonymous_file("minidl notes", NOTES_BYTES)
+
+
+class Notes:
+    """The rank's side: its communicator calls, as it makes them. One word holds the last one, in one piece."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._mapping = mmap.mmap(descriptor, NOTES_BYTES)
+        self._word = memoryview(self._mapping)[:16].cast("Q")
+        self._slot_of: dict[tuple[str, int, int], int] = {}
+        self._left = 0  # the word once the call has ended
+        self._codes: list[CodeType] = []  # kept, so that their identities are not given to others
+        os.lseek(descriptor, NOTES_BYTES, os.SEEK_SET)
+        faulthandler.register(DUMP_SIGNAL, descriptor)
+        faulthandler.enable(descriptor)
+        self._word[1] = 1  # from here on the process can be asked
+
+    def entered(self, operation: str, call: int) -> None:
+        """The program has begun its `call`-th communicator call."""
+        frame: FrameType = sys._getframe(CALLS_TO_HERE)
+        slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
+        while not slot:
+            if slot is None:
+                slot = self._describe(operation, frame)
+            else:  # a frame of this package
+                frame = frame.f_back  # type: ignore[assignment]
+                slot = self._slot_of.get((operation, id(frame.f_code), frame.f_lasti))
+        self._left = left = call << 16 | slot
+        self._word[0] = left | INSIDE
+
+    def left(self) -> None:
+        """The call has ended."""
+        self._word[0] = self._left
+
+    def _describe(self, operation: str, frame: FrameType) -> int:
+        """The slot of a call that is made for the first time; 0 for a frame of this package."""
+        if len(self._codes) == SLOTS:
+            self._slot_of.clear()
+            self._codes.clear()
+        code = frame.f_code
+        self._codes.append(code)
+        is_ours = code.co_filename.startswith(HERE) and frame.f_back is not None
+        slot = self._slot_of[operation, id(code), frame.f_lasti] = 0 if is_ours else len(self._codes)
+        if is_ours:
+            return 0
+        text = f"{operation}\0{place(code.co_filename, code.co_qualname, frame.f_lineno)}"
+        data = text.encode(errors="replace")[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
+        self._mapping[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] = data
+        return slot
+
+
+@dataclass(frozen=True)
+class Whereabouts:
+    """Where a rank was: in or after its `call`-th communicator call (0: before its first), made at `call_site`.
+
+    `line` and `stack`: what the program was executing, if the process could still be asked or has crashed.
+    """
+
+    operation: str
+    call: int
+    call_site: str
+    is_inside: bool
+    line: str | None = None
+    stack: str = ""
+
+    def __str__(self) -> str:
+        if self.is_inside:
+            return f"in {self.operation} (call {self.call}), at {self.call_site}"
+        computing = f"computing at {self.line}, " if self.line else ""
+        if not self.call:
+            return f"{computing}before its first communicator call"
+        return f"{computing}after {self.operation} (call {self.call}) at {self.call_site}"
+
+
+def whereabouts(descriptor: int) -> Whereabouts:
+    """The launcher's side: what the file of a rank says."""
+    notes = os.pread(descriptor, NOTES_BYTES, 0)
+    word = int.from_bytes(notes[:8], "little")
+    slot = word & 0xFFFF & ~INSIDE
+    described = notes[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES].rstrip(b"\0") if slot else b""
+    operation, _, site = described.decode(errors="replace").partition("\0")
+    stack = _stack_of_the_program(os.pread(descriptor, STACK_BYTES, NOTES_BYTES).decode(errors="replace"))
+    frames = [(file, name, int(line)) for file, line, name in _FRAME.findall(stack)]
+    own = [frame for frame in frames if is_program(frame[0])] or frames
+    line = place(*own[0]) if own else None
+    return Whereabouts(operation, word >> 16, site, bool(word & INSIDE), line, stack)
+
+
+def ask(process: int, descriptor: int) -> None:
+    """Let a process append its stack to its file, if it can: it may be starting, or stopped."""
+    if not int.from_bytes(os.pread(descriptor, 8, 8), "little"):
+        return
+    os.kill(process, DUMP_SIGNAL)
+    end, before = time.monotonic() + DUMP_SECONDS, -1
+    while time.monotonic() < end and (size := os.fstat(descriptor).st_size) != before:
+        before = size if size > NOTES_BYTES else -1
+        time.sleep(LOOK_SECONDS)
+
+
+def _stack_of_the_program(dumped: str) -> str:
+    """Of the last dump: the frames of the program's thread, the innermost first, down to the first of the program."""
+    stacks = [stack for stack in _THREAD.split(dumped) if _PROGRAM in stack or _CUT in stack]
+    if not stacks:
+        return ""
+    frames = [line for line in stacks[-1].splitlines() if _FRAME.match(line)]
+    last = next((index for index, line in enumerate(frames) if line.endswith(_PROGRAM)), len(frames))
+    return "\n".join(frames[:last])
