@@ -20,7 +20,7 @@ from minidl.functional.embedding import embedding
 from minidl.functional.linear import linear
 from minidl.functional.losses import cross_entropy, mse_loss
 from minidl.functional.normalization import batch_norm, layer_norm
-from minidl.functional.pooling import avg_pool2d, max_pool2d
+from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -28,6 +28,8 @@ from minidl.functional.softmax import log_softmax, softmax
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
     "add",
     "avg_pool2d",
     "batch_norm",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
-from minidl.functional.convolution import Pair, pair
+from minidl.functional.pairs import Pair, pair
 from minidl.nn.linear import reset_weight_and_bias
 from minidl.nn.module import Module, Parameter
 from minidl.tensor import Tensor

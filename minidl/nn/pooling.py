@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
-from minidl.functional.convolution import Pair
+from minidl.functional.pairs import Pair
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
 

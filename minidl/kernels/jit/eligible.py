@@ -19,3 +19,8 @@ def eligible(first: Array, *others: Array) -> bool:
         if not array.flags.c_contiguous or not array.size:
             return False
     return True
+
+
+def contiguous(array: Array) -> Array:
+    """A numpy array in C order (a copy if it lies otherwise); other arrays as they are."""
+    return np.ascontiguousarray(array) if type(array) is np.ndarray and not array.flags.c_contiguous else array

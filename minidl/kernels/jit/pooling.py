@@ -8,63 +8,76 @@ import numpy as np
 
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import compiled, inner
-from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.eligible import contiguous, eligible
 from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.reference.windows import Windows
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
-Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
-# Compiled: maxima of windows without padding, means of windows side by side. All others are the reference's.
 
-
-def max_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> tuple[Array, Array]:
-    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the position kw i + j of each in its window."""
-    if not eligible(x) or padding != (0, 0):
-        return reference.max_pool2d(x, window, stride, padding)
-    out = np.empty(_output_shape(x.shape, window, stride), dtype=x.dtype)
+def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
+    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32."""
+    x = contiguous(x)
+    if not eligible(x):
+        return reference.max_pool2d(x, rows, columns)
+    out = np.empty((*x.shape[:2], len(rows.start), len(columns.start)), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
-    _max_pool(_planes(x), _planes(out), _planes(position), window, stride)
+    _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
     return out, position
 
 
-def max_pool2d_backward(g: Array, position: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
-    """Every number of g goes to the element that was the maximum of its window."""
-    if not eligible(g) or padding != (0, 0):
-        return reference.max_pool2d_backward(g, position, shape, window, stride, padding)
+def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
+    """Every number of g is added to the pixel that was the maximum of its window."""
+    g, position = contiguous(g), contiguous(position)
+    if not eligible(g):
+        return reference.max_pool2d_backward(g, position, shape)
     gradient = np.zeros(shape, dtype=g.dtype)
-    _max_pool_backward(_planes(g), _planes(position), _planes(gradient), window, stride)
+    _max_pool_backward(g, position, gradient)
     return gradient
 
 
-def avg_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
+def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     """x (n, c, h, w) -> the means (n, c, oh, ow)."""
-    if not eligible(x) or not _tiled(x.shape, window, stride, padding):
-        return reference.avg_pool2d(x, window, stride, padding)
-    out = np.empty(_output_shape(x.shape, window, stride), dtype=x.dtype)
-    sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
-    _avg_pool(_planes(x), sums, out.reshape(-1, out.shape[2] * out.shape[3]), *window)
+    x = contiguous(x)
+    if not eligible(x):
+        return reference.avg_pool2d(x, rows, columns)
+    out = np.empty((*x.shape[:2], len(rows.start), len(columns.start)), dtype=x.dtype)
+    window = _tiled(x.shape, rows, columns)
+    if window is None:
+        _avg_pool(x, out, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor)
+    else:
+        sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
+        share = 1 / float(rows.divisor[0] * columns.divisor[0])
+        _avg_pool_tiled(_planes(x), sums, out.reshape(-1, out.shape[2] * out.shape[3]), *window, share)
     return out
 
 
-def avg_pool2d_backward(g: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
+def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
     """Every number of g is shared out evenly over its window."""
-    if not eligible(g) or not _tiled(shape, window, stride, padding):
-        return reference.avg_pool2d_backward(g, shape, window, stride, padding)
-    gradient = np.empty(shape, dtype=g.dtype)
-    shares = np.empty((g.shape[2], shape[3]), dtype=g.dtype)
-    _avg_pool_backward(g.reshape(-1, g.shape[2] * g.shape[3]), shares, _planes(gradient), *window)
+    g = contiguous(g)
+    if not eligible(g):
+        return reference.avg_pool2d_backward(g, shape, rows, columns)
+    window = _tiled(shape, rows, columns)
+    if window is None:
+        gradient = np.zeros(shape, dtype=g.dtype)
+        _avg_pool_backward(
+            g, gradient, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
+        )
+    else:
+        gradient = np.empty(shape, dtype=g.dtype)
+        shares = np.empty((g.shape[2], shape[3]), dtype=g.dtype)
+        share = 1 / float(rows.divisor[0] * columns.divisor[0])
+        _avg_pool_tiled_backward(g.reshape(-1, g.shape[2] * g.shape[3]), shares, _planes(gradient), *window, share)
     return gradient
 
 
-def _tiled(shape: Shape, window: Pair, stride: Pair, padding: Pair) -> bool:
-    """Whether the windows lie side by side and cover the image: as usual, and what the loops below are for."""
-    return padding == (0, 0) and stride == window and shape[2] % window[0] == 0 == shape[3] % window[1]
-
-
-def _output_shape(shape: Shape, window: Pair, stride: Pair) -> Shape:
-    return *shape[:2], (shape[2] - window[0]) // stride[0] + 1, (shape[3] - window[1]) // stride[1] + 1
+def _tiled(shape: Shape, rows: Windows, columns: Windows) -> tuple[int, int] | None:
+    """The window's height and width if the windows lie side by side and cover the image, as usual; else None."""
+    if rows.tile * rows.start.size == shape[2] and columns.tile * columns.start.size == shape[3]:
+        return rows.tile, columns.tile
+    return None
 
 
 def _planes(x: Array) -> Array:
@@ -73,36 +86,98 @@ def _planes(x: Array) -> Array:
 
 
 @compiled()
-def _max_pool(x: Any, out: Any, position: Any, window: Any, stride: Any) -> None:
-    for plane in range(x.shape[0]):
-        for i in range(out.shape[1]):
-            for j in range(out.shape[2]):
-                y, z = i * stride[0], j * stride[1]
-                largest, where = x[plane, y, z], 0
-                for k in range(window[0]):
-                    for l in range(window[1]):  # noqa: E741
-                        value = x[plane, y + k, z + l]
-                        if value > largest or value != value:  # not a number wins, so that it is seen
-                            largest, where = value, k * window[1] + l
-                out[plane, i, j], position[plane, i, j] = largest, where
+def _max_pool(
+    x: Any, out: Any, position: Any, top: Any, bottom: Any, down: int, left: Any, right: Any, across: int
+) -> None:
+    n, channels, _, width = x.shape
+    for i_n in range(n):
+        for c in range(channels):
+            plane, maxima, pixels = x[i_n, c], out[i_n, c], position[i_n, c]
+            for i in range(top.size):
+                for j in range(left.size):
+                    largest, where = plane[top[i], left[j]], top[i] * width + left[j]
+                    for y in range(top[i], bottom[i], down):
+                        for z in range(left[j], right[j], across):
+                            value = plane[y, z]
+                            if value > largest or value != value:  # not a number wins, so that it is seen
+                                largest, where = value, y * width + z
+                    maxima[i, j], pixels[i, j] = largest, where
 
 
 @compiled()
-def _max_pool_backward(g: Any, position: Any, gradient: Any, window: Any, stride: Any) -> None:
-    for plane in range(g.shape[0]):
-        for i in range(g.shape[1]):
-            for j in range(g.shape[2]):
-                k, l = divmod(position[plane, i, j], window[1])  # noqa: E741
-                gradient[plane, i * stride[0] + k, j * stride[1] + l] += g[plane, i, j]
+def _max_pool_backward(g: Any, position: Any, gradient: Any) -> None:
+    planes, outputs, pixels = g.shape[0] * g.shape[1], g.shape[2] * g.shape[3], gradient.shape[2] * gradient.shape[3]
+    g, position, gradient = g.reshape(-1), position.reshape(-1), gradient.reshape(-1)
+    for plane in range(planes):
+        for i in range(plane * outputs, (plane + 1) * outputs):
+            gradient[np.uint64(plane * pixels + position[i])] += g[i]
 
 
-# Both directions by themselves: rows are added to rows, then a whole plane of sums is narrowed in one long loop; the
-# windows' own loops would be too short for vector instructions. 2x2 on 28x28: a third of the time.
+# Both directions by themselves: rows are added to rows, which is done in vectors, and then their sums to each other.
 
 
 @compiled()
-def _avg_pool(x: Any, sums: Any, out: Any, height: int, width: int) -> None:
-    share = x.dtype.type(1 / (height * width))
+def _avg_pool(x: Any, out: Any, top: Any, bottom: Any, down: Any, left: Any, right: Any, across: Any) -> None:
+    n, channels, _, width = x.shape
+    sums = np.empty(width, dtype=x.dtype)
+    shares = (1 / across).astype(x.dtype)
+    for i_n in range(n):
+        for c in range(channels):
+            plane, means = x[i_n, c], out[i_n, c]
+            for i in range(top.size):
+                sums[:] = plane[top[i]]
+                for y in range(top[i] + 1, bottom[i]):
+                    _add(sums, plane[y])
+                _scale(sums, x.dtype.type(1 / down[i]))
+                for j in range(left.size):
+                    total = x.dtype.type(0)
+                    for z in range(left[j], right[j]):
+                        total += sums[np.uint64(z)]
+                    means[i, j] = total * shares[j]
+
+
+@compiled()
+def _avg_pool_backward(
+    g: Any, gradient: Any, top: Any, bottom: Any, down: Any, left: Any, right: Any, across: Any
+) -> None:
+    n, channels, _, width = gradient.shape
+    row = np.empty(width, dtype=g.dtype)
+    shares = (1 / across).astype(g.dtype)
+    for i_n in range(n):
+        for c in range(channels):
+            plane, means = gradient[i_n, c], g[i_n, c]
+            for i in range(top.size):
+                row[:] = 0
+                share = g.dtype.type(1 / down[i])
+                for j in range(left.size):
+                    value = means[i, j] * (share * shares[j])
+                    for z in range(left[j], right[j]):
+                        row[np.uint64(z)] += value
+                for y in range(top[i], bottom[i]):
+                    _add(plane[y], row)
+
+
+@inner()
+def _add(sums: Any, row: Any) -> None:
+    never_inlined()
+    for j in range(sums.size):
+        sums[j] += row[j]
+
+
+@inner()
+def _scale(sums: Any, share: Any) -> None:
+    never_inlined()
+    for j in range(sums.size):
+        sums[j] *= share
+
+
+# Windows side by side: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
+# for vector instructions. 2x2 on 28x28: a third of the time.
+
+
+@compiled()
+def _avg_pool_tiled(x: Any, sums: Any, out: Any, height: int, width: int, share: float) -> None:
+    share = x.dtype.type(share)
     for plane in range(x.shape[0]):
         for i in range(sums.shape[0]):
             for j in range(sums.shape[1]):
@@ -128,8 +203,8 @@ def _narrow(sums: Any, out: Any, width: int) -> None:
 
 
 @compiled()
-def _avg_pool_backward(g: Any, shares: Any, gradient: Any, height: int, width: int) -> None:
-    share = g.dtype.type(1 / (height * width))
+def _avg_pool_tiled_backward(g: Any, shares: Any, gradient: Any, height: int, width: int, share: float) -> None:
+    share = g.dtype.type(share)
     for plane in range(g.shape[0]):
         _widen(g[plane], share, shares.reshape(-1), width)
         for i in range(gradient.shape[1]):
