@@ -176,6 +176,28 @@ for kernel, channels, filters, side, stride in (
         (filters,),
         what=f"stride {stride}",
     )
+for groups, channels, filters, kernel, side, stride in (
+    (32, 32, 32, 3, 28, 1),
+    (32, 32, 32, 3, 28, 2),
+    (128, 128, 128, 3, 14, 1),
+    (16, 16, 32, 5, 28, 1),
+    (2, 48, 128, 5, 27, 1),
+    (8, 64, 64, 3, 14, 1),
+):
+    case(
+        "conv2d",
+        lambda F, x, w, b, groups=groups, stride=stride, padding=kernel // 2: F.conv2d(
+            x, w, b, stride, padding, 1, groups
+        ),
+        (8, channels, side, side),
+        (filters, channels // groups, kernel, kernel),
+        (filters,),
+        what=f"{groups} groups, stride {stride}",
+    )
+case("conv2d", lambda F, x, w, b: F.conv2d(x, w, b, 1, 2, 2), (8, 16, 32, 32), (16, 16, 3, 3), (16,), what="dilated")
+for size in (1, 3, 7):
+    for name in ("adaptive_avg_pool2d", "adaptive_max_pool2d"):
+        case(name, lambda F, x, name=name, size=size: getattr(F, name)(x, size), (8, 64, 14, 14), what=f"{size}")
 for window, stride, padding in ((2, 2, 0), (3, 2, 0), (3, 2, 1), (3, 1, 1), (5, 3, 2), (7, 7, 0)):
     for name in ("max_pool2d", "avg_pool2d"):
         for size in ((1, 3, 14, 14), (8, 16, 32, 32), (8, 64, 56, 56)):

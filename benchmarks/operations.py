@@ -4,8 +4,8 @@
 
 The cases are a list in `operation_cases.py`. The two sides take turns, a block of calls each, so that whatever else the
 machine does meets both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1 minidl is faster.
-Operations whose median ratio is above 2 are marked. On a busy machine the ratio of the fastest blocks says more. OpenBLAS chooses its instruction set when numpy is loaded: set
-OPENBLAS_CORETYPE before the start to choose another.
+Operations whose median ratio is above 2 are marked. On a busy machine the ratio of the fastest blocks says more.
+OpenBLAS chooses its instruction set when numpy is loaded: set OPENBLAS_CORETYPE before the start to choose another.
 """
 
 from __future__ import annotations
@@ -172,9 +172,8 @@ def table(results: list[Result]) -> Table:
     for r in results:
         times = f"{1e6 * r.ours:.1f}", f"{1e6 * r.theirs:.1f}"
         quartiles = f"{r.low:.2f} .. {r.high:.2f}"
-        table.add_row(
-            repr(r.case), r.direction, *times, f"{r.median:.2f}", quartiles, "<--" if r.median > LIMIT else ""
-        )
+        ratios = f"{r.median:.2f}", quartiles, f"{r.fastest:.2f}"
+        table.add_row(repr(r.case), r.direction, *times, *ratios, "<--" if r.median > LIMIT else "")
     return table
 
 

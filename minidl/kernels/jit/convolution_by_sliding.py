@@ -87,7 +87,7 @@ def _slide_over_images(
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])
         for group in range(groups):
-            _lay_out(x[begin:end], group * channels, channels, rows, lead, stride, height, pitch)
+            lay_out(x[begin:end], group * channels, channels, rows, lead, stride, height, pitch)
             for row in range(0, (end - begin - 1) * height + count[0], tile_rows):
                 slide(rows.reshape(-1), row * pitch, shifts, weights[group], tile)
                 for r in range(row, min(row + tile_rows, (end - begin) * height)):
@@ -110,7 +110,7 @@ def _correlate(
     for begin in range(0, x.shape[0], images):
         end = min(begin + images, x.shape[0])
         for group in range(groups):
-            _lay_out(x[begin:end], group * channels, channels, rows, lead, stride, height, pitch)
+            lay_out(x[begin:end], group * channels, channels, rows, lead, stride, height, pitch)
             for row in range(0, (end - begin - 1) * height + count[0], tile_rows):
                 tile[:] = 0
                 for r in range(row, min(row + tile_rows, (end - begin) * height)):
@@ -124,7 +124,7 @@ def _correlate(
 
 
 @inner()
-def _lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
+def lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
     """Write so many channels of the images one below the other into the planes, one for each class of pixels."""
     (n, all_channels, h, w), flat, places, zero = x.shape, x.reshape(-1), rows.reshape(-1), x.dtype.type(0)
     for c in range(channels):

@@ -16,6 +16,8 @@ __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backwa
 
 Shape = tuple[int, ...]
 
+MANY_COLUMNS = 6  # of a window
+
 
 def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
     """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32."""
@@ -89,19 +91,48 @@ def _planes(x: Array) -> Array:
 def _max_pool(
     x: Any, out: Any, position: Any, top: Any, bottom: Any, down: int, left: Any, right: Any, across: int
 ) -> None:
-    n, channels, _, width = x.shape
-    for i_n in range(n):
-        for c in range(channels):
-            plane, maxima, pixels = x[i_n, c], out[i_n, c], position[i_n, c]
-            for i in range(top.size):
-                for j in range(left.size):
-                    largest, where = plane[top[i], left[j]], top[i] * width + left[j]
-                    for y in range(top[i], bottom[i], down):
-                        for z in range(left[j], right[j], across):
-                            value = plane[y, z]
-                            if value > largest or value != value:  # not a number wins, so that it is seen
-                                largest, where = value, y * width + z
-                    maxima[i, j], pixels[i, j] = largest, where
+    height, width = x.shape[2], x.shape[3]
+    x, maxima, pixels = x.reshape(-1), out.reshape(-1), position.reshape(-1)
+    k = 0
+    for begin in range(0, x.size, height * width):
+        plane = x[begin : begin + height * width]
+        for i in range(top.size):
+            for j in range(left.size):
+                if down != 1 or across != 1:
+                    largest, where = _largest(plane, width, top[i], bottom[i], down, left[j], right[j], across)
+                elif right[j] - left[j] < MANY_COLUMNS:
+                    largest, where = _largest(plane, width, top[i], bottom[i], 1, left[j], right[j], 1)
+                else:
+                    largest, where = _largest_of_many(plane, width, top[i], bottom[i], left[j], right[j])
+                maxima[k], pixels[k] = largest, where
+                k += 1
+
+
+@inner()
+def _largest(plane: Any, width: int, top: int, bottom: int, down: int, left: int, right: int, across: int) -> Any:
+    where = top * width + left
+    largest = plane[np.uint64(where)]
+    for y in range(top, bottom, down):
+        for z in range(y * width + left, y * width + right, across):
+            value = plane[np.uint64(z)]
+            if value > largest or value != value:  # not a number wins, so that it is seen
+                largest, where = value, z
+    return largest, where
+
+
+@inner()
+def _largest_of_many(plane: Any, width: int, top: int, bottom: int, left: int, right: int) -> Any:
+    """In a large window a new maximum is rare: one comparison that is predicted; in a small one it is not rare."""
+    where = top * width + left
+    largest = plane[np.uint64(where)]
+    for y in range(top, bottom):
+        for z in range(y * width + left, y * width + right):
+            value = plane[np.uint64(z)]
+            if value <= largest:
+                continue
+            if value > largest or value != value:
+                largest, where = value, z
+    return largest, where
 
 
 @compiled()
