@@ -82,7 +82,7 @@ class _Geometry(NamedTuple):
 @lru_cache(maxsize=1024, typed=True)
 def _geometry(
     x: tuple[int, ...],
-    weight: tuple[int, ...],
+    weight: Any,
     bias: tuple[int, ...] | None,
     stride: Pair,
     padding: Padding,
@@ -93,7 +93,7 @@ def _geometry(
     _check_channels(x, weight, groups)
     if bias is not None and bias != weight[:1]:
         raise ValueError(f"conv2d: bias ({weight[0]},) expected, one number a filter, got {bias}")
-    window, stride, dilation, overhang = weight[2:], pair(stride), pair(dilation), (0, 0)
+    window, stride, dilation, overhang = pair(weight[2:]), pair(stride), pair(dilation), (0, 0)
     if padding == "same":
         if stride != (1, 1):
             raise ValueError(f"conv2d: padding='same' keeps the size of the image, which stride {stride} does not")
@@ -125,7 +125,7 @@ def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) ->
         raise ValueError(f"conv2d: x is images (n, c, h, w) or one image (c, h, w), got {x}{hint}")
     if len(weight) != 4:
         raise ValueError(f"conv2d: weight is (filters, channels / groups, kh, kw), got {weight}")
-    if isinstance(groups, bool) or not isinstance(groups, int) or groups < 1 or weight[0] % groups:
+    if isinstance(groups, (bool, float)) or groups < 1 or weight[0] % groups:
         raise ValueError(f"conv2d: groups must be a positive whole number that divides {weight[0]} filters: {groups}")
     if x[-3] == weight[1] * groups:
         return

@@ -161,8 +161,8 @@ def _sliding(
 
 def _adaptive(operation: str, shape: tuple[int, ...], output_size: Size) -> Both:
     _check_image(operation, shape)
-    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
-    counts = pair(tuple(s if k is None else k for s, k in zip(shape[-2:], sizes, strict=False)))
+    vertical, horizontal = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    counts = pair((shape[-2] if vertical is None else vertical, shape[-1] if horizontal is None else horizontal))
     if min(counts) < 1 or min(shape[-2:]) < 1:
         raise ValueError(f"{operation}: output size {counts} and image {tuple(shape[-2:])} must be positive")
     return adaptive_windows(shape[-2], counts[0]), adaptive_windows(shape[-1], counts[1])

@@ -16,7 +16,8 @@ def conv2d(
     x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """x (n, c, h, w), weight (f, c / groups, kh, kw), bias (f,) -> (n, f, oh, ow)."""
-    f, window = weight.shape[0], weight.shape[2:]
+    f, _, kh, kw = weight.shape
+    window = kh, kw
     columns = unfold(x, window, stride, padding, dilation, groups)  # (n, G, c kh kw / G, oh ow)
     out = _matrices(weight, groups) @ columns  # (n, G, f / G, oh ow)
     size = output_size(x.shape, window, stride, padding, dilation)
@@ -39,7 +40,8 @@ def conv2d_backward_weight(
 ) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
     module = array_module(g)
-    columns, positions = unfold(x, shape[2:], stride, padding, dilation, groups), _positions(g, groups)
+    _, _, kh, kw = shape
+    columns, positions = unfold(x, (kh, kw), stride, padding, dilation, groups), _positions(g, groups)
     parts = [module.tensordot(positions[:, i], columns[:, i], ((0, 2), (0, 2))) for i in range(groups)]
     return module.stack(parts).reshape(shape)
 

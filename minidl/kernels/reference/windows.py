@@ -89,4 +89,5 @@ def adaptive_windows(size: int, count: int) -> Windows:
 def _windows(start: np.ndarray, stop: np.ndarray, step: int, divisor: np.ndarray) -> Windows:
     length = int(stop[0]) if stop.size else 0
     tiled = step == 1 and (start == np.arange(start.size) * length).all() and (stop - start == length).all()
-    return Windows(start, stop, step, divisor.astype(np.float64), length if tiled and np.ptp(divisor) == 0 else 0)
+    tiled = tiled and (divisor == divisor[:1]).all()
+    return Windows(start, stop, step, divisor.astype(np.float64), length if tiled else 0)
