@@ -131,6 +131,7 @@ CONVOLUTIONS: tuple[Any, ...] = (
 POOLINGS: tuple[Any, ...] = (
     ("2 x 2", (2, 3, 6, 8), *[sliding_windows(s, 2, 2, 0) for s in (6, 8)]),
     ("3 x 2", (2, 3, 6, 8), sliding_windows(6, 3, 3, 0), sliding_windows(8, 2, 2, 0)),
+    ("the whole image", (2, 3, 6, 8), adaptive_windows(6, 1), adaptive_windows(8, 1)),
     ("a remainder", (2, 3, 5, 7), *[sliding_windows(s, 2, 2, 0) for s in (5, 7)]),
     ("overlapping, padded", (2, 3, 6, 7), sliding_windows(6, 3, 2, 1), sliding_windows(7, 2, 1, 0)),
     ("padding left out", (2, 3, 6, 7), *[sliding_windows(s, 3, 2, 1, count_include_pad=False) for s in (6, 7)]),

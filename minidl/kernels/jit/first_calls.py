@@ -44,8 +44,7 @@ def warm_up() -> None:
 
     out, position = jit.max_pool2d(image, *[sliding_windows(4, 2, 2, 0)] * 2)
     jit.max_pool2d_backward(out, position, image.shape)
-    for stride in (1, 2):
-        windows = [sliding_windows(4, 2, stride, 0)] * 2
+    for windows in ([sliding_windows(4, *sizes, 0)] * 2 for sizes in ((2, 1), (2, 2), (4, 4))):
         jit.avg_pool2d_backward(jit.avg_pool2d(image, *windows), image.shape, *windows)
 
     p, mean, squares = row.copy(), row.copy(), row.copy()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.compiled import compiled, inner
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
 from minidl.kernels.jit.eligible import contiguous, eligible
 from minidl.kernels.jit.never_inlined import never_inlined
 from minidl.kernels.reference.windows import Windows
@@ -24,7 +24,7 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
     x = contiguous(x)
     if not eligible(x):
         return reference.max_pool2d(x, rows, columns)
-    out = np.empty((*x.shape[:2], len(rows.start), len(columns.start)), dtype=x.dtype)
+    out = np.empty((*x.shape[:2], rows.count, columns.count), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
     _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
     return out, position
@@ -45,14 +45,16 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     x = contiguous(x)
     if not eligible(x):
         return reference.avg_pool2d(x, rows, columns)
-    out = np.empty((*x.shape[:2], len(rows.start), len(columns.start)), dtype=x.dtype)
-    window = _tiled(x.shape, rows, columns)
-    if window is None:
+    n, c, h, w = x.shape
+    out = np.empty((n, c, rows.count, columns.count), dtype=x.dtype)
+    if rows.tile * rows.count != h or columns.tile * columns.count != w:
         _avg_pool(x, out, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor)
+        return out
+    share = 1 / float(rows.divisor[0] * columns.divisor[0])
+    if rows.count == columns.count == 1:
+        _mean(x, out, share)
     else:
-        sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
-        share = 1 / float(rows.divisor[0] * columns.divisor[0])
-        _avg_pool_tiled(_planes(x), sums, out.reshape(-1, out.shape[2] * out.shape[3]), *window, share)
+        _avg_pool_tiled(x, out, rows.tile, columns.tile, share)
     return out
 
 
@@ -61,30 +63,19 @@ def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows)
     g = contiguous(g)
     if not eligible(g):
         return reference.avg_pool2d_backward(g, shape, rows, columns)
-    window = _tiled(shape, rows, columns)
-    if window is None:
+    if rows.tile * rows.count != shape[2] or columns.tile * columns.count != shape[3]:
         gradient = np.zeros(shape, dtype=g.dtype)
         _avg_pool_backward(
             g, gradient, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
         )
+        return gradient
+    gradient = np.empty(shape, dtype=g.dtype)
+    share = 1 / float(rows.divisor[0] * columns.divisor[0])
+    if rows.count == columns.count == 1:
+        _spread_mean(g, gradient, share)
     else:
-        gradient = np.empty(shape, dtype=g.dtype)
-        shares = np.empty((g.shape[2], shape[3]), dtype=g.dtype)
-        share = 1 / float(rows.divisor[0] * columns.divisor[0])
-        _avg_pool_tiled_backward(g.reshape(-1, g.shape[2] * g.shape[3]), shares, _planes(gradient), *window, share)
+        _avg_pool_tiled_backward(g, gradient, rows.tile, columns.tile, share)
     return gradient
-
-
-def _tiled(shape: Shape, rows: Windows, columns: Windows) -> tuple[int, int] | None:
-    """The window's height and width if the windows lie side by side and cover the image, as usual; else None."""
-    if rows.tile * rows.start.size == shape[2] and columns.tile * columns.start.size == shape[3]:
-        return rows.tile, columns.tile
-    return None
-
-
-def _planes(x: Array) -> Array:
-    """(n, c, h, w) -> (n c, h, w)."""
-    return x.reshape(-1, *x.shape[2:])
 
 
 @compiled()
@@ -202,21 +193,46 @@ def _scale(sums: Any, share: Any) -> None:
         sums[j] *= share
 
 
+# One window, the whole image: long loops.
+
+
+@compiled(REASSOCIATE)
+def _mean(x: Any, out: Any, share: float) -> None:
+    pixels, means, plane = x.reshape(-1), out.reshape(-1), x.shape[2] * x.shape[3]
+    for i in range(means.size):
+        total = x.dtype.type(0)
+        for k in range(i * plane, (i + 1) * plane):
+            total += pixels[np.uint64(k)]
+        means[i] = total * x.dtype.type(share)
+
+
+@compiled()
+def _spread_mean(g: Any, gradient: Any, share: float) -> None:
+    means, pixels, plane = g.reshape(-1), gradient.reshape(-1), gradient.shape[2] * gradient.shape[3]
+    for i in range(means.size):
+        pixels[i * plane : (i + 1) * plane] = means[i] * g.dtype.type(share)
+
+
 # Windows side by side: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
 # for vector instructions. 2x2 on 28x28: a third of the time.
 
 
 @compiled()
-def _avg_pool_tiled(x: Any, sums: Any, out: Any, height: int, width: int, share: float) -> None:
-    share = x.dtype.type(share)
-    for plane in range(x.shape[0]):
+def _avg_pool_tiled(x: Any, out: Any, height: int, width: int, part: float) -> None:
+    planes, means, share = (
+        x.reshape(-1, x.shape[2], x.shape[3]),
+        out.reshape(-1, out.shape[2] * out.shape[3]),
+        x.dtype.type(part),
+    )
+    sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
+    for plane in range(planes.shape[0]):
         for i in range(sums.shape[0]):
             for j in range(sums.shape[1]):
-                sums[i, j] = share * x[plane, i * height, j]
+                sums[i, j] = share * planes[plane, i * height, j]
             for k in range(1, height):
                 for j in range(sums.shape[1]):
-                    sums[i, j] += share * x[plane, i * height + k, j]
-        _narrow(sums.reshape(-1), out[plane], width)
+                    sums[i, j] += share * planes[plane, i * height + k, j]
+        _narrow(sums.reshape(-1), means[plane], width)
 
 
 @inner()
@@ -234,12 +250,13 @@ def _narrow(sums: Any, out: Any, width: int) -> None:
 
 
 @compiled()
-def _avg_pool_tiled_backward(g: Any, shares: Any, gradient: Any, height: int, width: int, share: float) -> None:
-    share = g.dtype.type(share)
-    for plane in range(g.shape[0]):
-        _widen(g[plane], share, shares.reshape(-1), width)
-        for i in range(gradient.shape[1]):
-            gradient[plane, i] = shares[i // height]
+def _avg_pool_tiled_backward(g: Any, gradient: Any, height: int, width: int, part: float) -> None:
+    means, planes = g.reshape(-1, g.shape[2] * g.shape[3]), gradient.reshape(-1, gradient.shape[2], gradient.shape[3])
+    shares, share = np.empty((g.shape[2], gradient.shape[3]), dtype=g.dtype), g.dtype.type(part)
+    for plane in range(means.shape[0]):
+        _widen(means[plane], share, shares.reshape(-1), width)
+        for i in range(planes.shape[1]):
+            planes[plane, i] = shares[i // height]
 
 
 @inner()

@@ -27,6 +27,7 @@ class Windows(NamedTuple):
 
     start, stop: numpy arrays of int64; padding is outside 0 <= pixel < size and never covered.
     divisor: float64; the mean over window i is the sum over its pixels divided by divisor[i].
+    count: how many there are.
     tile: the length of the windows if they lie side by side from pixel 0 on and have one divisor, else 0.
     """
 
@@ -34,6 +35,7 @@ class Windows(NamedTuple):
     stop: np.ndarray
     step: int
     divisor: np.ndarray
+    count: int
     tile: int
 
     @property
@@ -90,4 +92,4 @@ def _windows(start: np.ndarray, stop: np.ndarray, step: int, divisor: np.ndarray
     length = int(stop[0]) if stop.size else 0
     tiled = step == 1 and (start == np.arange(start.size) * length).all() and (stop - start == length).all()
     tiled = tiled and (divisor == divisor[:1]).all()
-    return Windows(start, stop, step, divisor.astype(np.float64), length if tiled else 0)
+    return Windows(start, stop, step, divisor.astype(np.float64), start.size, length if tiled else 0)
