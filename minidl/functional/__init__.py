@@ -28,7 +28,7 @@ from minidl.functional.losses import (
     smooth_l1_loss,
 )
 from minidl.functional.normalization import batch_norm, layer_norm
-from minidl.functional.pooling import avg_pool2d, max_pool2d
+from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
@@ -37,6 +37,8 @@ from minidl.functional.softmax import log_softmax, softmax
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool2d",
+    "adaptive_max_pool2d",
     "add",
     "avg_pool2d",
     "batch_norm",

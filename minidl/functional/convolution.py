@@ -2,26 +2,47 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from minidl import kernels
 from minidl.functional.bind import operand
-from minidl.kernels import Array
+from minidl.functional.pairs import Pair, hashable, pair
+from minidl.kernels import Array, array_module
 from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
 
-Pair = int | tuple[int, int]
+Padding = Pair | str
 
 
-def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pair = 0) -> Tensor:
+def conv2d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: Pair = 1,
+    padding: Padding = 0,
+    dilation: Pair = 1,
+    groups: int = 1,
+) -> Tensor:
     """Every output is the sum of a window of x, weighted by a filter: a linear layer that slides over the image.
 
-    out[n, f, i, j] = bias[f] + sum over c, k, l of weight[f, c, k, l] x[n, c, i stride + k, j stride + l]
+    out[n, f, i, j] = bias[f] + sum over c, k, l of
+                      weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
 
-    x: (n, c, h, w), padded with zeros; weight: (f, c, kh, kw); bias: (f,) or None.
-    Returns (n, f, oh, ow), oh = (h + 2 padding - kh) // stride + 1.
-    Errors: ValueError if the shapes do not fit, or the filters are larger than the padded image.
+    Parameters
+        x         (n, c, h, w), or one image (c, h, w); zeros around it
+        weight    (f, c / groups, kh, kw)
+        bias      (f,) or None
+        stride    distance of the windows; a whole number or two, (vertical, horizontal); so are padding and dilation
+        padding   zeros on each side; "valid" is 0; "same" keeps the size of the image (stride 1)
+        dilation  distance of the pixels of a window
+        groups    channels and filters are divided into so many groups; the filters of a group read only its channels
+
+    Returns
+        (n, f, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
+
+    Raises
+        ValueError  if the shapes do not fit, or the filters are larger than the padded image
 
     >>> conv2d([[[[1.0, 2.0, 4.0]]]], weight=[[[[-1.0, 1.0]]]])  # differences of neighbours
     Tensor([[[[1., 2.]]]], float32)
@@ -32,45 +53,99 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
     """
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None
-    image, w, stride, padding = x.data, weight.data, pair(stride), pair(padding)
-    if image.ndim != 4 or w.ndim != 4 or image.shape[1] != w.shape[1]:
-        raise ValueError(f"conv2d: x (n, c, h, w) and weight (f, c, kh, kw) expected, got {x.shape} and {weight.shape}")
-    if bias is not None and bias.shape != w.shape[:1]:
-        raise ValueError(f"conv2d: bias ({w.shape[0]},) expected, one number a filter, got {bias.shape}")
-    check_window("conv2d", image.shape, w.shape[2:], stride, padding)
-    out = kernels.current().conv2d(image, w, None if bias is None else bias.data, stride, padding)
+    image, w, b = x.data, weight.data, None if bias is None else bias.data
+    key = hashable(stride), hashable(padding), hashable(dilation), groups
+    geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)
+    if image.ndim == 3:
+        out = conv2d(x.reshape(1, *image.shape), weight, bias, *key)
+        return out.reshape(out.shape[1:])
+    numbers = geometry.numbers
+    padded = _padded(image, geometry.overhang)
+    out = kernels.current().conv2d(padded, w, b, *numbers)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
         kernel = kernels.current()
         gradients = (
-            needs[0] and kernel.conv2d_backward_input(g, w, image.shape, stride, padding),
-            needs[1] and kernel.conv2d_backward_weight(g, image, w.shape, stride, padding),
+            needs[0] and _inside(kernel.conv2d_backward_input(g, w, padded.shape, *numbers), image.shape),
+            needs[1] and kernel.conv2d_backward_weight(g, padded, w.shape, *numbers),
         )
         return gradients if bias is None else (*gradients, needs[2] and kernel.sum_channels(g))
 
     return record(out, (x, weight) if bias is None else (x, weight, bias), vjp, saved=(0, 1))
 
 
-def pair(value: Pair) -> tuple[int, int]:
-    """One whole number for both directions, or one for each: (vertical, horizontal); TypeError for anything else."""
-    try:
-        vertical, horizontal = value if isinstance(value, (tuple, list)) else (value, value)
-        return operator.index(vertical), operator.index(horizontal)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"sizes, strides and paddings are a whole number or two, (vertical, horizontal), not {value!r}"
-        ) from None
+class _Geometry(NamedTuple):
+    numbers: tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]  # stride, padding, dilation, groups
+    overhang: tuple[int, int]  # more zeros below and to the right
 
 
-def check_window(
-    operation: str, image: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: tuple[int, int]
-) -> None:
-    """ValueError unless a window of this size, sliding over an image (n, c, h, w) of this shape, fits it."""
-    if min(stride) < 1 or min(padding) < 0 or min(window) < 1:
+@lru_cache(maxsize=1024, typed=True)
+def _geometry(
+    x: tuple[int, ...],
+    weight: Any,
+    bias: tuple[int, ...] | None,
+    stride: Pair,
+    padding: Padding,
+    dilation: Pair,
+    groups: int,
+) -> _Geometry:
+    """Stride, padding and dilation in both directions, once they and the three shapes are known to fit."""
+    _check_channels(x, weight, groups)
+    if bias is not None and bias != weight[:1]:
+        raise ValueError(f"conv2d: bias ({weight[0]},) expected, one number a filter, got {bias}")
+    window, stride, dilation, overhang = pair(weight[2:]), pair(stride), pair(dilation), (0, 0)
+    if padding == "same":
+        if stride != (1, 1):
+            raise ValueError(f"conv2d: padding='same' keeps the size of the image, which stride {stride} does not")
+        total = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
+        padding, overhang = (total[0] // 2, total[1] // 2), (total[0] % 2, total[1] % 2)
+    elif padding == "valid":
+        padding = 0
+    elif isinstance(padding, str):
+        raise ValueError(f"conv2d: padding is a whole number, two of them, 'same' or 'valid', not {padding!r}")
+    padding = pair(padding)
+    if min(stride) < 1 or min(dilation) < 1 or min(window) < 1 or min(padding) < 0:
         raise ValueError(
-            f"{operation}: window {window} and stride {stride} must be positive, padding {padding} at least 0"
+            f"conv2d: stride {stride}, dilation {dilation} and the window {window} must be positive, padding {padding} "
+            "at least 0"
         )
-    if min(output_size(image, window, stride, padding)) < 1:
+    image = (1, 1, x[-2] + overhang[0], x[-1] + overhang[1])
+    if min(output_size(image, window, stride, padding, dilation)) < 1:
         raise ValueError(
-            f"{operation}: a window {tuple(window)} does not fit an image {tuple(image[2:])} with padding {padding}"
+            f"conv2d: a window of {window} with dilation {dilation} does not fit an image of {x[-2:]} with padding "
+            f"{padding}"
         )
+    return _Geometry((stride, padding, dilation, groups), overhang)
+
+
+def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) -> None:
+    """ValueError unless x and weight have the right axes, and the channels fit."""
+    if len(x) not in (3, 4):
+        hint = ": type x[None, None] for one image of one channel" if len(x) == 2 else ""
+        raise ValueError(f"conv2d: x is images (n, c, h, w) or one image (c, h, w), got {x}{hint}")
+    if len(weight) != 4:
+        raise ValueError(f"conv2d: weight is (filters, channels / groups, kh, kw), got {weight}")
+    if isinstance(groups, (bool, float)) or groups < 1 or weight[0] % groups:
+        raise ValueError(f"conv2d: groups must be a positive whole number that divides {weight[0]} filters: {groups}")
+    if x[-3] == weight[1] * groups:
+        return
+    hint = ""
+    if x[-1] == weight[1] * groups:
+        last = "x.transpose(2, 0, 1)" if len(x) == 3 else "x.transpose(0, 3, 1, 2)"
+        hint = f"; if the channels are the last axis, type {last}"
+    elif len(x) == 3 and weight[1] * groups == 1:
+        hint = f"; if these are {x[0]} images of one channel, type x[:, None]"
+    raise ValueError(
+        f"conv2d: x {x} has {x[-3]} channels, but weight {weight} with groups={groups} reads {weight[1] * groups}{hint}"
+    )
+
+
+def _padded(image: Array, overhang: tuple[int, int]) -> Array:
+    """The image (n, c, h, w) with so many more zeros below and to the right."""
+    if overhang == (0, 0):
+        return image
+    return array_module(image).pad(image, ((0, 0), (0, 0), (0, overhang[0]), (0, overhang[1])))
+
+
+def _inside(gradient: Array, shape: tuple[int, ...]) -> Array:
+    return gradient if gradient.shape == shape else gradient[:, :, : shape[2], : shape[3]]

@@ -2,59 +2,175 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
-from minidl.functional.convolution import Pair, check_window, pair
+from minidl.functional.pairs import Pair, hashable, pair
+from minidl.kernels.reference.windows import Windows, adaptive_windows, sliding_windows
 from minidl.tensor import Tensor, record
 
+Both = tuple[Windows, Windows]  # of rows, of columns
+Size = int | None | tuple[int | None, int | None]
 
-def max_pool2d(x: Any, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
+
+def max_pool2d(
+    x: Any,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    dilation: Pair = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The maximum of every window; the gradient goes to the first of the largest elements.
 
-    x: (n, c, h, w); stride: the kernel size by default; padding: with minus infinity, at most half the kernel size.
-    Errors: ValueError for an x of other than four axes, a padding that large, or a window larger than the image.
+    Parameters
+        x               (n, c, h, w), or one image (c, h, w)
+        kernel_size     a whole number, or two: (vertical, horizontal); so are stride, padding and dilation
+        stride          distance of the windows; default: the kernel size
+        padding         with minus infinity, at most half the kernel size
+        dilation        distance of the pixels of a window
+        ceil_mode       keep a last window that overhangs the image
+        return_indices  return also the pixel w y + x of each maximum, a tensor of integers
+
+    Raises
+        ValueError  for other axes, too much padding, or a window larger than the image
 
     >>> max_pool2d([[[[1.0, 2.0], [3.0, 0.0]]]], 2).item()
     3.0
     """
     x = operand(x)
-    image, window, stride, padding = _windows("max_pool2d", x, kernel_size, stride, padding)
-    out, position = kernels.current().max_pool2d(image, window, stride, padding)
-    shape = image.shape
-    return record(
-        out,
-        (x,),
-        lambda g, needs: (kernels.current().max_pool2d_backward(g, position, shape, window, stride, padding),),
-    )
+    sliding = hashable(kernel_size), hashable(stride), hashable(padding), hashable(dilation), bool(ceil_mode)
+    return _max_pool(x, _sliding("max_pool2d", x.shape, *sliding), return_indices)
 
 
-def avg_pool2d(x: Any, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0) -> Tensor:
+def avg_pool2d(
+    x: Any,
+    kernel_size: Pair,
+    stride: Pair | None = None,
+    padding: Pair = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """The mean of every window; padding counts as zeros, as in PyTorch.
 
-    x: (n, c, h, w); stride: the kernel size by default; padding: at most half the kernel size.
-    Errors: as max_pool2d's.
+    Parameters
+        x, kernel_size, stride, padding, ceil_mode   as for `max_pool2d`
+        count_include_pad  False: the mean of the image's own pixels in the window
+        divisor_override   divide every sum by this number instead
+
+    Raises
+        ValueError  as `max_pool2d`; also for a divisor_override of 0
 
     >>> avg_pool2d([[[[1.0, 2.0], [3.0, 0.0]]]], 2).item()
     1.5
     """
     x = operand(x)
-    image, window, stride, padding = _windows("avg_pool2d", x, kernel_size, stride, padding)
-    out = kernels.current().avg_pool2d(image, window, stride, padding)
+    sliding = hashable(kernel_size), hashable(stride), hashable(padding), 1, bool(ceil_mode), bool(count_include_pad)
+    rows, columns = _sliding("avg_pool2d", x.shape, *sliding)
+    if divisor_override is not None:
+        if not divisor_override:
+            raise ValueError("avg_pool2d: divisor_override must not be 0")
+        rows = rows._replace(divisor=rows.divisor * 0 + divisor_override)
+        columns = columns._replace(divisor=columns.divisor * 0 + 1)
+    return _avg_pool(x, (rows, columns))
+
+
+def adaptive_avg_pool2d(x: Any, output_size: Size) -> Tensor:
+    """The means of windows that cover the image as evenly as possible, as many as the result has pixels.
+
+    x: (n, c, h, w), or one image (c, h, w); output_size: a whole number or two, (vertical, horizontal); None keeps the
+    image's size. Window i of k over s pixels: from floor(i s / k) to ceil((i + 1) s / k).
+
+    >>> adaptive_avg_pool2d([[[[1.0, 2.0, 6.0]]]], (1, 2))
+    Tensor([[[[1.5, 4. ]]]], float32)
+    """
+    x = operand(x)
+    return _avg_pool(x, _adaptive("adaptive_avg_pool2d", x.shape, output_size))
+
+
+def adaptive_max_pool2d(x: Any, output_size: Size, return_indices: bool = False) -> Any:
+    """The maxima of the windows of `adaptive_avg_pool2d`; return_indices as for `max_pool2d`."""
+    x = operand(x)
+    return _max_pool(x, _adaptive("adaptive_max_pool2d", x.shape, output_size), return_indices)
+
+
+def _max_pool(x: Tensor, windows: Both, return_indices: bool) -> Any:
+    if x.ndim == 3:
+        results = _max_pool(x.reshape(1, *x.shape), windows, True)
+        out, indices = (result.reshape(result.shape[1:]) for result in results)
+    else:
+        image = x.data
+        shape = image.shape
+        data, position = kernels.current().max_pool2d(image, *windows)
+        out = record(data, (x,), lambda g, needs: (kernels.current().max_pool2d_backward(g, position, shape),))
+        if return_indices:
+            indices = Tensor(position.astype("int64"))
+    return (out, indices) if return_indices else out
+
+
+def _avg_pool(x: Tensor, windows: Both) -> Tensor:
+    if x.ndim == 3:
+        out = _avg_pool(x.reshape(1, *x.shape), windows)
+        return out.reshape(out.shape[1:])
+    image = x.data
     shape = image.shape
     return record(
-        out, (x,), lambda g, needs: (kernels.current().avg_pool2d_backward(g, shape, window, stride, padding),)
+        kernels.current().avg_pool2d(image, *windows),
+        (x,),
+        lambda g, needs: (kernels.current().avg_pool2d_backward(g, shape, *windows),),
     )
 
 
-def _windows(name: str, x: Tensor, kernel_size: Pair, stride: Pair | None, padding: Pair) -> Any:
-    """The array of x, and window, stride and padding as pairs, once they are known to fit."""
-    window, padding = pair(kernel_size), pair(padding)
+@lru_cache(maxsize=1024, typed=True)
+def _sliding(
+    operation: str,
+    shape: tuple[int, ...],
+    kernel_size: Pair,
+    stride: Pair | None,
+    padding: Pair,
+    dilation: Pair,
+    ceil_mode: bool,
+    count_include_pad: bool = True,
+) -> Both:
+    """The windows of rows and of columns, once they are known to fit."""
+    window, padding, dilation = pair(kernel_size), pair(padding), pair(dilation)
     stride = window if stride is None else pair(stride)
-    if x.ndim != 4:
-        raise ValueError(f"{name}: x (n, c, h, w) expected, got {x.shape}")
-    if 2 * padding[0] > window[0] or 2 * padding[1] > window[1]:
-        raise ValueError(f"{name}: padding {padding} must be at most half of the kernel size {window}")
-    check_window(name, x.shape, window, stride, padding)
-    return x.data, window, stride, padding
+    _check_image(operation, shape)
+    if min(window) < 1 or min(stride) < 1 or min(dilation) < 1 or min(padding) < 0:
+        raise ValueError(
+            f"{operation}: kernel size {window}, stride {stride} and dilation {dilation} must be positive, padding "
+            f"{padding} at least 0"
+        )
+    axes = []
+    for size, k, s, p, d in zip(shape[-2:], window, stride, padding, dilation, strict=True):
+        if 2 * p > d * (k - 1) + 1:
+            raise ValueError(f"{operation}: padding {padding} must be at most half of the kernel size {window}")
+        windows = sliding_windows(size, k, s, p, d, ceil_mode, count_include_pad)
+        if not windows.start.size or (windows.start >= windows.stop).any():
+            raise ValueError(
+                f"{operation}: a window of {window} with dilation {dilation} does not fit an image of "
+                f"{tuple(shape[-2:])} with padding {padding}"
+            )
+        axes.append(windows)
+    return axes[0], axes[1]
+
+
+def _adaptive(operation: str, shape: tuple[int, ...], output_size: Size) -> Both:
+    _check_image(operation, shape)
+    vertical, horizontal = output_size if isinstance(output_size, (tuple, list)) else (output_size, output_size)
+    counts = pair((shape[-2] if vertical is None else vertical, shape[-1] if horizontal is None else horizontal))
+    if min(counts) < 1 or min(shape[-2:]) < 1:
+        raise ValueError(f"{operation}: output size {counts} and image {tuple(shape[-2:])} must be positive")
+    return adaptive_windows(shape[-2], counts[0]), adaptive_windows(shape[-1], counts[1])
+
+
+def _check_image(operation: str, shape: tuple[int, ...]) -> None:
+    if len(shape) not in (3, 4):
+        raise ValueError(
+            f"{operation}: x is images (n, c, h, w) or one image (c, h, w), got {shape}"
+            + (": type x[None, None] for one image of one channel" if len(shape) == 2 else "")
+        )

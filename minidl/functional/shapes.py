@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.scatter import scatter
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -51,10 +52,10 @@ def getitem(a: Any, index: Any) -> Tensor:
     out = x[index]
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
-        gradient = array_module(x).zeros_like(x)
         if _may_repeat(index):
-            array_module(x).add.at(gradient, index, g)
+            gradient = scatter(g, index, x)
         else:
+            gradient = array_module(x).zeros_like(x)
             gradient[index] = g
         return (gradient, *(None for _ in positions))
 

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from minidl.kernels import Array
+    from minidl.kernels.reference.windows import Windows
 
 Formula = Callable[..., int]
-Pair = tuple[int, int]
 
 
 def matmul(out: Array, a: Array, b: Array) -> int:
@@ -36,32 +36,37 @@ def linear(out: Array, x: Array, weight: Array, bias: Array | None) -> int:
     return 2 * out.size * weight.shape[1] + (out.size if bias is not None else 0)
 
 
-def conv2d(out: Array, x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair) -> int:
-    """Every number of the result is a sum over a window: 2 c kh kw flops, and one for the bias."""
+def conv2d(out: Array, x: Array, weight: Array, bias: Array | None, *geometry: Any) -> int:
+    """Every number of the result is a sum over a window of the group's channels: 2 c / groups kh kw, 1 for the bias."""
     return 2 * out.size * prod(weight.shape[1:]) + (out.size if bias is not None else 0)
 
 
-def conv2d_backward_input(
-    out: Array, g: Array, weight: Array, shape: tuple[int, ...], stride: Pair, padding: Pair
-) -> int:
+def conv2d_backward_input(out: Array, g: Array, weight: Array, shape: tuple[int, ...], *geometry: Any) -> int:
     return 2 * g.size * prod(weight.shape[1:])
 
 
-def conv2d_backward_weight(out: Array, g: Array, x: Array, shape: tuple[int, ...], stride: Pair, padding: Pair) -> int:
+def conv2d_backward_weight(out: Array, g: Array, x: Array, shape: tuple[int, ...], *geometry: Any) -> int:
     return 2 * g.size * prod(shape[1:])
 
 
-def max_pool2d(out: tuple[Array, Array], x: Array, window: Pair, stride: Pair, padding: Pair) -> int:
-    return (prod(window) - 1) * out[0].size
+def max_pool2d(out: tuple[Array, Array], x: Array, rows: Windows, columns: Windows) -> int:
+    """A comparison less than each window has pixels."""
+    return _pixels(x.shape, rows, columns) - out[0].size
 
 
-def avg_pool2d(out: Array, x: Array, window: Pair, stride: Pair, padding: Pair) -> int:
-    return prod(window) * out.size
+def avg_pool2d(out: Array, x: Array, rows: Windows, columns: Windows) -> int:
+    """An addition less than each window has pixels, and a division."""
+    return _pixels(x.shape, rows, columns)
 
 
-def avg_pool2d_backward(out: Array, g: Array, shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> int:
-    """A division for every number of g, and an addition for every number of its window."""
-    return (1 + prod(window)) * g.size
+def avg_pool2d_backward(out: Array, g: Array, shape: tuple[int, ...], rows: Windows, columns: Windows) -> int:
+    """A division for every number of g, and an addition for every pixel of its window."""
+    return g.size + _pixels(shape, rows, columns)
+
+
+def _pixels(shape: tuple[int, ...], rows: Windows, columns: Windows) -> int:
+    """The pixels of all windows; padding is none."""
+    return prod(shape[:2]) * rows.covered * columns.covered
 
 
 def layer_norm(out: tuple[Array, ...], x: Array, weight: Array, bias: Array | None, eps: float) -> int:

@@ -30,10 +30,12 @@ from minidl.nn.losses import (
 )
 from minidl.nn.module import Buffer, Module, Parameter
 from minidl.nn.normalization import BatchNorm2d, LayerNorm
-from minidl.nn.pooling import AvgPool2d, MaxPool2d
+from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 
 __all__ = [
     "GELU",
+    "AdaptiveAvgPool2d",
+    "AdaptiveMaxPool2d",
     "AvgPool2d",
     "BCEWithLogitsLoss",
     "BatchNorm2d",

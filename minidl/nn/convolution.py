@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
-from minidl.functional.convolution import Pair, pair
+from minidl.functional.convolution import Padding
+from minidl.functional.pairs import Pair, pair
 from minidl.nn.linear import reset_weight_and_bias
 from minidl.nn.module import Module, Parameter
 from minidl.tensor import Tensor
@@ -16,8 +17,18 @@ from minidl.tensor import Tensor
 class Conv2d(Module):
     """Each of `out_channels` filters slides over the image and gives one output image.
 
-    x: (n, in_channels, h, w) -> (n, out_channels, oh, ow), oh = (h + 2 padding - kernel_size) // stride + 1;
-    weight (out_channels, in_channels, kh, kw), bias (out_channels,). Starts uniform in +-1/sqrt(in_channels kh kw).
+    x: (n, in_channels, h, w) -> (n, out_channels, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
+
+    Parameters
+        kernel_size   height and width of the filters; a whole number or two, as stride, padding and dilation
+        stride        distance of the windows; 2 halves the image
+        padding       zeros on each side; "same" keeps the size of the image, "valid" is 0
+        dilation      distance of the pixels of a window
+        groups        a filter reads only the channels of its group: groups=in_channels is depthwise convolution
+        padding_mode  "zeros"; the other modes of PyTorch are refused
+
+    weight (out_channels, in_channels / groups, kh, kw), bias (out_channels,).
+    Starts uniform in +-1/sqrt(in_channels / groups kh kw).
 
     >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32)))).shape
     (2, 8, 32, 32)
@@ -29,21 +40,30 @@ class Conv2d(Module):
         out_channels: int,
         kernel_size: Pair,
         stride: Pair = 1,
-        padding: Pair = 0,
-        *,
+        padding: Padding = 0,
+        dilation: Pair = 1,
+        groups: int = 1,
         bias: bool = True,
+        padding_mode: str = "zeros",
     ) -> None:
-        self.in_channels, self.out_channels = in_channels, out_channels
-        self.kernel_size, self.stride, self.padding = pair(kernel_size), pair(stride), pair(padding)
-        self.weight = Parameter(np.empty((out_channels, in_channels, *self.kernel_size), np.float32))
+        if padding_mode != "zeros":
+            raise ValueError(f"Conv2d pads with zeros only, not with padding_mode={padding_mode!r}")
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise ValueError(
+                f"Conv2d: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
+            )
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride, self.dilation = pair(kernel_size), pair(stride), pair(dilation)
+        self.padding = padding if isinstance(padding, str) else pair(padding)
+        self.weight = Parameter(np.empty((out_channels, in_channels // groups, *self.kernel_size), np.float32))
         self.bias = Parameter(np.empty(out_channels, np.float32)) if bias else None
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
-        return F.conv2d(x, self.weight, self.bias, self.stride, self.padding)
+        return F.conv2d(x, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        padding = f", padding={self.padding}" if self.padding != (0, 0) else ""
-        bias = ", bias=False" if self.bias is None else ""
         sizes = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        return sizes + padding + bias
+        others = {"padding": (0, 0), "dilation": (1, 1), "groups": 1}
+        parts = [f"{name}={getattr(self, name)!r}" for name, usual in others.items() if getattr(self, name) != usual]
+        return ", ".join([sizes, *parts, *(["bias=False"] if self.bias is None else [])])

@@ -263,6 +263,13 @@ case("getitem", "an empty list", lambda F, a: a[[]], normal(3, 4))
 case("getitem", "a tensor of integers", lambda F, a, i: a[i], normal(3, 4), integers(3, 2, 5))
 case("getitem", "tensors beside a slice", lambda F, a, i: a[:, i], normal(3, 4), integers(4, 6))
 case("getitem", "lists about a slice", lambda F, a: a[[0, 1], :, [1, 1]], normal(2, 3, 4))
+case("getitem", "rows, some from the end", lambda F, a: a[[0, -1, 2, 2, -3]], normal(3, 4))
+case("getitem", "a row in a tuple, then a list", lambda F, a: a[1, [0, -1, 0]], normal(3, 4, 2))
+case("getitem", "pairs, repeated", lambda F, a: a[[[0], [2]], [1, 1, -1]], normal(3, 4, 2))
+case("getitem", "a list after a slice and before one", lambda F, a: a[1:, [0, 0, 2], ::2], normal(3, 4, 5))
+case("getitem", "a list after an ellipsis", lambda F, a: a[..., [0, 0, -1]], normal(2, 3, 4))
+case("getitem", "a list of booleans", lambda F, a: a[[True, False, True]], normal(3, 4))
+case("getitem", "rows of nothing", lambda F, a: a[[0, 0, 1]], normal(3, 0))
 case("getitem", "a mask", lambda F, a, m: a[m], normal(3, 4), booleans(3, 4))
 case("getitem", "a mask of rows", lambda F, a, m: a[m, 1:], normal(5, 4), booleans(5))
 case("cat", "rows", lambda F, a, b: F.cat([a, b]), normal(2, 3), normal(4, 3))
@@ -321,6 +328,27 @@ for what, image, filters, stride, padding in (
         normal(filters[0]),
     )
 case("conv2d", "without bias", lambda F, x, w: F.conv2d(x, w, padding=1), normal(2, 3, 5, 5), normal(4, 3, 3, 3))
+for what, image, filters, geometry in (
+    ("dilated", (2, 2, 7, 8), (3, 2, 3, 2), {"dilation": 2}),
+    ("dilated, strided, padded", (2, 2, 9, 8), (3, 2, 3, 2), {"stride": (3, 2), "padding": (2, 1), "dilation": (2, 3)}),
+    ("two groups", (2, 4, 5, 6), (6, 2, 3, 3), {"padding": 1, "groups": 2}),
+    ("depthwise", (2, 3, 5, 6), (3, 1, 3, 3), {"groups": 3}),
+    ("depthwise, two filters a channel", (1, 3, 6, 6), (6, 1, 3, 2), {"stride": 2, "padding": 1, "groups": 3}),
+    ("many filters in groups", (2, 4, 5, 5), (64, 2, 3, 3), {"stride": 2, "padding": 1, "groups": 2}),
+    ("valid", (2, 2, 5, 6), (3, 2, 3, 2), {"padding": "valid"}),
+    ("the same size, odd window", (2, 2, 5, 6), (3, 2, 3, 5), {"padding": "same"}),
+    ("the same size, even window", (2, 2, 5, 6), (3, 2, 2, 4), {"padding": "same"}),
+    ("the same size, dilated", (2, 2, 5, 6), (3, 2, 2, 3), {"padding": "same", "dilation": (3, 2)}),
+    ("one image", (2, 5, 6), (3, 2, 3, 3), {"padding": 1}),
+):
+    case(
+        "conv2d",
+        what,
+        lambda F, x, w, b, geometry=geometry: F.conv2d(x, w, b, **geometry),
+        normal(*image),
+        normal(*filters),
+        normal(filters[0]),
+    )
 for operation, maker in (("max_pool2d", apart), ("avg_pool2d", normal)):
     for what, image, window, stride, padding in (
         ("2 x 2", (2, 3, 4, 6), 2, None, 0),
@@ -342,6 +370,30 @@ for operation, maker in (("max_pool2d", apart), ("avg_pool2d", normal)):
             ),
             maker(*image),
         )
+for what, image, settings in (
+    ("a last window that overhangs", (2, 2, 6, 7), (2, 2, 0, True)),
+    ("a last window that overhangs, padded", (2, 2, 7, 8), (3, (2, 3), 1, True)),
+):
+    case("max_pool2d", what, lambda F, x, s=settings: F.max_pool2d(x, *s[:3], ceil_mode=True), apart(*image))
+    case("avg_pool2d", what, lambda F, x, s=settings: F.avg_pool2d(x, *s), normal(*image))
+    case("avg_pool2d", f"{what}, not counted", lambda F, x, s=settings: F.avg_pool2d(x, *s, False), normal(*image))
+case("max_pool2d", "dilated", lambda F, x: F.max_pool2d(x, (3, 2), 2, 1, (2, 3)), apart(2, 2, 8, 9))
+case("max_pool2d", "one image", lambda F, x: F.max_pool2d(x, 2), apart(3, 4, 6))
+case("max_pool2d", "with indices", lambda F, x: F.max_pool2d(x, 3, 2, 1, return_indices=True)[0], apart(2, 2, 7, 8))
+case("avg_pool2d", "padding not counted", lambda F, x: F.avg_pool2d(x, 3, 2, 1, False, False), normal(2, 2, 6, 7))
+case("avg_pool2d", "a divisor", lambda F, x: F.avg_pool2d(x, 3, 2, 1, divisor_override=5), normal(2, 2, 6, 7))
+case("avg_pool2d", "a divisor, side by side", lambda F, x: F.avg_pool2d(x, 2, divisor_override=-3), normal(2, 2, 6, 8))
+case("avg_pool2d", "one image", lambda F, x: F.avg_pool2d(x, 2), normal(3, 4, 6))
+for name, maker in (("adaptive_avg_pool2d", normal), ("adaptive_max_pool2d", apart)):
+    for what, size in (
+        ("one pixel", 1),
+        ("uneven", (3, 2)),
+        ("more than there are", (7, 9)),
+        ("a height kept", (None, 2)),
+    ):
+        case(name, what, lambda F, x, name=name, size=size: getattr(F, name)(x, size), maker(2, 2, 5, 7))
+    case(name, "one image", lambda F, x, name=name: getattr(F, name)(x, (2, 3)), maker(2, 5, 6))
+    case(name, "no samples", lambda F, x, name=name: getattr(F, name)(x, 2), maker(0, 2, 5, 6))
 case("max_pool2d", "ties: the first wins", lambda F, x: F.max_pool2d(x, 3, 2, 1), tied(2, 2, 7, 7), smooth=False)
 
 # normalisation; the running statistics are plain arrays

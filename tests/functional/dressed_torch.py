@@ -14,6 +14,8 @@ add, sub, mul, div, neg, pow, matmul = torch.add, torch.sub, torch.mul, torch.di
 exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.sigmoid
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
 conv2d, batch_norm = nn.conv2d, nn.batch_norm
+max_pool2d, avg_pool2d = nn.max_pool2d, nn.avg_pool2d
+adaptive_avg_pool2d, adaptive_max_pool2d = nn.adaptive_avg_pool2d, nn.adaptive_max_pool2d
 
 
 def sum(a: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
@@ -60,14 +62,6 @@ def abs(a: Tensor) -> Tensor:
 
 def where(condition: Tensor, a: Any, b: Any) -> Tensor:
     return torch.where(condition, a, b)
-
-
-def max_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Tensor:
-    return nn.max_pool2d(x, kernel_size, stride, padding)
-
-
-def avg_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0) -> Tensor:
-    return nn.avg_pool2d(x, kernel_size, stride, padding)
 
 
 def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:

@@ -236,39 +236,7 @@ ZEROS = np.zeros
     [
         (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 5))), ValueError, r"x has shape \(2, 3\).*the weight's 5 inputs"),
         (lambda: F.linear(ZEROS(()), ZEROS((4, 5))), ValueError, r"x has shape \(\)"),
-        (
-            lambda: F.conv2d(ZEROS((1, 2, 5, 5)), ZEROS((1, 3, 2, 2))),
-            ValueError,
-            r"got \(1, 2, 5, 5\) and \(1, 3, 2, 2\)",
-        ),
         (lambda: F.linear(ZEROS((2, 3)), ZEROS((4, 3)), ZEROS(1)), ValueError, r"bias \(4,\) expected.*got \(1,\)"),
-        (
-            lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((4, 1, 2, 2)), ZEROS(3)),
-            ValueError,
-            r"bias \(4,\) expected.*got \(3,\)",
-        ),
-        (lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2)), padding="same"), TypeError, "not 'same'"),
-        (lambda: F.max_pool2d(ZEROS((1, 1, 4, 4)), (2,)), TypeError, r"a whole number or two.*not \(2,\)"),
-        (lambda: F.max_pool2d(ZEROS((1, 1, 4, 4)), 2.5), TypeError, "a whole number or two.*not 2.5"),
-        (lambda: F.conv2d(ZEROS((5, 5)), ZEROS((1, 1, 2, 2))), ValueError, r"x \(n, c, h, w\).*got \(5, 5\)"),
-        (
-            lambda: F.conv2d(ZEROS((1, 1, 2, 2)), ZEROS((1, 1, 3, 3))),
-            ValueError,
-            r"\(3, 3\) does not fit an image \(2, 2\)",
-        ),
-        (
-            lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2)), stride=0),
-            ValueError,
-            r"stride \(0, 0\) must be pos",
-        ),
-        (lambda: F.conv2d(ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2)), padding=-1), ValueError, r"padding \(-1, -1\)"),
-        (
-            lambda: F.max_pool2d(ZEROS((1, 4, 4)), 2),
-            ValueError,
-            r"max_pool2d: x \(n, c, h, w\) expected, got \(1, 4, 4\)",
-        ),
-        (lambda: F.max_pool2d(ZEROS((1, 1, 4, 4)), 2, padding=2), ValueError, r"padding \(2, 2\) must be at most half"),
-        (lambda: F.avg_pool2d(ZEROS((1, 1, 4, 4)), 5), ValueError, r"avg_pool2d: a window \(5, 5\) does not fit"),
         (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value a channel"),
         (lambda: F.batch_norm(ZEROS((4, 3)), None, None), ValueError, "running_mean and running_var are needed"),
         (

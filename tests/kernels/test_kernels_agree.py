@@ -11,6 +11,7 @@ import pytest
 
 from minidl import functional as F
 from minidl.kernels import jit, reference
+from minidl.kernels.reference.windows import Windows, adaptive_windows, output_size, sliding_windows
 from tests.functional.cases import LAYOUTS
 
 Arguments = Callable[[np.random.Generator], list[Any]]
@@ -38,8 +39,30 @@ def labelled(n: int, classes: int, *before: tuple[int, ...]) -> Arguments:
     ]
 
 
-def positions(g: tuple[int, ...], window: int, *after: Any) -> Arguments:
-    return lambda random: [random.standard_normal(g), random.integers(0, window, g, dtype=np.int32), *after]
+def convolution(x: tuple[int, ...], filters: tuple[int, ...], *geometry: Any) -> list[tuple[str, Arguments]]:
+    """A convolution and its two gradients; geometry: stride, padding, dilation, groups."""
+    g = (x[0], filters[0], *output_size(x, filters[2:], *geometry[:3]))
+    return [
+        ("conv2d", drawn(x, filters, (filters[0],), after=geometry)),
+        ("conv2d", drawn(x, filters, after=(None, *geometry))),
+        ("conv2d_backward_input", drawn(g, filters, after=(x, *geometry))),
+        ("conv2d_backward_weight", drawn(g, x, after=(filters, *geometry))),
+    ]
+
+
+def pooling(x: tuple[int, ...], rows: Windows, columns: Windows) -> list[tuple[str, Arguments]]:
+    """Both kinds of pooling, forward and backward."""
+    g = (*x[:2], len(rows.start), len(columns.start))
+
+    def positions(random: np.random.Generator) -> list[Any]:
+        return [random.standard_normal(g), random.integers(0, x[2] * x[3], g, dtype=np.int32), x]
+
+    return [
+        ("max_pool2d", drawn(x, after=(rows, columns))),
+        ("max_pool2d_backward", positions),
+        ("avg_pool2d", drawn(x, after=(rows, columns))),
+        ("avg_pool2d_backward", drawn(g, after=(x, rows, columns))),
+    ]
 
 
 def moments(*after: Any, count: int = 4, shape: tuple[int, ...] = (5, 7)) -> Arguments:
@@ -101,6 +124,31 @@ def sparse_rows(n: int) -> Arguments:
 
 
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
+ONE, NONE = (1, 1), (0, 0)
+CONVOLUTIONS: tuple[Any, ...] = (
+    ("stride and padding", (2, 3, 6, 7), (4, 3, 3, 2), ((2, 1), (1, 0), ONE, 1)),
+    ("one axis strided", (2, 3, 6, 7), (4, 3, 3, 2), ((1, 2), (0, 1), ONE, 1)),
+    ("1 x 1", (2, 3, 6, 7), (5, 3, 1, 1), (ONE, NONE, ONE, 1)),
+    ("1 x 1, strided, padded", (2, 3, 6, 7), (5, 3, 1, 1), ((2, 3), (1, 0), ONE, 1)),
+    ("dilated", (2, 3, 9, 8), (4, 3, 3, 2), (ONE, (2, 1), (2, 3), 1)),
+    ("dilated and strided", (2, 3, 9, 8), (4, 3, 3, 2), ((3, 2), (2, 1), (2, 3), 1)),
+    ("two groups", (2, 4, 6, 7), (6, 2, 3, 3), ((1, 2), (1, 1), ONE, 2)),
+    ("two groups, 1 x 1", (2, 4, 6, 7), (6, 2, 1, 1), (ONE, NONE, ONE, 2)),
+    ("depthwise", (2, 5, 6, 7), (5, 1, 3, 3), (ONE, (1, 1), ONE, 5)),
+    ("depthwise, two filters a channel", (2, 3, 6, 7), (6, 1, 5, 3), ((2, 1), (2, 1), ONE, 3)),
+    ("many filters", (3, 33, 5, 6), (64, 33, 3, 3), (ONE, ONE, ONE, 1)),
+    ("many filters, strided, dilated, in groups", (3, 66, 9, 8), (128, 33, 3, 3), ((2, 1), ONE, (1, 2), 2)),
+)
+POOLINGS: tuple[Any, ...] = (
+    ("2 x 2", (2, 3, 6, 8), *[sliding_windows(s, 2, 2, 0) for s in (6, 8)]),
+    ("3 x 2", (2, 3, 6, 8), sliding_windows(6, 3, 3, 0), sliding_windows(8, 2, 2, 0)),
+    ("the whole image", (2, 3, 6, 8), adaptive_windows(6, 1), adaptive_windows(8, 1)),
+    ("a remainder", (2, 3, 5, 7), *[sliding_windows(s, 2, 2, 0) for s in (5, 7)]),
+    ("overlapping, padded", (2, 3, 6, 7), sliding_windows(6, 3, 2, 1), sliding_windows(7, 2, 1, 0)),
+    ("padding left out", (2, 3, 6, 7), *[sliding_windows(s, 3, 2, 1, count_include_pad=False) for s in (6, 7)]),
+    ("a last window that overhangs", (2, 3, 6, 8), *[sliding_windows(s, 3, 2, 1, ceil_mode=True) for s in (6, 8)]),
+    ("adaptive", (2, 3, 5, 7), adaptive_windows(5, 3), adaptive_windows(7, 9)),
+)
 ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
 REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
@@ -177,18 +225,16 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("embedding", "plain", lambda r: [r.standard_normal((5, 6)), r.integers(0, 5, (4, 3))]),
     ("embedding_backward", "plain", lambda r: [r.standard_normal((4, 3, 6)), r.integers(0, 5, (4, 3)), 5]),
     ("embedding_backward", "empty", lambda r: [r.standard_normal((0, 6)), r.integers(0, 5, 0), 5]),
-    ("conv2d", "plain", drawn((2, 3, 6, 7), (4, 3, 3, 2), (4,), after=((2, 1), (1, 0)))),
-    ("conv2d", "without bias", drawn((2, 3, 6, 7), (4, 3, 3, 2), after=(None, (1, 2), (0, 1)))),
-    ("conv2d_backward_input", "plain", drawn((2, 4, 3, 6), (4, 3, 3, 2), after=((2, 3, 6, 7), (2, 1), (1, 0)))),
-    ("conv2d_backward_weight", "plain", drawn((2, 4, 3, 6), (2, 3, 6, 7), after=((4, 3, 3, 2), (2, 1), (1, 0)))),
-    ("max_pool2d", "plain", drawn((2, 3, 6, 7), after=((3, 2), (2, 1), (1, 0)))),
-    ("max_pool2d", "2 x 2", drawn((2, 3, 6, 8), after=((2, 2), (2, 2), (0, 0)))),
-    ("max_pool2d_backward", "plain", positions((2, 3, 3, 6), 6, (2, 3, 6, 7), (3, 2), (2, 1), (1, 0))),
-    ("max_pool2d_backward", "2 x 2", positions((2, 3, 3, 4), 4, (2, 3, 6, 8), (2, 2), (2, 2), (0, 0))),
-    ("avg_pool2d", "plain", drawn((2, 3, 6, 7), after=((3, 2), (2, 1), (1, 0)))),
-    ("avg_pool2d", "2 x 2", drawn((2, 3, 6, 8), after=((2, 2), (2, 2), (0, 0)))),
-    ("avg_pool2d_backward", "plain", drawn((2, 3, 3, 6), after=((2, 3, 6, 7), (3, 2), (2, 1), (1, 0)))),
-    ("avg_pool2d_backward", "2 x 2", drawn((2, 3, 3, 4), after=((2, 3, 6, 8), (2, 2), (2, 2), (0, 0)))),
+    *(
+        (name, what, make)
+        for what, x, filters, geometry in CONVOLUTIONS
+        for name, make in convolution(x, filters, *geometry)
+    ),
+    *(
+        (name, what, make)
+        for what, x, rows, columns in POOLINGS
+        for name, make in pooling(x, rows, columns)
+    ),
     ("sgd", "momentum", moments(0.1, 0.9, 0.1, 0.01, False, count=3)),
     ("sgd", "nesterov", moments(0.1, 0.9, 0.0, 0.01, True, count=3)),
     ("sgd_velocity", "momentum", moments(0.1, 0.9, 0.1, 0.01, False, count=3)),
@@ -309,7 +355,7 @@ def dtype_of(name: str) -> Any:
 @pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
 def test_pooling_shows_what_is_not_a_number(module: Any) -> None:
     x = np.array([[[[1.0, np.nan], [3.0, 2.0]]]])
-    out, position = module.max_pool2d(x, (2, 2), (2, 2), (0, 0))
+    out, position = module.max_pool2d(x, *[sliding_windows(2, 2, 2, 0)] * 2)
     assert np.isnan(out).all()
     assert position.item() == 1
     assert np.isnan(F.max_pool2d(x, 2).numpy()).all()
@@ -319,6 +365,6 @@ def test_pooling_shows_what_is_not_a_number(module: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_first_of_the_largest_wins_in_pooling(module: Any, dtype: str) -> None:
     x = np.array([[[[1, 3, 3], [3, 2, 3], [0, 0, 0]]]], dtype=dtype)
-    out, position = module.max_pool2d(x, (2, 2), (1, 1), (0, 0))
+    out, position = module.max_pool2d(x, *[sliding_windows(3, 2, 1, 0)] * 2)
     np.testing.assert_array_equal(out, [[[[3, 3], [3, 3]]]])
-    np.testing.assert_array_equal(position, [[[[1, 0], [0, 1]]]])
+    np.testing.assert_array_equal(position, [[[[1, 1], [3, 5]]]])

@@ -74,6 +74,36 @@ LAYERS = {
         lambda: torch.nn.Conv2d(3, 4, (5, 3), stride=2, padding=(2, 1), bias=False),
         (2, 3, 9, 8),
     ),
+    "conv, dilated, in groups": (
+        lambda: nn.Conv2d(4, 6, 3, 2, 2, 2, 2, False),
+        lambda: torch.nn.Conv2d(4, 6, 3, 2, 2, 2, 2, False),
+        (2, 4, 9, 8),
+    ),
+    "conv, same size": (
+        lambda: nn.Conv2d(3, 4, (3, 5), padding="same"),
+        lambda: torch.nn.Conv2d(3, 4, (3, 5), padding="same"),
+        (2, 3, 7, 6),
+    ),
+    "max pool, dilated, with a last window": (
+        lambda: nn.MaxPool2d(3, 2, 1, 2, False, True),
+        lambda: torch.nn.MaxPool2d(3, 2, 1, 2, False, True),
+        (2, 3, 8, 9),
+    ),
+    "average pool, padding not counted": (
+        lambda: nn.AvgPool2d(3, 2, 1, True, False),
+        lambda: torch.nn.AvgPool2d(3, 2, 1, True, False),
+        (2, 3, 8, 7),
+    ),
+    "adaptive average pool": (
+        lambda: nn.AdaptiveAvgPool2d((3, None)),
+        lambda: torch.nn.AdaptiveAvgPool2d((3, None)),
+        (2, 3, 8, 7),
+    ),
+    "adaptive max pool": (
+        lambda: nn.AdaptiveMaxPool2d(2),
+        lambda: torch.nn.AdaptiveMaxPool2d(2),
+        (2, 3, 7, 7),
+    ),
     "max pool": (lambda: nn.MaxPool2d(3, 2, 1), lambda: torch.nn.MaxPool2d(3, 2, 1), (2, 3, 7, 6)),
     "average pool": (lambda: nn.AvgPool2d(3, 2, 1), lambda: torch.nn.AvgPool2d(3, 2, 1), (2, 3, 7, 6)),
     "batch norm": (

@@ -68,6 +68,26 @@ def test_alexnet_has_61_million_parameters_nearly_all_in_its_linear_layers(alexn
     assert count(alexnet.classifier) / count(alexnet) == pytest.approx(0.96, abs=0.005)
 
 
+def test_the_alexnet_of_2012_has_the_paper_s_shapes_and_61_million_parameters():
+    model = AlexNet(groups=2)
+    assert count(model) == 60_965_224
+    shapes = [p.shape for name, p in model.features.named_parameters() if name.endswith("weight")]
+    # section 3.5 of the paper: kernels x height x width x depth
+    assert shapes == [(96, 3, 11, 11), (256, 48, 5, 5), (384, 256, 3, 3), (384, 192, 3, 3), (256, 192, 3, 3)]
+    neurons, x = [], Tensor(numbers(1, 3, 224, 224))
+    for layer in model.features:
+        x = layer(x)
+        if isinstance(layer, nn.Conv2d):
+            neurons.append(x.size)
+    assert neurons[1:] == [186_624, 64_896, 64_896, 43_264]  # the paper's; for the first layer, 55 x 55 x 96, it errs
+    assert x.shape == (1, 256, 6, 6)
+
+
+def test_alexnet_is_for_one_device_or_two():
+    with pytest.raises(ValueError, match=r"groups is 1 \(one device\) or 2 .*, not 3"):
+        AlexNet(groups=3)
+
+
 def test_vgg16_holds_half_a_gibibyte_of_weights(vgg16):
     assert count(vgg16) == 138_357_544
     assert sum(p.data.nbytes for p in vgg16.parameters()) / 2**20 == pytest.approx(527.8, abs=0.05)

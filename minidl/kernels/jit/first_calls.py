@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from minidl.kernels import jit
+from minidl.kernels.jit.convolution import MANY_FILTERS
+from minidl.kernels.reference.windows import sliding_windows
 
 ONCE = (1, 1)
 
@@ -48,15 +50,16 @@ def warm_up() -> None:
         _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
         jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
 
-    image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
-    g = jit.conv2d(image, filters, None, ONCE, ONCE)
-    jit.conv2d_backward_input(g, filters, image.shape, ONCE, ONCE)
-    jit.conv2d_backward_weight(g, image, filters.shape, ONCE, ONCE)
+    image = np.ones((1, 1, 4, 4), dtype=np.float32)
+    for filters in (np.ones((count, 1, 2, 2), dtype=np.float32) for count in (1, MANY_FILTERS)):  # both ways
+        g = jit.conv2d(image, filters, None, ONCE, ONCE, ONCE, 1)
+        jit.conv2d_backward_input(g, filters, image.shape, ONCE, ONCE, ONCE, 1)
+        jit.conv2d_backward_weight(g, image, filters.shape, ONCE, ONCE, ONCE, 1)
 
-    window, none = (2, 2), (0, 0)
-    out, position = jit.max_pool2d(image, window, window, none)
-    jit.max_pool2d_backward(out, position, image.shape, window, window, none)
-    jit.avg_pool2d_backward(jit.avg_pool2d(image, window, window, none), image.shape, window, window, none)
+    out, position = jit.max_pool2d(image, *[sliding_windows(4, 2, 2, 0)] * 2)
+    jit.max_pool2d_backward(out, position, image.shape)
+    for windows in ([sliding_windows(4, *sizes, 0)] * 2 for sizes in ((2, 1), (2, 2), (4, 4))):
+        jit.avg_pool2d_backward(jit.avg_pool2d(image, *windows), image.shape, *windows)
 
     p, mean, squares = row.copy(), row.copy(), row.copy()
     jit.sgd(p, row, None, 0.1, 0.0, 0.0, 0.0, False)

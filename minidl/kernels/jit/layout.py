@@ -23,7 +23,7 @@ class Layout(NamedTuple):
     """How the images lie, and where the sums go."""
 
     taps: int  # the taps of a filter
-    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 8
+    shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 4
     planes: int
     plane_size: int
     tile_size: int  # the positions of one tile, a multiple of 16: whole vectors
@@ -34,12 +34,12 @@ class Layout(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def layout_forward(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> Layout:
+def layout_forward(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Layout:
     """x (n, c, h, w) of this shape, to be slid over by filters (c, *window)."""
     n, channels = shape[:2]
-    axes = [_Axis(shape[2 + d], window[d], stride[d], padding[d]) for d in (0, 1)]
+    axes = [_Axis(shape[2 + d], window[d], stride[d], padding[d], dilation[d]) for d in (0, 1)]
     height, pitch = (axis.length_forward() for axis in axes)
-    k, l = np.arange(window[0])[:, None], np.arange(window[1])  # noqa: E741
+    k, l = np.arange(window[0])[:, None] * dilation[0], np.arange(window[1]) * dilation[1]  # noqa: E741
     planes = (np.arange(channels)[:, None, None] * stride[0] + k % stride[0]) * stride[1] + l % stride[1]
     inside = k // stride[0] * pitch + l // stride[1]
     out = (axes[0].out, axes[1].out)
@@ -50,16 +50,22 @@ def layout_forward(shape: tuple[int, ...], window: Pair, stride: Pair, padding: 
 
 @lru_cache(maxsize=256)
 def layout_backward(
-    g_shape: tuple[int, ...], shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair, pixel: Pair
+    g_shape: tuple[int, ...],
+    shape: tuple[int, ...],
+    window: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    pixel: Pair,
 ) -> Layout:
     """The gradient g of this shape, to be slid over for the pixels of one class (row and column modulo the stride)."""
     n, filters = g_shape[:2]
-    axes = [_Axis(shape[2 + d], window[d], stride[d], padding[d]) for d in (0, 1)]
+    axes = [_Axis(shape[2 + d], window[d], stride[d], padding[d], dilation[d]) for d in (0, 1)]
     lead = (axes[0].lead(), axes[1].lead())
     height, pitch = (axis.length_backward() for axis in axes)
     first = [axes[d].first(pixel[d]) for d in (0, 1)]
     count = tuple(axes[d].end(pixel[d]) - first[d] for d in (0, 1))
-    k, l = (np.arange(axes[d].last(pixel[d]) + 1) for d in (0, 1))  # noqa: E741
+    k, l = (axes[d].steps(pixel[d]) for d in (0, 1))  # noqa: E741
     inside = (lead[0] + first[0] - k[:, None]) * pitch + lead[1] + first[1] - l
     planes = np.broadcast_to(np.arange(filters)[:, None, None], (filters, *inside.shape))
     begin = tuple(first[d] * stride[d] + pixel[d] - padding[d] for d in (0, 1))
@@ -88,22 +94,34 @@ def _layout(
     reach = int(inside.max()) if inside.size else 0
     plane_size = max(group * height, tiles * tile_rows + height) * pitch + reach + 16
     shifts = (planes_of_taps * plane_size + inside).reshape(-1)
-    padded = np.pad(shifts, (0, -shifts.size % 8), mode="edge") if shifts.size else shifts
+    padded = np.pad(shifts, (0, -shifts.size % 4), mode="edge") if shifts.size else shifts
     numbers = (group, lead, stride, height, pitch, tile_rows, count, step, first)
     return Layout(shifts.size, padded, planes, plane_size, tile_size, count, numbers)
 
 
+def taps_of_class(window: int, stride: int, dilation: int, a: int) -> Array:
+    """Which of the window's taps read pixels of class a: those at a distance s k + a from the first one."""
+    taps = np.arange(window)
+    return taps[taps * dilation % stride == a]
+
+
 class _Axis(NamedTuple):
-    """One direction of a convolution. Padded pixel s q + a is number q of class a; tap s k + a reads class a."""
+    """One direction of a convolution. Padded pixel s q + a is number q of class a; a tap at s k + a reads class a."""
 
     size: int
     window: int
     stride: int
     padding: int
+    dilation: int
+
+    @property
+    def reach(self) -> int:
+        """From the first to the last pixel of a window, both included."""
+        return self.dilation * (self.window - 1) + 1
 
     @property
     def out(self) -> int:
-        return (self.size + 2 * self.padding - self.window) // self.stride + 1
+        return (self.size + 2 * self.padding - self.reach) // self.stride + 1
 
     def first(self, a: int) -> int:
         """The first number of class a that is a pixel, not padding."""
@@ -114,8 +132,12 @@ class _Axis(NamedTuple):
         return max((self.padding + self.size - 1 - a) // self.stride + 1, self.first(a))
 
     def last(self, a: int) -> int:
-        """The largest k of the taps that read class a; -1 if there is none."""
-        return (self.window - 1 - a) // self.stride
+        """At least the largest k of the taps that read class a, and at least -1."""
+        return (self.reach - 1 - a) // self.stride
+
+    def steps(self, a: int) -> Array:
+        """The k of the taps that read class a."""
+        return (taps_of_class(self.window, self.stride, self.dilation, a) * self.dilation - a) // self.stride
 
     def lead(self) -> int:
         """The zeros that must precede the gradient, so that mirrored taps read zeros before its start."""

@@ -7,110 +7,232 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.compiled import compiled, inner
-from minidl.kernels.jit.eligible import eligible
+from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
+from minidl.kernels.jit.eligible import eligible, in_c_order
 from minidl.kernels.jit.never_inlined import never_inlined
+from minidl.kernels.reference.windows import Windows
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
-Pair = tuple[int, int]
 Shape = tuple[int, ...]
 
-# Compiled: maxima of windows without padding, means of windows side by side. All others are the reference's.
+MANY_COLUMNS = 6  # of a window
 
 
-def max_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> tuple[Array, Array]:
-    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the position kw i + j of each in its window."""
-    if not eligible(x) or padding != (0, 0):
-        return reference.max_pool2d(x, window, stride, padding)
-    out = np.empty(_output_shape(x.shape, window, stride), dtype=x.dtype)
+def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
+    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32."""
+    x = in_c_order(x)
+    if not eligible(x):
+        return reference.max_pool2d(x, rows, columns)
+    out = np.empty((*x.shape[:2], rows.count, columns.count), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
-    _max_pool(_planes(x), _planes(out), _planes(position), window, stride)
+    _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
     return out, position
 
 
-def max_pool2d_backward(g: Array, position: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
-    """Every number of g goes to the element that was the maximum of its window."""
-    if not eligible(g) or padding != (0, 0):
-        return reference.max_pool2d_backward(g, position, shape, window, stride, padding)
+def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
+    """Every number of g is added to the pixel that was the maximum of its window."""
+    g, position = in_c_order(g), in_c_order(position)
+    if not eligible(g):
+        return reference.max_pool2d_backward(g, position, shape)
     gradient = np.zeros(shape, dtype=g.dtype)
-    _max_pool_backward(_planes(g), _planes(position), _planes(gradient), window, stride)
+    _max_pool_backward(g, position, gradient)
     return gradient
 
 
-def avg_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
+def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     """x (n, c, h, w) -> the means (n, c, oh, ow)."""
-    if not eligible(x) or not _tiled(x.shape, window, stride, padding):
-        return reference.avg_pool2d(x, window, stride, padding)
-    out = np.empty(_output_shape(x.shape, window, stride), dtype=x.dtype)
-    sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
-    _avg_pool(_planes(x), sums, out.reshape(-1, out.shape[2] * out.shape[3]), *window)
+    x = in_c_order(x)
+    if not eligible(x):
+        return reference.avg_pool2d(x, rows, columns)
+    n, c, h, w = x.shape
+    out = np.empty((n, c, rows.count, columns.count), dtype=x.dtype)
+    if rows.tile * rows.count != h or columns.tile * columns.count != w:
+        _avg_pool(x, out, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor)
+        return out
+    share = 1 / float(rows.divisor[0] * columns.divisor[0])
+    if rows.count == columns.count == 1:
+        _mean(x, out, share)
+    else:
+        _avg_pool_tiled(x, out, rows.tile, columns.tile, share)
     return out
 
 
-def avg_pool2d_backward(g: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
+def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
     """Every number of g is shared out evenly over its window."""
-    if not eligible(g) or not _tiled(shape, window, stride, padding):
-        return reference.avg_pool2d_backward(g, shape, window, stride, padding)
+    g = in_c_order(g)
+    if not eligible(g):
+        return reference.avg_pool2d_backward(g, shape, rows, columns)
+    if rows.tile * rows.count != shape[2] or columns.tile * columns.count != shape[3]:
+        gradient = np.zeros(shape, dtype=g.dtype)
+        _avg_pool_backward(
+            g, gradient, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
+        )
+        return gradient
     gradient = np.empty(shape, dtype=g.dtype)
-    shares = np.empty((g.shape[2], shape[3]), dtype=g.dtype)
-    _avg_pool_backward(g.reshape(-1, g.shape[2] * g.shape[3]), shares, _planes(gradient), *window)
+    share = 1 / float(rows.divisor[0] * columns.divisor[0])
+    if rows.count == columns.count == 1:
+        _spread_mean(g, gradient, share)
+    else:
+        _avg_pool_tiled_backward(g, gradient, rows.tile, columns.tile, share)
     return gradient
 
 
-def _tiled(shape: Shape, window: Pair, stride: Pair, padding: Pair) -> bool:
-    """Whether the windows lie side by side and cover the image: as usual, and what the loops below are for."""
-    return padding == (0, 0) and stride == window and shape[2] % window[0] == 0 == shape[3] % window[1]
+@compiled()
+def _max_pool(
+    x: Any, out: Any, position: Any, top: Any, bottom: Any, down: int, left: Any, right: Any, across: int
+) -> None:
+    height, width = x.shape[2], x.shape[3]
+    x, maxima, pixels = x.reshape(-1), out.reshape(-1), position.reshape(-1)
+    k = 0
+    for begin in range(0, x.size, height * width):
+        plane = x[begin : begin + height * width]
+        for i in range(top.size):
+            for j in range(left.size):
+                if down != 1 or across != 1:
+                    largest, where = _largest(plane, width, top[i], bottom[i], down, left[j], right[j], across)
+                elif right[j] - left[j] < MANY_COLUMNS:
+                    largest, where = _largest(plane, width, top[i], bottom[i], 1, left[j], right[j], 1)
+                else:
+                    largest, where = _largest_of_many(plane, width, top[i], bottom[i], left[j], right[j])
+                maxima[k], pixels[k] = largest, where
+                k += 1
 
 
-def _output_shape(shape: Shape, window: Pair, stride: Pair) -> Shape:
-    return *shape[:2], (shape[2] - window[0]) // stride[0] + 1, (shape[3] - window[1]) // stride[1] + 1
+@inner()
+def _largest(plane: Any, width: int, top: int, bottom: int, down: int, left: int, right: int, across: int) -> Any:
+    where = top * width + left
+    largest = plane[np.uint64(where)]
+    for y in range(top, bottom, down):
+        for z in range(y * width + left, y * width + right, across):
+            value = plane[np.uint64(z)]
+            if value > largest or value != value:  # not a number wins, so that it is seen
+                largest, where = value, z
+    return largest, where
 
 
-def _planes(x: Array) -> Array:
-    """(n, c, h, w) -> (n c, h, w)."""
-    return x.reshape(-1, *x.shape[2:])
+@inner()
+def _largest_of_many(plane: Any, width: int, top: int, bottom: int, left: int, right: int) -> Any:
+    """In a large window a new maximum is rare: one comparison that is predicted; in a small one it is not rare."""
+    where = top * width + left
+    largest = plane[np.uint64(where)]
+    for y in range(top, bottom):
+        for z in range(y * width + left, y * width + right):
+            value = plane[np.uint64(z)]
+            if value <= largest:
+                continue
+            if value > largest or value != value:
+                largest, where = value, z
+    return largest, where
 
 
 @compiled()
-def _max_pool(x: Any, out: Any, position: Any, window: Any, stride: Any) -> None:
-    for plane in range(x.shape[0]):
-        for i in range(out.shape[1]):
-            for j in range(out.shape[2]):
-                y, z = i * stride[0], j * stride[1]
-                largest, where = x[plane, y, z], 0
-                for k in range(window[0]):
-                    for l in range(window[1]):  # noqa: E741
-                        value = x[plane, y + k, z + l]
-                        if value > largest or value != value:  # not a number wins, so that it is seen
-                            largest, where = value, k * window[1] + l
-                out[plane, i, j], position[plane, i, j] = largest, where
+def _max_pool_backward(g: Any, position: Any, gradient: Any) -> None:
+    planes, outputs, pixels = g.shape[0] * g.shape[1], g.shape[2] * g.shape[3], gradient.shape[2] * gradient.shape[3]
+    g, position, gradient = g.reshape(-1), position.reshape(-1), gradient.reshape(-1)
+    for plane in range(planes):
+        for i in range(plane * outputs, (plane + 1) * outputs):
+            gradient[np.uint64(plane * pixels + position[i])] += g[i]
+
+
+# Both directions by themselves: rows are added to rows, which is done in vectors, and then their sums to each other.
 
 
 @compiled()
-def _max_pool_backward(g: Any, position: Any, gradient: Any, window: Any, stride: Any) -> None:
-    for plane in range(g.shape[0]):
-        for i in range(g.shape[1]):
-            for j in range(g.shape[2]):
-                k, l = divmod(position[plane, i, j], window[1])  # noqa: E741
-                gradient[plane, i * stride[0] + k, j * stride[1] + l] += g[plane, i, j]
-
-
-# Both directions by themselves: rows are added to rows, then a whole plane of sums is narrowed in one long loop; the
-# windows' own loops would be too short for vector instructions. 2x2 on 28x28: a third of the time.
+def _avg_pool(x: Any, out: Any, top: Any, bottom: Any, down: Any, left: Any, right: Any, across: Any) -> None:
+    n, channels, _, width = x.shape
+    sums = np.empty(width, dtype=x.dtype)
+    shares = (1 / across).astype(x.dtype)
+    for i_n in range(n):
+        for c in range(channels):
+            plane, means = x[i_n, c], out[i_n, c]
+            for i in range(top.size):
+                sums[:] = plane[top[i]]
+                for y in range(top[i] + 1, bottom[i]):
+                    _add(sums, plane[y])
+                _scale(sums, x.dtype.type(1 / down[i]))
+                for j in range(left.size):
+                    total = x.dtype.type(0)
+                    for z in range(left[j], right[j]):
+                        total += sums[np.uint64(z)]
+                    means[i, j] = total * shares[j]
 
 
 @compiled()
-def _avg_pool(x: Any, sums: Any, out: Any, height: int, width: int) -> None:
-    share = x.dtype.type(1 / (height * width))
-    for plane in range(x.shape[0]):
+def _avg_pool_backward(
+    g: Any, gradient: Any, top: Any, bottom: Any, down: Any, left: Any, right: Any, across: Any
+) -> None:
+    n, channels, _, width = gradient.shape
+    row = np.empty(width, dtype=g.dtype)
+    shares = (1 / across).astype(g.dtype)
+    for i_n in range(n):
+        for c in range(channels):
+            plane, means = gradient[i_n, c], g[i_n, c]
+            for i in range(top.size):
+                row[:] = 0
+                share = g.dtype.type(1 / down[i])
+                for j in range(left.size):
+                    value = means[i, j] * (share * shares[j])
+                    for z in range(left[j], right[j]):
+                        row[np.uint64(z)] += value
+                for y in range(top[i], bottom[i]):
+                    _add(plane[y], row)
+
+
+@inner()
+def _add(sums: Any, row: Any) -> None:
+    never_inlined()
+    for j in range(sums.size):
+        sums[j] += row[j]
+
+
+@inner()
+def _scale(sums: Any, share: Any) -> None:
+    never_inlined()
+    for j in range(sums.size):
+        sums[j] *= share
+
+
+# One window, the whole image: long loops.
+
+
+@compiled(REASSOCIATE)
+def _mean(x: Any, out: Any, share: float) -> None:
+    pixels, means, plane = x.reshape(-1), out.reshape(-1), x.shape[2] * x.shape[3]
+    for i in range(means.size):
+        total = x.dtype.type(0)
+        for k in range(i * plane, (i + 1) * plane):
+            total += pixels[np.uint64(k)]
+        means[i] = total * x.dtype.type(share)
+
+
+@compiled()
+def _spread_mean(g: Any, gradient: Any, share: float) -> None:
+    means, pixels, plane = g.reshape(-1), gradient.reshape(-1), gradient.shape[2] * gradient.shape[3]
+    for i in range(means.size):
+        pixels[i * plane : (i + 1) * plane] = means[i] * g.dtype.type(share)
+
+
+# Windows side by side: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
+# for vector instructions. 2x2 on 28x28: a third of the time.
+
+
+@compiled()
+def _avg_pool_tiled(x: Any, out: Any, height: int, width: int, part: float) -> None:
+    planes, means, share = (
+        x.reshape(-1, x.shape[2], x.shape[3]),
+        out.reshape(-1, out.shape[2] * out.shape[3]),
+        x.dtype.type(part),
+    )
+    sums = np.empty((out.shape[2], x.shape[3]), dtype=x.dtype)
+    for plane in range(planes.shape[0]):
         for i in range(sums.shape[0]):
             for j in range(sums.shape[1]):
-                sums[i, j] = share * x[plane, i * height, j]
+                sums[i, j] = share * planes[plane, i * height, j]
             for k in range(1, height):
                 for j in range(sums.shape[1]):
-                    sums[i, j] += share * x[plane, i * height + k, j]
-        _narrow(sums.reshape(-1), out[plane], width)
+                    sums[i, j] += share * planes[plane, i * height + k, j]
+        _narrow(sums.reshape(-1), means[plane], width)
 
 
 @inner()
@@ -128,12 +250,13 @@ def _narrow(sums: Any, out: Any, width: int) -> None:
 
 
 @compiled()
-def _avg_pool_backward(g: Any, shares: Any, gradient: Any, height: int, width: int) -> None:
-    share = g.dtype.type(1 / (height * width))
-    for plane in range(g.shape[0]):
-        _widen(g[plane], share, shares.reshape(-1), width)
-        for i in range(gradient.shape[1]):
-            gradient[plane, i] = shares[i // height]
+def _avg_pool_tiled_backward(g: Any, gradient: Any, height: int, width: int, part: float) -> None:
+    means, planes = g.reshape(-1, g.shape[2] * g.shape[3]), gradient.reshape(-1, gradient.shape[2], gradient.shape[3])
+    shares, share = np.empty((g.shape[2], gradient.shape[3]), dtype=g.dtype), g.dtype.type(part)
+    for plane in range(means.shape[0]):
+        _widen(means[plane], share, shares.reshape(-1), width)
+        for i in range(planes.shape[1]):
+            planes[plane, i] = shares[i // height]
 
 
 @inner()

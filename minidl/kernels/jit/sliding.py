@@ -19,19 +19,35 @@ from minidl.kernels.jit.never_inlined import never_inlined
 
 @inner(CONTRACT)
 def slide(rows: Any, start: int, shifts: Any, weights: Any, out: Any) -> None:
-    """out[f, p] = sum over t of weights[f, t] rows[start + shifts[t] + p]; 4 divides the number of f, 8 that of t."""
+    """out[f, p] = sum over t of weights[f, t] rows[start + shifts[t] + p]
+
+    No tap is added to fill up the last eight: 0 times infinity is not a number.
+    """
     never_inlined()
-    for f in range(0, out.shape[0], 4):
-        four = out[f : f + 4]
-        four[:] = 0
-        for t in range(0, shifts.size, 8):
-            _add_taps(rows, start, shifts[t : t + 8], weights[f : f + 4, t : t + 8], four)
+    filters, taps = weights.shape
+    fours, eights = filters - filters % 4, taps - taps % 8
+    out[:] = 0
+    for f in range(0, fours, 4):
+        four, w = out[f : f + 4], weights[f : f + 4]
+        for t in range(0, eights, 8):
+            _add_8_taps(rows, start, shifts[t : t + 8], w[:, t : t + 8], four)
+        rest = eights
+        if taps - eights >= 4:
+            _add_4_taps(rows, start, shifts[eights : eights + 4], w[:, eights : eights + 4], four)
+            rest = eights + 4
+        for t in range(rest, taps):
+            _add_tap(rows, start + shifts[t], w[:, t], four)
+    for f in range(fours, filters):
+        for t in range(0, eights, 8):
+            _add_8_taps_of_one(rows, start, shifts[t : t + 8], weights[f, t : t + 8], out[f])
+        for t in range(eights, taps):
+            _add_tap_of_one(rows, start + shifts[t], weights[f, t], out[f])
 
 
 # Unsigned indices: numba need not look whether they count from the end, which would keep LLVM from vectors. One array
 # `out`, not four rows of it: the fewer arrays, the fewer checks that they do not overlap.
 @inner(CONTRACT)
-def _add_taps(rows: Any, start: int, shifts: Any, w: Any, out: Any) -> None:
+def _add_8_taps(rows: Any, start: int, shifts: Any, w: Any, out: Any) -> None:
     never_inlined()
     a, b = np.uint64(start + shifts[0]), np.uint64(start + shifts[1])
     c, d = np.uint64(start + shifts[2]), np.uint64(start + shifts[3])
@@ -51,12 +67,71 @@ def _add_taps(rows: Any, start: int, shifts: Any, w: Any, out: Any) -> None:
         out[3, p] = out[3, p] + a3 * s + b3 * t + c3 * u + d3 * v + e3 * m + f3 * x + g3 * y + h3 * z
 
 
+@inner(CONTRACT)
+def _add_4_taps(rows: Any, start: int, shifts: Any, w: Any, out: Any) -> None:
+    never_inlined()
+    a, b = np.uint64(start + shifts[0]), np.uint64(start + shifts[1])
+    c, d = np.uint64(start + shifts[2]), np.uint64(start + shifts[3])
+    a0, b0, c0, d0, a1, b1, c1, d1 = w[0, 0], w[0, 1], w[0, 2], w[0, 3], w[1, 0], w[1, 1], w[1, 2], w[1, 3]
+    a2, b2, c2, d2, a3, b3, c3, d3 = w[2, 0], w[2, 1], w[2, 2], w[2, 3], w[3, 0], w[3, 1], w[3, 2], w[3, 3]
+    for position in range(out.shape[1]):
+        p = np.uint64(position)
+        s, t, u, v = rows[a + p], rows[b + p], rows[c + p], rows[d + p]
+        out[0, p] = out[0, p] + a0 * s + b0 * t + c0 * u + d0 * v
+        out[1, p] = out[1, p] + a1 * s + b1 * t + c1 * u + d1 * v
+        out[2, p] = out[2, p] + a2 * s + b2 * t + c2 * u + d2 * v
+        out[3, p] = out[3, p] + a3 * s + b3 * t + c3 * u + d3 * v
+
+
+@inner(CONTRACT)
+def _add_tap(rows: Any, start: int, w: Any, out: Any) -> None:
+    never_inlined()
+    a, w0, w1, w2, w3 = np.uint64(start), w[0], w[1], w[2], w[3]
+    for position in range(out.shape[1]):
+        p = np.uint64(position)
+        s = rows[a + p]
+        out[0, p] += w0 * s
+        out[1, p] += w1 * s
+        out[2, p] += w2 * s
+        out[3, p] += w3 * s
+
+
+@inner(CONTRACT)
+def _add_8_taps_of_one(rows: Any, start: int, shifts: Any, w: Any, out: Any) -> None:
+    never_inlined()
+    a, b = np.uint64(start + shifts[0]), np.uint64(start + shifts[1])
+    c, d = np.uint64(start + shifts[2]), np.uint64(start + shifts[3])
+    e, f = np.uint64(start + shifts[4]), np.uint64(start + shifts[5])
+    g, h = np.uint64(start + shifts[6]), np.uint64(start + shifts[7])
+    w0, w1, w2, w3, w4, w5, w6, w7 = w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7]
+    for position in range(out.size):
+        p = np.uint64(position)
+        s = w0 * rows[a + p] + w1 * rows[b + p] + w2 * rows[c + p] + w3 * rows[d + p]
+        t = w4 * rows[e + p] + w5 * rows[f + p] + w6 * rows[g + p] + w7 * rows[h + p]
+        out[p] += s + t
+
+
+@inner(CONTRACT)
+def _add_tap_of_one(rows: Any, start: int, w: Any, out: Any) -> None:
+    never_inlined()
+    a = np.uint64(start)
+    for position in range(out.size):
+        p = np.uint64(position)
+        out[p] += w * rows[a + p]
+
+
 @inner()
 def correlate(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> None:
-    """gradient[f, t] += sum over p of g[f, p] rows[start + shifts[t] + p]: the gradient of `slide` for its weights."""
-    for f in range(0, g.shape[0], 4):
-        for t in range(0, shifts.size, 4):
+    """gradient[f, t] += sum over p of g[f, p] rows[start + shifts[t] + p]: the gradient of `slide` for its weights.
+
+    4 divides the number of t.
+    """
+    fours = g.shape[0] - g.shape[0] % 4
+    for t in range(0, shifts.size, 4):
+        for f in range(0, fours, 4):
             _add_products(rows, start, shifts[t : t + 4], g[f : f + 4], gradient[f : f + 4, t : t + 4])
+        for f in range(fours, g.shape[0]):
+            _add_products_of_one(rows, start, shifts[t : t + 4], g[f], gradient[f, t : t + 4])
 
 
 @inner(REASSOCIATE)  # sums in any order: several at once
@@ -78,3 +153,18 @@ def _add_products(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> 
     for f in range(4):
         for t in range(4):
             gradient[f, t] += sums[f][t]
+
+
+@inner(REASSOCIATE)
+def _add_products_of_one(rows: Any, start: int, shifts: Any, g: Any, gradient: Any) -> None:
+    never_inlined()
+    a, b = np.uint64(start + shifts[0]), np.uint64(start + shifts[1])
+    c, d = np.uint64(start + shifts[2]), np.uint64(start + shifts[3])
+    x = y = z = u = rows.dtype.type(0)
+    for position in range(g.size):
+        p = np.uint64(position)
+        x, y, z, u = x + g[p] * rows[a + p], y + g[p] * rows[b + p], z + g[p] * rows[c + p], u + g[p] * rows[d + p]
+    gradient[0] += x
+    gradient[1] += y
+    gradient[2] += z
+    gradient[3] += u

@@ -2,73 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from minidl.kernels import Array, array_module
-from minidl.kernels.reference.windows import Pair, output_size
+from minidl.kernels.reference.windows import Windows
 
 __all__ = ["avg_pool2d", "avg_pool2d_backward", "max_pool2d", "max_pool2d_backward"]
 
 Shape = tuple[int, ...]
 
 
-def max_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> tuple[Array, Array]:
-    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the position kw i + j of each in its window."""
-    module = array_module(x)
-    padded = _padded(x, padding, -module.inf)
-    oh, ow = output_size(x.shape, window, stride, padding)
-    out = module.full((*x.shape[:2], oh, ow), -module.inf, dtype=x.dtype)
-    position = module.zeros(out.shape, dtype="int32")
-    for k, view in enumerate(_shifts(padded, (oh, ow), window, stride)):
-        larger = (view > out) | (view != view)  # not a number wins, so that it is seen
-        out = module.where(larger, view, out)
-        position = module.where(larger, k, position)
+def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
+    """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32.
+
+    The first of equal numbers counts; not a number is larger than every number, and the last of them counts.
+    """
+    module, width = array_module(x), x.shape[3]
+    out, position = None, None
+    for y, row_inside in _taps(rows):
+        for z, column_inside in _taps(columns):
+            inside = module.asarray(row_inside[:, None] & column_inside)
+            value = x[:, :, module.asarray(y)[:, None], module.asarray(z)]
+            pixel = module.asarray((y[:, None] * width + z).astype("int32"))
+            if out is None:  # the first pixel of a window is never outside
+                out, position = value, module.broadcast_to(pixel, value.shape)
+                continue
+            larger = inside & ((value > out) | (value != value))
+            out = module.where(larger, value, out)
+            position = module.where(larger, pixel, position)
     return out, position
 
 
-def max_pool2d_backward(g: Array, position: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
-    """Every number of g goes to the element that was the maximum of its window."""
-    padded = _padded_zeros(g, shape, padding)
-    for k, view in enumerate(_shifts(padded, g.shape[2:], window, stride)):
-        view += g * (position == k)
-    return _inner(padded, shape, padding)
+def _taps(windows: Windows):  # type: ignore[no-untyped-def]
+    """For k = 0, 1, ...: pixel number k of every window, and whether it has one (else some pixel of the image)."""
+    longest = int((windows.stop - windows.start).max())
+    for offset in range(0, longest, windows.step):
+        pixel = windows.start + offset
+        inside = pixel < windows.stop
+        yield pixel * inside, inside
 
 
-def avg_pool2d(x: Array, window: Pair, stride: Pair, padding: Pair) -> Array:
-    """x (n, c, h, w) -> the means (n, c, oh, ow); padding counts as zeros."""
-    padded = _padded(x, padding, 0)
-    oh, ow = output_size(x.shape, window, stride, padding)
-    out = array_module(x).zeros((*x.shape[:2], oh, ow), dtype=x.dtype)
-    for view in _shifts(padded, (oh, ow), window, stride):
-        out += view
-    out /= window[0] * window[1]
+def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
+    """Every number of g is added to the pixel that was the maximum of its window."""
+    module, (n, c, h, w) = array_module(g), shape
+    gradient = module.zeros(n * c * h * w, dtype=g.dtype)
+    plane = module.arange(n * c).reshape(n, c, 1, 1) * (h * w)
+    module.add.at(gradient, (plane + position).reshape(-1), g.reshape(-1))
+    return gradient.reshape(shape)
+
+
+def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
+    """x (n, c, h, w) -> the means (n, c, oh, ow): of columns first, then of rows."""
+    module = array_module(x)
+    narrow = module.empty((*x.shape[:3], columns.start.size), dtype=x.dtype)
+    for j, (start, stop, divisor) in enumerate(_each(columns)):
+        narrow[:, :, :, j] = x[:, :, :, start:stop].sum(axis=3) / divisor
+    out = module.empty((*x.shape[:2], rows.start.size, columns.start.size), dtype=x.dtype)
+    for i, (start, stop, divisor) in enumerate(_each(rows)):
+        out[:, :, i] = narrow[:, :, start:stop].sum(axis=2) / divisor
     return out
 
 
-def avg_pool2d_backward(g: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair) -> Array:
+def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
     """Every number of g is shared out evenly over its window."""
-    padded = _padded_zeros(g, shape, padding)
-    share = g / (window[0] * window[1])
-    for view in _shifts(padded, g.shape[2:], window, stride):
-        view += share
-    return _inner(padded, shape, padding)
+    module = array_module(g)
+    narrow = module.zeros((*shape[:3], g.shape[3]), dtype=g.dtype)
+    for i, (start, stop, divisor) in enumerate(_each(rows)):
+        narrow[:, :, start:stop] += g[:, :, i : i + 1] / divisor
+    gradient = module.zeros(shape, dtype=g.dtype)
+    for j, (start, stop, divisor) in enumerate(_each(columns)):
+        gradient[:, :, :, start:stop] += narrow[:, :, :, j : j + 1] / divisor
+    return gradient
 
 
-def _shifts(padded: Array, size: Pair, window: Pair, stride: Pair) -> Iterator[Array]:
-    """For each position (i, j) in the window: the view of what all windows have there, (n, c, oh, ow)."""
-    for i in range(window[0]):
-        for j in range(window[1]):
-            yield padded[:, :, i : i + stride[0] * size[0] : stride[0], j : j + stride[1] * size[1] : stride[1]]
-
-
-def _padded(x: Array, padding: Pair, value: float) -> Array:
-    (ph, pw) = padding
-    return array_module(x).pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=value) if ph or pw else x
-
-
-def _padded_zeros(g: Array, shape: Shape, padding: Pair) -> Array:
-    return array_module(g).zeros((*shape[:2], shape[2] + 2 * padding[0], shape[3] + 2 * padding[1]), dtype=g.dtype)
-
-
-def _inner(padded: Array, shape: Shape, padding: Pair) -> Array:
-    return padded[:, :, padding[0] : padding[0] + shape[2], padding[1] : padding[1] + shape[3]]
+def _each(windows: Windows) -> list[tuple[int, int, float]]:
+    return list(zip(windows.start.tolist(), windows.stop.tolist(), windows.divisor.tolist(), strict=True))

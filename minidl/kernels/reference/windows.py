@@ -1,17 +1,95 @@
-"""How many windows fit an image: what convolution and pooling have in common."""
+"""Which pixels the windows of an image cover: what convolution and pooling have in common."""
 
 from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
 
 Pair = tuple[int, int]  # vertical, horizontal
 
 
-def output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair) -> Pair:
+def output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)) -> Pair:
     """Height and width of the result, for an image (n, c, h, w) of this shape.
 
     >>> output_size((1, 1, 28, 28), window=(5, 5), stride=(1, 1), padding=(2, 2))
     (28, 28)
     """
     return (
-        (shape[2] + 2 * padding[0] - window[0]) // stride[0] + 1,
-        (shape[3] + 2 * padding[1] - window[1]) // stride[1] + 1,
+        (shape[2] + 2 * padding[0] - dilation[0] * (window[0] - 1) - 1) // stride[0] + 1,
+        (shape[3] + 2 * padding[1] - dilation[1] * (window[1] - 1) - 1) // stride[1] + 1,
     )
+
+
+class Windows(NamedTuple):
+    """The windows along one axis of an image. Window i covers the pixels start[i], start[i] + step, ... below stop[i].
+
+    start, stop: numpy arrays of int64; padding is outside 0 <= pixel < size and never covered.
+    divisor: float64; the mean over window i is the sum over its pixels divided by divisor[i].
+    count: how many there are.
+    tile: the length of the windows if they lie side by side from pixel 0 on and have one divisor, else 0.
+    """
+
+    start: np.ndarray
+    stop: np.ndarray
+    step: int
+    divisor: np.ndarray
+    count: int
+    tile: int
+
+    @property
+    def covered(self) -> int:
+        """The pixels of all windows together; a pixel counts once for every window that covers it."""
+        return int((-(-(self.stop - self.start) // self.step)).sum())
+
+
+@lru_cache(maxsize=1024)
+def sliding_windows(
+    size: int,
+    window: int,
+    stride: int,
+    padding: int,
+    dilation: int = 1,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Windows:
+    """Windows at equal distances along an axis of `size` pixels with `padding` on both sides.
+
+    dilation: the distance between two pixels of a window. ceil_mode: a window that overhangs the end is kept if it
+    starts inside the image or its left padding. count_include_pad: padding counts in the divisor.
+
+    >>> sliding_windows(5, window=2, stride=2, padding=0).stop
+    array([2, 4])
+    >>> sliding_windows(5, window=2, stride=2, padding=0, ceil_mode=True).stop
+    array([2, 4, 5])
+    """
+    reach = dilation * (window - 1) + 1
+    count = (size + 2 * padding - reach + (stride - 1 if ceil_mode else 0)) // stride + 1
+    if ceil_mode and (count - 1) * stride >= size + padding:
+        count -= 1
+    first = np.arange(max(count, 0)) * stride - padding
+    start = np.where(first < 0, first % dilation, first)  # the first tap that is not in the padding
+    stop = np.minimum(first + reach, size)
+    divisor = np.minimum(first + reach, size + padding) - first if count_include_pad else stop - start
+    return _windows(start, stop, dilation, divisor)
+
+
+@lru_cache(maxsize=1024)
+def adaptive_windows(size: int, count: int) -> Windows:
+    """`count` windows that cover `size` pixels as evenly as possible: window i from floor(i size / count) to
+    ceil((i + 1) size / count).
+
+    >>> adaptive_windows(5, 2)[:2]
+    (array([0, 2]), array([3, 5]))
+    """
+    i = np.arange(count)
+    start, stop = i * size // count, -(-(i + 1) * size // count)
+    return _windows(start, stop, 1, stop - start)
+
+
+def _windows(start: np.ndarray, stop: np.ndarray, step: int, divisor: np.ndarray) -> Windows:
+    length = int(stop[0]) if stop.size else 0
+    tiled = step == 1 and (start == np.arange(start.size) * length).all() and (stop - start == length).all()
+    tiled = tiled and (divisor == divisor[:1]).all()
+    return Windows(start, stop, step, divisor.astype(np.float64), start.size, length if tiled else 0)

@@ -14,29 +14,46 @@ from minidl.nn.module import Module
 from minidl.nn.pooling import MaxPool2d
 from minidl.tensor import Tensor
 
+FILTERS = {1: (64, 192, 384, 256, 256), 2: (96, 256, 384, 384, 256)}  # of the convolutions, by the number of groups
+
 
 class AlexNet(Module):
-    """Five convolutions, three linear layers; 61,100,840 parameters, of which the linear layers hold 96 %.
+    """Five convolutions, three linear layers, which hold 96 % of the parameters.
 
     x: (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
-    Sources: Krizhevsky, Sutskever and Hinton, ImageNet Classification with Deep Convolutional Neural Networks (NeurIPS
-    2012); Krizhevsky, One weird trick for parallelizing convolutional neural networks (arXiv:1404.5997), whose version,
-    not divided between two GPUs, this is.
+
+    Parameters
+        num_classes  1000: ImageNet's
+        dropout      probability of dropping an input of the first two linear layers
+        groups       1: one device, 64, 192, 384, 256, 256 filters; 61,100,840 parameters (the second source)
+                     2: the network of 2012 on two GPUs; 96, 256, 384, 384, 256 filters; 60,965,224 parameters. Half of
+                     the filters lie on each GPU; the second, fourth and fifth layer read only the channels of their
+                     own GPU, the third reads both.
+
+    Left out: the local response normalization of 2012, which has no parameters. The padding of 2 that makes 55 x 55 of
+    224 x 224 is not in the paper.
+
+    References
+        Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks (NeurIPS 2012),
+        section 3.5; Krizhevsky, One weird trick for parallelizing convolutional neural networks (arXiv:1404.5997)
     """
 
-    def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:
+    def __init__(self, num_classes: int = 1000, dropout: float = 0.5, groups: int = 1) -> None:
+        if groups not in FILTERS:
+            raise ValueError(f"AlexNet: groups is 1 (one device) or 2 (the two GPUs of 2012), not {groups!r}")
+        first, second, third, fourth, fifth = FILTERS[groups]
         self.features = Sequential(
-            Conv2d(3, 64, 11, stride=4, padding=2),
+            Conv2d(3, first, 11, stride=4, padding=2),
             ReLU(),
             MaxPool2d(3, stride=2),  # 55 x 55 -> 27 x 27
-            Conv2d(64, 192, 5, padding=2),
+            Conv2d(first, second, 5, padding=2, groups=groups),
             ReLU(),
             MaxPool2d(3, stride=2),  # -> 13 x 13
-            Conv2d(192, 384, 3, padding=1),
+            Conv2d(second, third, 3, padding=1),
             ReLU(),
-            Conv2d(384, 256, 3, padding=1),
+            Conv2d(third, fourth, 3, padding=1, groups=groups),
             ReLU(),
-            Conv2d(256, 256, 3, padding=1),
+            Conv2d(fourth, fifth, 3, padding=1, groups=groups),
             ReLU(),
             MaxPool2d(3, stride=2),  # -> 6 x 6
         )

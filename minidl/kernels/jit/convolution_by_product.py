@@ -1,0 +1,197 @@
+"""Convolution by unfolding: every window becomes a column of a matrix, and BLAS multiplies it by the filters.
+
+The images are laid out as for sliding (layout.py), so that what a tap of the filter reads for a row of the result is
+one run of neighbours. Some rows of the result at a time: their columns stay in the second cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.kernels.jit.compiled import compiled, inner
+from minidl.kernels.jit.convolution_by_sliding import lay_out
+from minidl.kernels.jit.layout import Layout, layout_forward
+
+Pair = tuple[int, int]
+Shape = tuple[int, ...]
+
+BLOCK = 1 << 18  # numbers of a block of columns: 1 MiB of float32
+
+
+def conv2d(
+    x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
+    """x (n, c, h, w), weight (f, c / groups, kh, kw), bias (f,) -> (n, f, oh, ow)."""
+    matrices = weight.reshape(groups, len(weight) // groups, -1)
+    shift = np.zeros(len(weight), dtype=x.dtype) if bias is None else bias
+    layout = layout_forward((len(x), *weight.shape[1:2], *x.shape[2:]), weight.shape[2:], stride, padding, dilation)
+    out = np.empty((len(x), len(weight), *layout.size), dtype=x.dtype)
+    for group, row, columns in _columns(x, groups, layout):
+        _spread(matrices[group] @ columns, out, group, row, shift)
+    return out
+
+
+def conv2d_backward_input(
+    g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
+    """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape."""
+    matrices = weight.reshape(groups, len(weight) // groups, -1)
+    gradient = np.zeros(shape, dtype=g.dtype)
+    rows = max(1, BLOCK // (matrices.shape[2] * g.shape[3]))
+    for row in range(0, g.shape[0] * g.shape[2], rows):
+        count = min(rows, g.shape[0] * g.shape[2] - row)
+        for group in range(groups):
+            columns = matrices[group].T @ _gathered(g, group, matrices.shape[1], row, count)
+            _fold(columns, row, count, group, weight.shape[2:], stride, padding, dilation, g.shape[2:], gradient)
+    return gradient
+
+
+def conv2d_backward_weight(
+    g: Array, x: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
+) -> Array:
+    """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
+    filters = shape[0] // groups
+    gradient = np.zeros((groups, filters, shape[1] * shape[2] * shape[3]), dtype=x.dtype)
+    layout = layout_forward((len(x), *shape[1:2], *x.shape[2:]), shape[2:], stride, padding, dilation)
+    for group, row, columns in _columns(x, groups, layout):
+        gradient[group] += _gathered(g, group, filters, row, columns.shape[1] // g.shape[3]) @ columns.T
+    return gradient.reshape(shape)
+
+
+def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, Array]]:
+    """Block after block: the group of channels, the first row of the result, and columns (taps, positions).
+
+    Rows are counted through all images: row y of image i is number i oh + y.
+    """
+    images, lead, stride, height, pitch, *_ = layout.numbers
+    (oh, ow), shifts = layout.size, layout.shifts[: layout.taps]
+    laid_out = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
+    rows = max(1, BLOCK // (layout.taps * ow))
+    memory = np.empty(layout.taps * min(rows, images * oh) * ow + 8, dtype=x.dtype)
+    for begin in range(0, len(x), images):
+        end = min(begin + images, len(x))
+        for group in range(groups):
+            _lay_out(x[begin:end], group, x.shape[1] // groups, laid_out, lead, stride, height, pitch)
+            for row in range(0, (end - begin) * oh, rows):
+                count = min(rows, (end - begin) * oh - row)
+                _unfold(laid_out, shifts, height, pitch, row, count, oh, ow, memory)
+                columns = memory[: layout.taps * count * ow].reshape(layout.taps, count * ow)
+                yield group, begin * oh + row, columns
+
+
+@compiled()
+def _lay_out(x: Any, group: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
+    lay_out(x, group * channels, channels, rows, lead, stride, height, pitch)
+
+
+@compiled()
+def _unfold(
+    laid_out: Any, shifts: Any, height: int, pitch: int, row: int, count: int, oh: int, ow: int, columns: Any
+) -> None:
+    """columns[t, r, j] = laid_out[shifts[t] + place of row + r + j], 8 numbers at a time.
+
+    The last eight of a row may reach into the next row of the columns, which is written after it.
+    """
+    flat = laid_out.reshape(-1)
+    target = 0
+    for t in range(shifts.size):
+        for r in range(row, row + count):
+            source = shifts[t] + (r // oh * height + r % oh) * pitch
+            for j in range(0, ow, 8):
+                _copy_8(flat, source + j, columns, target + j)
+            target += ow
+
+
+@inner()
+def _copy_8(a: Any, source: int, b: Any, target: int) -> None:
+    """b[target + k] = a[source + k]: eight loads, then eight stores, which become one of each."""
+    s, t = np.uint64(source), np.uint64(target)
+    c, d, e, f = a[s], a[s + np.uint64(1)], a[s + np.uint64(2)], a[s + np.uint64(3)]
+    g, h, i, j = a[s + np.uint64(4)], a[s + np.uint64(5)], a[s + np.uint64(6)], a[s + np.uint64(7)]
+    b[t], b[t + np.uint64(1)], b[t + np.uint64(2)], b[t + np.uint64(3)] = c, d, e, f
+    b[t + np.uint64(4)], b[t + np.uint64(5)], b[t + np.uint64(6)], b[t + np.uint64(7)] = g, h, i, j
+
+
+def _gathered(g: Array, group: int, filters: int, row: int, count: int) -> Array:
+    """The group's part of so many rows of g (n, f, oh, ow), as (f / groups, count ow)."""
+    rows = np.empty((filters, count * g.shape[3]), dtype=g.dtype)
+    _gather(g, group, row, rows)
+    return rows
+
+
+@compiled()
+def _gather(g: Any, group: int, row: int, rows: Any) -> None:
+    filters, oh, ow = rows.shape[0], g.shape[2], g.shape[3]
+    flat, target = g.reshape(-1), rows.reshape(-1)
+    for f in range(filters):
+        for r in range(rows.shape[1] // ow):
+            i, y = (row + r) // oh, (row + r) % oh
+            source = ((i * g.shape[1] + group * filters + f) * oh + y) * ow
+            _add_row(flat, source, g.dtype.type(0), target, f * rows.shape[1] + r * ow, ow)
+
+
+@compiled()
+def _spread(products: Any, out: Any, group: int, row: int, bias: Any) -> None:
+    """Write the products (f / groups, rows ow), with the bias, into out (n, f, oh, ow), from the given row on."""
+    filters, oh, ow = products.shape[0], out.shape[2], out.shape[3]
+    flat, target = products.reshape(-1), out.reshape(-1)
+    for k in range(filters):
+        f = group * filters + k
+        for r in range(products.shape[1] // ow):
+            i, y = (row + r) // oh, (row + r) % oh
+            place = ((i * out.shape[1] + f) * oh + y) * ow
+            _add_row(flat, k * products.shape[1] + r * ow, bias[f], target, place, ow)
+
+
+@inner()
+def _add_row(a: Any, source: int, shift: Any, b: Any, target: int, count: int) -> None:
+    """b[target + k] = a[source + k] + shift"""
+    s, t = np.uint64(source), np.uint64(target)
+    for k in range(count):
+        b[t + np.uint64(k)] = a[s + np.uint64(k)] + shift
+
+
+@compiled()
+def _fold(
+    columns: Any, first_row: int, count: int, group: int, window: Any, stride: Any, padding: Any, dilation: Any,
+    size: Any, gradient: Any,
+) -> None:  # fmt: skip
+    """Every number of the columns, of so many rows of the result, is added to the pixel that it is multiplied with."""
+    _, all_channels, h, w = gradient.shape
+    channels = columns.shape[0] // (window[0] * window[1])
+    flat, target = columns.reshape(-1), gradient.reshape(-1)
+    place = 0
+    for c in range(channels):
+        for k in range(window[0]):
+            for l in range(window[1]):  # noqa: E741
+                first, last = _inside(w, l * dilation[1] - padding[1], stride[1], size[1])
+                for r in range(first_row, first_row + count):
+                    plane = (r // size[0] * all_channels + group * channels + c) * h
+                    row = r % size[0] * stride[0] + k * dilation[0] - padding[0]
+                    if row >= 0 and row < h:
+                        pixel = (plane + row) * w + l * dilation[1] - padding[1] + first * stride[1]
+                        _add(flat, place + first, target, pixel, stride[1], last - first)
+                    place += size[1]
+
+
+@inner()
+def _inside(width: int, offset: int, stride: int, count: int) -> Any:
+    """The windows first, ..., last - 1 of `count` for which stride i + offset is a pixel."""
+    first = min(count, max(0, -(offset // stride)))
+    return first, max(first, min(count, (width - 1 - offset) // stride + 1))
+
+
+@inner()
+def _add(a: Any, source: int, b: Any, target: int, stride: int, count: int) -> None:
+    """b[target + stride k] += a[source + k]"""
+    s, t = np.uint64(source), np.uint64(target)
+    if stride == 1:
+        for k in range(count):
+            b[t + np.uint64(k)] += a[s + np.uint64(k)]
+    else:
+        for k in range(count):
+            b[t + np.uint64(stride * k)] += a[s + np.uint64(k)]
