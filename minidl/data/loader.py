@@ -71,6 +71,7 @@ class DataLoader:
     dataset without pairs, and for options that only PyTorch has.
 
     >>> import numpy as np
+    >>> from minidl.data import Dataset
     >>> loader = DataLoader(Dataset(np.arange(5.0), np.arange(5)), batch_size=4, rank=1, num_replicas=2)
     >>> [y.tolist() for x, y in loader]
     [[1, 3], []]

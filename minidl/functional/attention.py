@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.bind import operand
+from minidl.functional.one_type import in_one_type
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
@@ -27,7 +27,7 @@ def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False
     * one node; of the t x s matrices only the probabilities are kept;
     * scaling, masking and softmax are one pass over the scores, and so are their derivatives.
     """
-    q, k, v = operand(q), operand(k), operand(v)
+    q, k, v = in_one_type("attention", q, k, v)
     if q.ndim < 2 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         raise ValueError(
             f"attention: q (..., t, d), k (..., s, d), v (..., s, e) expected, got {q.shape}, {k.shape} and {v.shape}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.kernels import Array
 from minidl.kernels.reference.windows import output_size
 from minidl.tensor import Tensor, record
@@ -32,6 +33,8 @@ def conv2d(x: Any, weight: Any, bias: Any = None, stride: Pair = 1, padding: Pai
     """
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None
+    if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
+        x, weight, bias = in_one_type("conv2d", x, weight, bias)
     image, w, stride, padding = x.data, weight.data, pair(stride), pair(padding)
     if image.ndim != 4 or w.ndim != 4 or image.shape[1] != w.shape[1]:
         raise ValueError(f"conv2d: x (n, c, h, w) and weight (f, c, kh, kw) expected, got {x.shape} and {weight.shape}")

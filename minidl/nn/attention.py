@@ -24,7 +24,7 @@ class MultiheadAttention(Module):
     Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), section 3.2.2.
 
     >>> attention = MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
-    >>> x, memory = Tensor(np.ones((1, 3, 8))), Tensor(np.ones((1, 5, 8)))
+    >>> x, memory = Tensor(np.ones((1, 3, 8), np.float32)), Tensor(np.ones((1, 5, 8), np.float32))
     >>> out, weights = attention(x, memory, memory)
     >>> out.shape, weights.shape
     ((1, 3, 8), (1, 3, 5))

@@ -19,7 +19,7 @@ class Conv2d(Module):
     x: (n, in_channels, h, w) -> (n, out_channels, oh, ow), oh = (h + 2 padding - kernel_size) // stride + 1;
     weight (out_channels, in_channels, kh, kw), bias (out_channels,). Starts uniform in +-1/sqrt(in_channels kh kw).
 
-    >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32)))).shape
+    >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32), np.float32))).shape
     (2, 8, 32, 32)
     """
 

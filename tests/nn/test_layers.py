@@ -150,7 +150,7 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
     with pytest.raises(ValueError, match="got"):
         norm(np.zeros((4, 2)))
     with pytest.raises(ValueError, match="more than one value a channel"):
-        norm(np.zeros((1, 2, 1, 1)))
+        norm(np.zeros((1, 2, 1, 1), np.float32))
     assert norm.num_batches_tracked.item() == 0
 
 
@@ -215,19 +215,19 @@ def test_attention_refuses_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match="multiple of num_heads, got 6 and 4"):
         nn.MultiheadAttention(6, 4)
     with pytest.raises(ValueError, match=r"key \(n, t, 8\) expected, got \(1, 3, 7\)"):
-        nn.MultiheadAttention(8, 2, batch_first=True)(np.zeros((1, 3, 8)), np.zeros((1, 3, 7)), np.zeros((1, 3, 8)))
+        nn.MultiheadAttention(8, 2, batch_first=True)(*(np.zeros((1, 3, d), np.float32) for d in (8, 7, 8)))
 
 
 def test_layers_and_functions_agree():
     x = numbers(2, 3, 4, 4)
     np.testing.assert_array_equal(nn.ReLU()(x).data, F.relu(x).data)
     np.testing.assert_array_equal(nn.AvgPool2d(2)(x).data, F.avg_pool2d(x, 2).data)
-    conv = nn.Conv2d(3, 2, 3, padding=1)
+    conv = nn.Conv2d(3, 2, 3, padding=1).double()
     np.testing.assert_array_equal(conv(x).data, F.conv2d(x, conv.weight, conv.bias, padding=1).data)
 
 
 def test_overwriting_what_linear_saved_makes_backward_raise():
-    layer = nn.Linear(3, 2)
+    layer = nn.Linear(3, 2).double()
     x = Tensor(numbers(4, 3))
     loss = layer(x).sum()
     x.data = np.zeros((4, 3))
