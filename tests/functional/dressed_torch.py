@@ -94,5 +94,7 @@ def dropout(a: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     return nn.dropout(a, p, training)
 
 
-def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
-    return nn.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Any = None, **options: Any) -> Tensor:
+    if isinstance(attn_mask, bool):
+        return nn.scaled_dot_product_attention(q, k, v, is_causal=attn_mask)
+    return nn.scaled_dot_product_attention(q, k, v, attn_mask, **options)

@@ -233,3 +233,40 @@ def test_overwriting_what_linear_saved_makes_backward_raise():
     x.data = np.zeros((4, 3))
     with pytest.raises(RuntimeError, match="overwritten in place"):
         loss.backward()
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_drops_weights_in_training_only_and_keeps_their_mean(need_weights):
+    layer = nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
+    x = Tensor(numbers(1, 400, 4).astype(np.float32))
+    plain, _ = layer.eval()(x, x, x, need_weights=need_weights)
+    minidl.manual_seed(0)
+    dropped, weights = layer.train()(x, x, x, need_weights=need_weights)
+    assert not np.array_equal(plain.data, dropped.data)
+    np.testing.assert_allclose(plain.data.mean(axis=1), dropped.data.mean(axis=1), atol=0.02)
+    if need_weights:
+        assert 0.2 < (weights.data == 0).mean() < 0.3  # zero in both heads
+    np.testing.assert_array_equal(layer.eval()(x, x, x, need_weights=need_weights)[0].data, plain.data)
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ({"key_padding_mask": np.zeros((3, 1), bool)}, r"key_padding_mask \(1, 3\) expected, got \(3, 1\)"),
+        ({"attn_mask": np.zeros((3, 2), bool)}, r"attn_mask \(3, 3\) or \(2, 3, 3\) expected, got \(3, 2\)"),
+        (
+            {"attn_mask": np.zeros((3, 3), int)},
+            "a mask has booleans, or numbers that are added to the scores, not int64",
+        ),
+    ],
+)
+def test_attention_refuses_masks_that_do_not_fit(masks, message):
+    x = np.zeros((1, 3, 4), np.float32)
+    with pytest.raises((ValueError, TypeError), match=message):
+        nn.MultiheadAttention(4, 2, batch_first=True)(x, x, x, **masks)
+
+
+def test_a_mask_that_does_not_broadcast_is_refused():
+    x = np.zeros((2, 3, 4), np.float32)
+    with pytest.raises(ValueError, match=r"a mask \(3, 2\) does not broadcast to the scores' \(2, 3, 3\)"):
+        F.scaled_dot_product_attention(x, x, x, np.zeros((3, 2), bool))

@@ -196,3 +196,64 @@ def test_the_printed_tree_is_pytorch_s():
         return m.Sequential(body, m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]))
 
     assert repr(tree(nn)) == repr(tree(torch.nn))
+
+
+def _masks(kind, n, t, s, heads):
+    """key_padding_mask and attn_mask; nobody is left without a key."""
+    padding = np.zeros((n, s), bool)
+    padding[0, -1] = padding[1, -2:] = True
+    attention = np.triu(np.ones((t, s), bool), 2)
+    each = np.broadcast_to(attention, (n * heads, t, s)).copy()
+    each[3, 0, 1] = True
+    added = numbers(t, s, seed=5)
+    return {
+        "padding": (padding, None),
+        "attention": (None, attention),
+        "both": (padding, attention),
+        "each head": (None, each),
+        "numbers": (None, added),
+        "numbers for each head": (np.where(padding, -np.inf, 0.5), np.where(each, -np.inf, 0.25)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("kind", ["padding", "attention", "both", "each head", "numbers", "numbers for each head"])
+def test_masked_attention_equals_pytorch_s(kind, need_weights, kernel):
+    n, t, s, heads = 3, 4, 5, 2
+    padding, attention = _masks(kind, n, t, s, heads)
+    given = {"key_padding_mask": padding, "attn_mask": attention}
+
+    class Theirs(torch.nn.MultiheadAttention):
+        def forward(self, *x):
+            masks = {name: mask if mask is None else torch.tensor(mask) for name, mask in given.items()}
+            out, weights = super().forward(*x, need_weights=need_weights, average_attn_weights=False, **masks)
+            return (out, weights) if need_weights else out
+
+    class Ours(nn.MultiheadAttention):
+        def forward(self, *x):
+            out, weights = super().forward(*x, need_weights=need_weights, average_attn_weights=False, **given)
+            return (out, weights) if need_weights else out
+
+    minidl.manual_seed(0)
+    with kernels.use(kernel):
+        compare(
+            Ours(8, heads, batch_first=True),
+            Theirs(8, heads, batch_first=True),
+            "float64",
+            numbers(n, t, 8),
+            *(numbers(n, s, 8, seed=seed) for seed in (1, 2)),
+        )
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_query_that_sees_no_key_gets_what_pytorch_gives(need_weights):
+    ours, theirs = nn.MultiheadAttention(8, 2, batch_first=True), torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    theirs.load_state_dict({name: torch.from_numpy(array) for name, array in ours.state_dict().items()})
+    x, padding = numbers(2, 3, 8).astype(np.float32), np.array([[True] * 3, [False, True, False]])
+    with np.errstate(invalid="ignore"):
+        out, _ = ours(x, x, x, padding, need_weights)
+    t = torch.from_numpy(x)
+    expected, _ = theirs(t, t, t, torch.tensor(padding), need_weights)
+    np.testing.assert_allclose(out.data, expected.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert np.isnan(out.data[0]).all() == need_weights
