@@ -21,6 +21,7 @@ from minidl.functional.linear import linear
 from minidl.functional.losses import cross_entropy, mse_loss
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import avg_pool2d, max_pool2d
+from minidl.functional.recurrent import lstm
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -44,6 +45,7 @@ __all__ = [
     "linear",
     "log",
     "log_softmax",
+    "lstm",
     "matmul",
     "max",
     "max_pool2d",

@@ -33,7 +33,7 @@ def in_one_type(operation: str, *values: Any) -> list[Any]:
     is refused, as in PyTorch: numpy would compute all that follows in float64, several times as slowly.
     Errors: TypeError that says which operand has which type and what to type.
     """
-    tensors = [value if isinstance(value, Tensor) or value is None else operand(value) for value in values]
+    tensors: list[Any] = [value if isinstance(value, Tensor) or value is None else operand(value) for value in values]
     lower = autocast_dtype.get()
     if lower is not None:
         tensors = [None if tensor is None else converted(tensor, lower) for tensor in tensors]

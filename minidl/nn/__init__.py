@@ -9,30 +9,37 @@
 """
 
 from minidl.nn import init, models
-from minidl.nn.activation import GELU, ReLU, Tanh
+from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv2d
-from minidl.nn.dropout import Dropout
+from minidl.nn.dropout import Dropout, Dropout2d
 from minidl.nn.embedding import Embedding
 from minidl.nn.flatten import Flatten
 from minidl.nn.linear import Linear
 from minidl.nn.module import Buffer, Module, Parameter
 from minidl.nn.normalization import BatchNorm2d, LayerNorm
 from minidl.nn.pooling import AvgPool2d, MaxPool2d
+from minidl.nn.recurrent import LSTM, LSTMCell
 
 __all__ = [
     "GELU",
+    "LSTM",
     "AvgPool2d",
     "BatchNorm2d",
     "Buffer",
     "Conv2d",
     "Dropout",
+    "Dropout2d",
     "Embedding",
     "Flatten",
+    "Identity",
+    "LSTMCell",
     "LayerNorm",
+    "LeakyReLU",
     "Linear",
+    "LogSoftmax",
     "MaxPool2d",
     "Module",
     "ModuleList",
@@ -40,6 +47,9 @@ __all__ = [
     "Parameter",
     "ReLU",
     "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
     "Tanh",
     "clip_grad_norm_",
     "init",

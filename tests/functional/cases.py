@@ -492,3 +492,30 @@ case(
     *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)),
     peer=False,
 )
+
+
+def _all_of(out: Any, h: Any, c: Any) -> Any:
+    """One tensor that each of the three results of an LSTM has a part in."""
+    return (out * out).sum() + (2 * h * c).sum() + c.sum()
+
+
+for what, t, n, features, hidden in (
+    ("plain", 4, 3, 2, 5),
+    ("one step", 1, 3, 2, 4),
+    ("one of each", 1, 1, 1, 1),
+    ("no sequences", 3, 0, 2, 4),
+):
+    case(
+        "lstm",
+        what,
+        lambda F, *operands: _all_of(*F.lstm(*operands)),
+        *(normal(t, n, features), normal(n, hidden), normal(n, hidden)),
+        *(normal(4 * hidden, features), normal(4 * hidden, hidden), normal(4 * hidden), normal(4 * hidden)),
+        peer=n > 0,
+    )
+case(
+    "lstm",
+    "without biases, the outputs alone",
+    lambda F, *operands: F.lstm(*operands)[0],
+    *(normal(4, 3, 2), normal(3, 5), normal(3, 5), normal(20, 2), normal(20, 5)),
+)

@@ -82,6 +82,11 @@ def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return nn.mse_loss(x, target, reduction=reduction)
 
 
+def lstm(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    out, h, c = torch.lstm(x, (h[None], c[None]), list(weights), len(weights) == 4, 1, 0.0, True, False, False)
+    return out, h[0], c[0]
+
+
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return nn.softmax(x, axis)
 

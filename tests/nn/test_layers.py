@@ -270,3 +270,50 @@ def test_a_mask_that_does_not_broadcast_is_refused():
     x = np.zeros((2, 3, 4), np.float32)
     with pytest.raises(ValueError, match=r"a mask \(3, 2\) does not broadcast to the scores' \(2, 3, 3\)"):
         F.scaled_dot_product_attention(x, x, x, np.zeros((3, 2), bool))
+
+
+def test_dropout_of_channels_drops_all_pixels_of_a_channel_or_none():
+    minidl.manual_seed(0)
+    out = nn.Dropout2d(0.25)(np.ones((50, 40, 3, 3), np.float32)).data
+    assert set(np.unique(out)) == {0, np.float32(1 / 0.75)}
+    assert (out.min(axis=(2, 3)) == out.max(axis=(2, 3))).all()
+    assert abs((out == 0).mean() - 0.25) < 0.03
+    x = np.ones((2, 3, 4), np.float32)
+    np.testing.assert_array_equal(nn.Dropout2d(0.5).eval()(x).data, x)
+
+
+def test_lstm_drops_between_its_layers_in_training_only():
+    x = numbers(5, 200, 3).astype(np.float32)
+    lstm = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
+    plain = lstm.eval()(x)[0].data
+    np.testing.assert_array_equal(lstm.eval()(x)[0].data, plain)
+    assert not np.array_equal(lstm.train()(x)[0].data, plain)
+    single = nn.LSTM(3, 4, dropout=0.5)  # nothing to hand on
+    np.testing.assert_array_equal(single.train()(x)[0].data, single.eval()(x)[0].data)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            lambda: nn.LSTM(3, 4)(np.zeros((5, 2, 7), np.float32)),
+            r"x \(t, n, 3\) or \(t, 3\) expected, got \(5, 2, 7\)",
+        ),
+        (lambda: nn.LSTM(3, 4)(np.zeros((0, 2, 3), np.float32)), r"t >= 1 expected, got \(0, 2, 3\)"),
+        (
+            lambda: nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), (np.zeros((2, 4)), np.zeros((2, 4)))),
+            r"h and c \(1, 2, 4\) expected, got \(2, 4\)",
+        ),
+        (lambda: nn.LSTMCell(3, 4)(np.zeros((5, 2, 3), np.float32)), r"x \(n, 3\) or \(3,\) expected, got \(5, 2, 3\)"),
+        (lambda: nn.LSTM(3, 0), "at least 1 expected: 3, 0, 1"),
+        (lambda: F.lstm(*(np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4), (1, 4), (16, 2), (16, 4)))), "weight_ih"),
+    ],
+)
+def test_recurrent_layers_refuse_what_does_not_fit(run, message):
+    with pytest.raises(ValueError, match=message):
+        run()
+
+
+def test_a_state_that_is_no_pair_is_refused():
+    with pytest.raises(TypeError, match=r"the state is a pair \(h, c\), not ndarray"):
+        nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), np.zeros((1, 2, 4), np.float32))

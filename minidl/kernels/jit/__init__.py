@@ -5,6 +5,7 @@ from minidl.kernels.jit.activations import *
 from minidl.kernels.jit.convolution import *
 from minidl.kernels.jit.normalization import *
 from minidl.kernels.jit.pooling import *
+from minidl.kernels.jit.recurrent import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.sparse import *

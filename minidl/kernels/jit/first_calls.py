@@ -34,6 +34,9 @@ def warm_up() -> None:
     _, normalized, inverse_std = jit.batch_norm(rows, mean, var, row, row, 1e-5)
     jit.batch_norm_backward(rows, normalized, inverse_std, row, True)
 
+    gates = np.ones((4, 16), dtype=np.float32)
+    jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
+
     image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
     g = jit.conv2d(image, filters, None, ONCE, ONCE)
     jit.conv2d_backward_input(g, filters, image.shape, ONCE, ONCE)

@@ -5,6 +5,7 @@ from minidl.kernels.reference.convolution import *
 from minidl.kernels.reference.normalization import *
 from minidl.kernels.reference.pooling import *
 from minidl.kernels.reference.products import *
+from minidl.kernels.reference.recurrent import *
 from minidl.kernels.reference.reductions import *
 from minidl.kernels.reference.softmax import *
 from minidl.kernels.reference.sparse import *
