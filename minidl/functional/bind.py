@@ -30,7 +30,7 @@ def operand(value: Any, beside: Any = None) -> Tensor:
         return value
     if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
-        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
+        if dtype.kind in "fV" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl.functional.bind import operand
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 NAMES = {
@@ -48,11 +49,6 @@ def check_one_type(operation: str, x: Array, weight: Array) -> None:
     """Raise the same TypeError, but let a 16-bit x pass beside a wider weight, as PyTorch's normalisations do."""
     if x.dtype != weight.dtype and not (is_sixteen_bit(x.dtype) and weight.dtype == np.float32):
         raise TypeError(_sentence(operation, [Tensor(x), Tensor(weight)]))
-
-
-def is_sixteen_bit(dtype: Any) -> bool:
-    """Whether it is float16 or bfloat16 (which numpy does not count as floating-point: its kind is V)."""
-    return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def converted(x: Tensor, dtype: Any) -> Tensor:
