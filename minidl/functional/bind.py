@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import cast
 from minidl.tensor import Tensor, record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -44,7 +45,7 @@ def unbroadcast(g: Array, operand: Array) -> Array:
             lengths = zip(operand.shape, g.shape[extra:], strict=True)
             repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
         g = g.sum(axis=repeated, keepdims=True).reshape(operand.shape)
-    return g if g.dtype == operand.dtype else g.astype(operand.dtype)
+    return g if g.dtype == operand.dtype else cast(g, operand.dtype)
 
 
 def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:

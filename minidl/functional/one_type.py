@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.functional.bind import operand
 from minidl.kernels import Array
-from minidl.kernels.sixteen_bit import is_sixteen_bit
+from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 NAMES = {
@@ -56,9 +56,7 @@ def converted(x: Tensor, dtype: Any) -> Tensor:
     own = x._data.dtype
     if own == dtype or not (own == np.float32 or is_sixteen_bit(own)):
         return x
-    with np.errstate(over="ignore"):  # beyond the range of float16: infinity, which GradScaler looks for
-        data = x._data.astype(dtype)
-    return record(data, (x,), lambda g, needs: (g.astype(own),))
+    return record(cast(x._data, dtype), (x,), lambda g, needs: (cast(g, own),))
 
 
 def _sentence(operation: str, tensors: list[Any]) -> str:

@@ -19,6 +19,8 @@ import numpy as np
 from minidl import kernels
 from minidl.kernels.flops import WRITTEN
 
+_FLOAT16, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
+
 _KEEP_SMALL_RESULTS = {
     *("channel_statistics", "batch_norm", "batch_norm_backward", "layer_norm", "layer_norm_backward"),
     *("cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
@@ -73,9 +75,26 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
 
 
 def _widened(argument: Any) -> Any:
-    return argument.astype(np.float32) if hasattr(argument, "dtype") and is_sixteen_bit(argument.dtype) else argument
+    return cast(argument, _FLOAT32) if hasattr(argument, "dtype") and is_sixteen_bit(argument.dtype) else argument
 
 
 def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
-    is_rounded = hasattr(result, "dtype") and result.dtype == np.float32 and result.ndim >= least_axes
-    return result.astype(dtype) if is_rounded else result
+    is_rounded = hasattr(result, "dtype") and result.dtype == _FLOAT32 and result.ndim >= least_axes
+    return cast(result, dtype) if is_rounded else result
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    """array.astype(dtype), but between float32 and float16 compiled, where the compiled kernels are in use."""
+    if _FLOAT16 not in (array.dtype, dtype) or _FLOAT32 not in (array.dtype, dtype):
+        return array.astype(dtype)
+    if type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+        with np.errstate(over="ignore"):
+            return array.astype(dtype)
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _compiled_cast(array.T, dtype).T  # keeps its layout, which BLAS takes as it is
+    return _compiled_cast(np.ascontiguousarray(array), dtype)
+
+
+def _compiled_cast(array: Any, dtype: Any) -> Any:
+    float16 = import_module("minidl.kernels.jit.float16")
+    return float16.to_float16(array) if dtype == _FLOAT16 else float16.to_float32(array)

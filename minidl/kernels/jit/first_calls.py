@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minidl.kernels import jit
+from minidl.kernels.jit import float16
 
 ONCE = (1, 1)
 
@@ -36,6 +37,8 @@ def warm_up() -> None:
 
     gates = np.ones((4, 16), dtype=np.float32)
     jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
+
+    float16.to_float32(float16.to_float16(rows))
 
     image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
     g = jit.conv2d(image, filters, None, ONCE, ONCE)
