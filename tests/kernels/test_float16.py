@@ -1,5 +1,7 @@
 """The compiled conversions between float32 and float16 equal numpy's to the bit."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def test_float32_is_rounded_as_numpy_rounds_ties_and_subnormals_too() -> None:
 @pytest.mark.parametrize(
     "layout", [lambda x: x, lambda x: x.T, lambda x: x[::2, ::-1], lambda x: x[0, 0], lambda x: x[:0]]
 )
-def test_any_layout_is_cast(layout, kernel) -> None:
+def test_any_layout_is_cast(layout: Callable[[np.ndarray], np.ndarray], kernel: str) -> None:
     x = layout(np.random.default_rng(0).standard_normal((6, 8)).astype(np.float32))
     with kernels.use(kernel):
         half = cast(x, np.dtype(np.float16))
