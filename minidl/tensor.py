@@ -216,7 +216,7 @@ def as_array(value: Any) -> Array:
         array = module.asarray(np.asarray(value))
         if array.dtype.kind in "fiu":
             array = array.astype(np.float32)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
         raise TypeError(f"a Tensor holds numbers, not {array.dtype} (from {type(value).__name__})")
     return array
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from minidl import Tensor, grad
-from minidl import functional as F
 
 
 def leaf(*values: float) -> Tensor:
@@ -84,8 +83,8 @@ def test_grad_retains_the_graph_if_told_to() -> None:
 
 
 def test_grad_gives_arrays_of_the_dtype_of_the_input() -> None:
-    x, w = Tensor(np.ones((2, 3)), requires_grad=True), Tensor(np.ones((4, 3), np.float32), requires_grad=True)
-    gx, gw = grad(F.linear(x, w).sum(), [x, w])
+    x, w = Tensor(np.ones((2, 3)), requires_grad=True), Tensor(np.ones((2, 3), np.float32), requires_grad=True)
+    gx, gw = grad((x * w).sum(), [x, w])
     assert (gx.dtype, gw.dtype) == (np.float64, np.float32)
     scalar = Tensor(3.0, requires_grad=True)
     (g,) = grad(scalar * scalar, scalar)

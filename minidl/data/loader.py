@@ -10,8 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl.data.checks import at_least, replica
-from minidl.data.dataset import Dataset
+from minidl.data.pairs import Pairs, checked, minibatch
 from minidl.data.sampler import DistributedSampler, epoch_order
+
+_PYTORCH_ONLY = {
+    "num_workers": "samples are read in the training process itself",
+    "pin_memory": "there is no other device to copy to",
+    "batch_sampler": "give order=, a function that maps an epoch to its sample order",
+    "collate_fn": "give each pair its final form in the dataset's __getitem__",
+    "generator": "give seed=, a whole number",
+    "prefetch_factor": "samples are read in the training process itself",
+    "persistent_workers": "samples are read in the training process itself",
+    "worker_init_fn": "samples are read in the training process itself",
+    "timeout": "samples are read in the training process itself",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +51,27 @@ class Batch:
 class DataLoader:
     """Iterates over a dataset in minibatches of `batch_size` samples, the last one smaller where it does not divide.
 
-    With `shuffle`, every epoch has its own order, fixed by `seed` and `set_epoch(e)`; or `order(epoch)` says in what
-    order that epoch visits the samples. For synchronous data parallelism give each rank its `rank` and `num_replicas`:
+    dataset: a `Dataset`, a list of (sample, target) pairs, or any object with `__len__` and `__getitem__` that gives
+    such a pair for a number; pairs are stacked, and Python's own numbers become float32 or int64.
+
+    With `shuffle`, every pass has its own order, a function of (`seed`, epoch): the first pass, the first `iter()` of
+    the loader, is epoch 0, and each further one, finished or not, is the next epoch. `set_epoch(e)` makes the next pass
+    epoch e, as a resumed run needs it. `order(epoch)`, if given, says in what order an epoch visits the samples.
+
+    For synchronous data parallelism give each rank its `rank` and `num_replicas`:
     `batch_size` is then that of the whole minibatch, of which rank r gets samples r, r + num_replicas, ... Parts differ
     by at most one sample, nothing is repeated, and all ranks make the same number of steps; in the ragged last
     minibatch a part may be empty (`drop_last` leaves it out).
 
     Alternatively `sampler` says which samples this rank reads, and `batch_size` counts its own samples only: this is
-    how asynchronous workers read. It takes the place of `shuffle`, `order`, `rank` and `num_replicas`.
+    how asynchronous workers read. It takes the place of `shuffle`, `order`, `rank` and `num_replicas`. Only
+    `set_epoch`, the loader's or the sampler's own, changes its epoch, as in PyTorch.
 
-    Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample).
+    Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample), TypeError for a
+    dataset without pairs, and for options that only PyTorch has.
 
     >>> import numpy as np
+    >>> from minidl.data import Dataset
     >>> loader = DataLoader(Dataset(np.arange(5.0), np.arange(5)), batch_size=4, rank=1, num_replicas=2)
     >>> [y.tolist() for x, y in loader]
     [[1, 3], []]
@@ -60,7 +81,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Dataset,
+        dataset: Pairs,
         batch_size: int,
         shuffle: bool = False,
         seed: int = 0,
@@ -69,8 +90,12 @@ class DataLoader:
         num_replicas: int = 1,
         sampler: DistributedSampler | None = None,
         order: Callable[[int], NDArray[np.int64]] | None = None,
+        **options: object,
     ) -> None:
-        self.dataset = dataset
+        for name in options:
+            reason = _PYTORCH_ONLY.get(name, "see help(DataLoader) for its options")
+            raise TypeError(f"a DataLoader has no {name}: leave it out ({reason})")
+        self.dataset = checked(dataset)
         self.batch_size = at_least("batch_size", batch_size, 1)
         self.shuffle = shuffle
         self.seed = at_least("seed", seed, 0)
@@ -92,7 +117,7 @@ class DataLoader:
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose shuffle the next pass follows."""
+        """Make the next pass epoch `epoch`; the passes after it are the epochs after it."""
         self.epoch = at_least("epoch", epoch, 0)
         if self.sampler is not None:
             self.sampler.set_epoch(self.epoch)
@@ -110,7 +135,12 @@ class DataLoader:
             order = self.order(self.epoch)
         else:
             order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
+        if self.sampler is None:
+            self.epoch += 1  # here rather than at the pass's end, so that two passes at once differ as well
+        return self._batches(order)
+
+    def _batches(self, order: NDArray[np.int64]) -> Iterator[Batch]:
         for i in range(len(self)):
-            minibatch = order[i * self.batch_size : (i + 1) * self.batch_size]
-            x, y = self.dataset[minibatch[self.rank :: self.num_replicas]]
-            yield Batch(x, y, total=len(minibatch))
+            common = order[i * self.batch_size : (i + 1) * self.batch_size]
+            x, y = minibatch(self.dataset, common[self.rank :: self.num_replicas], common)
+            yield Batch(x, y, total=len(common))

@@ -30,6 +30,7 @@ from minidl.functional.losses import (
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
+from minidl.functional.recurrent import lstm
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
@@ -60,6 +61,7 @@ __all__ = [
     "log",
     "log_softmax",
     "logsigmoid",
+    "lstm",
     "matmul",
     "max",
     "max_pool2d",

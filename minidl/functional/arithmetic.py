@@ -10,6 +10,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -91,6 +92,8 @@ def matmul(a: Any, b: Any) -> Tensor:
     Tensor([[11.]], float32)
     """
     a, b = operand(a), operand(b)
+    if a._data.dtype is not b._data.dtype or autocast_dtype.get() is not None:
+        a, b = in_one_type("matmul", a, b)
     x, y = a.data, b.data
     product = kernels.current().matmul(x, y)
 

@@ -5,46 +5,124 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+import numpy as np
+from numpy.random import Generator
+
 from minidl import kernels
-from minidl.functional.bind import operand
+from minidl.functional.bind import operand, unbroadcast
+from minidl.functional.dropout import dropout_mask
+from minidl.functional.one_type import autocast_dtype, in_one_type
+from minidl.functional.shapes import reshape
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
 
-def scaled_dot_product_attention(q: Any, k: Any, v: Any, is_causal: bool = False) -> Tensor:
-    """softmax(q k^T / sqrt(d)) v: every query takes a mean of the values, weighted by its likeness to the keys.
+def scaled_dot_product_attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """softmax(q k^T / sqrt(d) + mask) v: every query takes a mean of the values, weighted by its likeness to the keys.
 
-    q: (..., t, d); k: (..., s, d); v: (..., s, e), with equal leading axes. Returns (..., t, e).
-    is_causal: query i sees the keys 0..i only.
-    Errors: ValueError if the shapes do not fit.
+    Parameters
+        q, k, v     (..., t, d), (..., s, d) and (..., s, e), with equal leading axes
+        attn_mask   booleans, True where a query sees a key (`nn.MultiheadAttention` means the opposite, as in PyTorch),
+                    or numbers added to the scores; of a shape that broadcasts to (..., t, s)
+        dropout_p   probability with which a weight is set to zero, the others scaled up; training or not
+        is_causal   query i sees the keys 0..i only, of those that the mask lets it see
+        generator   where the random numbers of dropout come from; `minidl.random.generator()` by default
+
+    Returns (..., t, e); zeros for a query that sees no key. A single True or False as fourth argument is is_causal.
+
+    Errors: ValueError if the shapes do not fit, TypeError for operands of different types.
     Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), equation 1.
 
     >>> keys, values = [[100.0, 0.0], [0.0, 100.0]], [[1.0], [2.0]]
     >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values)  # a query that is like the second key
     Tensor([[2.]], float32)
+    >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values, attn_mask=np.array([[True, False]]))
+    Tensor([[1.]], float32)
 
     Optimizations:
-    * one node; of the t x s matrices only the probabilities are kept;
-    * scaling, masking and softmax are one pass over the scores, and so are their derivatives.
+    * one node; of the t x s matrices only the probabilities are kept, and the mask of dropout;
+    * without a mask, scaling and softmax are one pass over the scores, and so are their derivatives.
     """
+    if isinstance(attn_mask, bool):
+        attn_mask, is_causal = None, attn_mask
     q, k, v = operand(q), operand(k), operand(v)
+    if not q._data.dtype is k._data.dtype is v._data.dtype or autocast_dtype.get() is not None:
+        q, k, v = in_one_type("attention", q, k, v)
     if q.ndim < 2 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1] or k.shape[:-1] != v.shape[:-1]:
         raise ValueError(
             f"attention: q (..., t, d), k (..., s, d), v (..., s, e) expected, got {q.shape}, {k.shape} and {v.shape}"
         )
     queries, keys, values = q.data, k.data, v.data
     kernel = kernels.current()
-    scale = queries.dtype.type(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1
-    probabilities = kernel.attention_softmax(kernel.matmul(queries, keys.swapaxes(-1, -2)), scale, is_causal)
-    out = kernel.matmul(probabilities, values)
+    scale = float(1 / sqrt(q.shape[-1])) if q.shape[-1] else 1.0
+    scores = kernel.matmul(queries, keys.swapaxes(-1, -2))
+    if attn_mask is None:
+        mask = None
+        probabilities = kernel.attention_softmax(scores, scale, is_causal)
+    else:
+        mask = additive_mask(attn_mask, np.shape(attn_mask), scores.dtype)
+        if not _broadcasts(mask.shape, scores.shape):
+            raise ValueError(f"attention: a mask {mask.shape} does not broadcast to the scores' {scores.shape}")
+        scores *= scale
+        scores += mask.data
+        sees = _sees_a_key(mask.data, scores.shape[-2:], is_causal)
+        if sees.all():
+            probabilities = kernel.attention_softmax(scores, 1.0, is_causal)
+        else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
+            scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
+            probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
+    kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
+    out = kernel.matmul(probabilities if kept is None else probabilities * kept, values)
 
-    def vjp(g: Array, needs: Any) -> tuple[Array, Array, Array]:
+    def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
         kernel = kernels.current()
-        scores = kernel.attention_softmax_backward(kernel.matmul(g, values.swapaxes(-1, -2)), probabilities, scale)
-        return (
+        weights = probabilities if kept is None else probabilities * kept
+        of_weights = kernel.matmul(g, values.swapaxes(-1, -2))
+        if kept is not None:
+            of_weights *= kept
+        scores = kernel.attention_softmax_backward(of_weights, probabilities, scale)
+        gradients = (
             kernel.matmul(scores, keys),
             kernel.matmul(scores.swapaxes(-1, -2), queries),
-            kernel.matmul(probabilities.swapaxes(-1, -2), g),
+            kernel.matmul(weights.swapaxes(-1, -2), g),
         )
+        return gradients if mask is None else (*gradients, needs[3] and unbroadcast(scores / scale, mask.data))
 
-    return record(out, (q, k, v), vjp, saved=(0, 1, 2))
+    return record(out, (q, k, v) if mask is None else (q, k, v, mask), vjp, saved=(0, 1, 2))
+
+
+def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = True) -> Tensor:
+    """The mask as numbers to add to the scores: booleans become 0 where they equal `seen`, minus infinity elsewhere.
+
+    shape: what it is reshaped to. Errors: TypeError for a mask of whole numbers.
+    """
+    tensor = operand(mask)
+    kind = tensor.dtype.kind
+    if kind not in "bfV":
+        raise TypeError(f"attention: a mask has booleans, or numbers that are added to the scores, not {tensor.dtype}")
+    if kind == "b":
+        module = kernels.array_module(tensor.data)
+        tensor = Tensor(module.where(tensor.data == seen, 0, -module.inf).astype(dtype))
+    return tensor if tensor.shape == shape else reshape(tensor, shape)
+
+
+def _sees_a_key(mask: Array, shape: tuple[int, int], is_causal: bool) -> Array:
+    """Whether mask and causality leave a query any key, (..., t, 1)."""
+    module = kernels.array_module(mask)
+    seen = mask != -module.inf
+    if is_causal:
+        seen = seen & module.tril(module.ones(shape, dtype=bool))
+    return seen.any(axis=-1, keepdims=True)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(shape[::-1], to[::-1], strict=False))

@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import cast
 from minidl.tensor import Tensor, record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -31,7 +32,7 @@ def operand(value: Any, beside: Any = None) -> Tensor:
         return value
     if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
-        if dtype.kind == "f" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
+        if dtype.kind in "fV" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
 
@@ -45,7 +46,7 @@ def unbroadcast(g: Array, operand: Array) -> Array:
             lengths = zip(operand.shape, g.shape[extra:], strict=True)
             repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
         g = kernels.uncounted("sum")(g, repeated, True).reshape(operand.shape)
-    return g if g.dtype == operand.dtype else g.astype(operand.dtype)
+    return g if g.dtype == operand.dtype else cast(g, operand.dtype)
 
 
 def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:

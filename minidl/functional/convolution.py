@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.pairs import Pair, hashable, pair
 from minidl.kernels import Array, array_module
 from minidl.kernels.reference.windows import output_size
@@ -53,6 +54,8 @@ def conv2d(
     """
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None
+    if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
+        x, weight, bias = in_one_type("conv2d", x, weight, bias)
     image, w, b = x.data, weight.data, None if bias is None else bias.data
     key = hashable(stride), hashable(padding), hashable(dilation), groups
     geometry = _geometry(image.shape, w.shape, None if b is None else b.shape, *key)

@@ -8,7 +8,7 @@ from numpy.random import Generator
 
 from minidl import random
 from minidl.functional.bind import operand
-from minidl.kernels import array_module
+from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
 
@@ -30,6 +30,13 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     if not training or p == 0:
         return x
     data = x.data
-    kept = (generator or random.generator()).random(data.shape, dtype="float32") >= p
-    mask = array_module(data).asarray(kept) * data.dtype.type(1 / (1 - p) if p < 1 else 0)
+    mask = dropout_mask(data, p, generator)
     return record(data * mask, (x,), lambda g, needs: (g * mask,))
+
+
+def dropout_mask(data: Array, p: float, generator: Generator | None = None) -> Array:
+    """The factors of dropout, of the shape and type of `data`: 0 with probability p, else 1 / (1 - p)."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"dropout: the probability must lie in 0 <= p <= 1, got {p}")
+    kept = (generator or random.generator()).random(data.shape, dtype="float32") >= p
+    return array_module(data).asarray(kept) * data.dtype.type(1 / (1 - p) if p < 1 else 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
@@ -26,6 +27,8 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     """
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None
+    if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
+        x, weight, bias = in_one_type("linear", x, weight, bias)
     w, whole = weight.data, x.data
     if whole.shape[-1:] != w.shape[1:]:
         raise ValueError(f"linear: x has shape {x.shape}, its last axis should have the weight's {w.shape[-1]} inputs")

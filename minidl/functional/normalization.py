@@ -6,6 +6,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.one_type import check_one_type
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
@@ -47,6 +48,8 @@ def batch_norm(
             f"batch_norm: weight, bias, running_mean and running_var have one number for each of the {channels} "
             f"channels, got shapes {', '.join(str(array.shape) for array in (scale, shift, *statistics))}"
         )
+    if image.dtype is not scale.data.dtype:
+        check_one_type("batch_norm", image, scale.data)
     kernel = kernels.current()
     if training:
         count = image.size // channels if channels else 0
@@ -88,6 +91,8 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
         raise ValueError(f"layer_norm: x has shape {x.shape}, which does not end with the weight's {weight.shape}")
     if bias is not None and bias.shape != w.shape:
         raise ValueError(f"layer_norm: the bias has shape {bias.shape}, it should have the weight's {weight.shape}")
+    if whole.dtype is not w.dtype:
+        check_one_type("layer_norm", whole, w)
     rows, flat_weight = whole.reshape(-1, w.size) if w.size else whole.reshape(0, 0), w.reshape(-1)
     out, normalized, inverse_std = kernels.current().layer_norm(
         rows, flat_weight, None if bias is None else bias.data.reshape(-1), eps

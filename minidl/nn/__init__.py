@@ -9,12 +9,12 @@
 """
 
 from minidl.nn import init, models
-from minidl.nn.activation import GELU, ReLU, Tanh
+from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
 from minidl.nn.clip import clip_grad_norm_
 from minidl.nn.container import ModuleList, Sequential
 from minidl.nn.convolution import Conv2d
-from minidl.nn.dropout import Dropout
+from minidl.nn.dropout import Dropout, Dropout2d
 from minidl.nn.embedding import Embedding
 from minidl.nn.flatten import Flatten
 from minidl.nn.linear import Linear
@@ -31,9 +31,11 @@ from minidl.nn.losses import (
 from minidl.nn.module import Buffer, Module, Parameter
 from minidl.nn.normalization import BatchNorm2d, LayerNorm
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
+from minidl.nn.recurrent import LSTM, LSTMCell
 
 __all__ = [
     "GELU",
+    "LSTM",
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool2d",
     "AvgPool2d",
@@ -43,13 +45,18 @@ __all__ = [
     "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
+    "Dropout2d",
     "Embedding",
     "Flatten",
     "HuberLoss",
+    "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
+    "LeakyReLU",
     "Linear",
+    "LogSoftmax",
     "MSELoss",
     "MaxPool2d",
     "Module",
@@ -59,7 +66,10 @@ __all__ = [
     "Parameter",
     "ReLU",
     "Sequential",
+    "SiLU",
+    "Sigmoid",
     "SmoothL1Loss",
+    "Softmax",
     "Tanh",
     "clip_grad_norm_",
     "init",

@@ -1,12 +1,23 @@
-"""Nonlinearities as layers, for Sequential; within a `forward`, the functions F.relu, F.gelu and F.tanh do the same."""
+"""Nonlinearities as layers, for Sequential; within a `forward`, the functions F.relu, F.gelu, ... do the same."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minidl import functional as F
+from minidl.functional.bind import operand
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
+
+
+class Identity(Module):
+    """x itself: takes the place of a layer that is left out; any arguments of the layer are accepted."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
+
+    def forward(self, x: Any) -> Any:
+        return x
 
 
 class ReLU(Module):
@@ -16,6 +27,24 @@ class ReLU(Module):
         return F.relu(x)
 
 
+class LeakyReLU(Module):
+    """x where it is positive, else negative_slope x, so that no unit stops learning.
+
+    >>> LeakyReLU(0.1)(Tensor([-1.0, 2.0]))
+    Tensor([-0.1,  2. ], float32)
+    """
+
+    def __init__(self, negative_slope: float = 0.01) -> None:
+        self.negative_slope = negative_slope
+
+    def forward(self, x: Any) -> Tensor:
+        x = operand(x)
+        return F.where(x > 0, x, self.negative_slope * x)
+
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}"
+
+
 class GELU(Module):
     """x Phi(x), Phi the normal distribution function (exact, not the approximation by tanh)."""
 
@@ -23,8 +52,48 @@ class GELU(Module):
         return F.gelu(x)
 
 
+class SiLU(Module):
+    """x sigmoid(x), also called swish."""
+
+    def forward(self, x: Any) -> Tensor:
+        return operand(x) * F.sigmoid(x)
+
+
 class Tanh(Module):
     """The hyperbolic tangent."""
 
     def forward(self, x: Any) -> Tensor:
         return F.tanh(x)
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x)); before a cross entropy leave it out, and give the scores to the loss."""
+
+    def forward(self, x: Any) -> Tensor:
+        return F.sigmoid(x)
+
+
+class Softmax(Module):
+    """exp(x) / sum(exp(x)) along `dim`, the last axis by default; `F.cross_entropy` does it by itself."""
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Any) -> Tensor:
+        return F.softmax(x, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Module):
+    """log(softmax(x)) along `dim`, the last axis by default."""
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Any) -> Tensor:
+        return F.log_softmax(x, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
+from minidl import random
+from minidl.functional.attention import additive_mask
 from minidl.nn import init
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module, Parameter
@@ -17,23 +19,32 @@ from minidl.tensor import Tensor
 class MultiheadAttention(Module):
     """Concat(head_1, ..., head_h) W_o, head_i = attention(query W_i^Q, key W_i^K, value W_i^V).
 
-    embed_dim: the features of query, key, value and output, a multiple of num_heads.
-    batch_first: inputs are (n, t, embed_dim); otherwise (t, n, embed_dim), the default, as PyTorch's.
-    Parameters as PyTorch's: in_proj_weight (3 embed_dim, embed_dim) holds W^Q, W^K, W^V, in_proj_bias (3 embed_dim,)
-    their biases, out_proj is W_o.
+    Parameters
+        embed_dim    features of query, key, value and output, a multiple of num_heads
+        num_heads    attentions side by side, each on embed_dim / num_heads features
+        dropout      probability with which, in training, an attention weight is set to zero, the others scaled up
+        bias         whether the projections add a bias
+        batch_first  inputs are (n, t, embed_dim); otherwise (t, n, embed_dim), the default, as PyTorch's
+
+    The weights have PyTorch's names and shapes: in_proj_weight (3 embed_dim, embed_dim) holds W^Q, W^K, W^V,
+    in_proj_bias (3 embed_dim,) their biases, out_proj is W_o.
     Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), section 3.2.2.
 
     >>> attention = MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
-    >>> x, memory = Tensor(np.ones((1, 3, 8))), Tensor(np.ones((1, 5, 8)))
+    >>> x, memory = Tensor(np.ones((1, 3, 8), np.float32)), Tensor(np.ones((1, 5, 8), np.float32))
     >>> out, weights = attention(x, memory, memory)
     >>> out.shape, weights.shape
     ((1, 3, 8), (1, 3, 5))
     """
 
-    def __init__(self, embed_dim: int, num_heads: int, *, bias: bool = True, batch_first: bool = False) -> None:
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
+    ) -> None:
         if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
-        self.embed_dim, self.num_heads, self.batch_first = embed_dim, num_heads, batch_first
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"MultiheadAttention: dropout must lie in 0 <= dropout <= 1, got {dropout}")
+        self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.in_proj_weight = Parameter(np.empty((3 * embed_dim, embed_dim), np.float32))
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
         self.out_proj = Linear(embed_dim, embed_dim, bias)
@@ -42,28 +53,70 @@ class MultiheadAttention(Module):
             init.zeros_(self.out_proj.bias)
 
     def forward(
-        self, query: Any, key: Any, value: Any, *, need_weights: bool = True, is_causal: bool = False
+        self,
+        query: Any,
+        key: Any,
+        value: Any,
+        key_padding_mask: Any = None,
+        need_weights: bool = True,
+        attn_mask: Any = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """Every query attends to all keys; the same tensor three times is self-attention, two tensors cross-attention.
 
-        query: (n, t, embed_dim); key, value: (n, s, embed_dim); in the other order of axes without batch_first.
-        is_causal: query i sees the keys 0..i only.
-        Returns the output, of the query's shape, and the weights (n, t, s), averaged over the heads and summing to 1
-        over s; None with need_weights=False, which is faster.
+        Parameters
+            query                 (n, t, embed_dim); without batch_first (t, n, embed_dim)
+            key, value            (n, s, embed_dim); without batch_first (s, n, embed_dim)
+            key_padding_mask      (n, s), True for a key that no query of that sample sees; or numbers to add
+            need_weights          whether the weights are returned; without them it is faster
+            attn_mask             (t, s) or (n num_heads, t, s), True where a query does not see a key (the opposite of
+                                  `F.scaled_dot_product_attention`, as in PyTorch); or numbers added to the scores
+            average_attn_weights  the mean of the heads' weights, or each head's own
+            is_causal             query i sees the keys 0..i only, of those that the masks let it see; unlike PyTorch's,
+                                  it needs no attn_mask beside it
+
+        Returns the output, of the query's shape, and the weights, or None: (n, t, s), or (n, num_heads, t, s) one for
+        each head; they sum to 1 over s, before dropout. A query that sees no key has weights and output nan, or zeros
+        before the output projection with need_weights=False: PyTorch's results.
         """
         q, k, v = (self._heads(position, x) for position, x in enumerate((query, key, value)))
+        mask = self._mask(q, k, key_padding_mask, attn_mask)
+        dropout = self.dropout if self.training else 0.0
+        generator = random.layer_generator(self) if dropout else None
         weights = None
         if need_weights:
-            probabilities = _attention_weights(q, k, is_causal)
-            weights = probabilities.mean(axis=1)
+            probabilities = _attention_weights(q, k, mask, is_causal)
+            if dropout:
+                probabilities = F.dropout(probabilities, dropout, generator=generator)
+            weights = probabilities.mean(axis=1) if average_attn_weights else probabilities
             out = probabilities @ v
         else:
-            out = F.scaled_dot_product_attention(q, k, v, is_causal)
+            out = F.scaled_dot_product_attention(q, k, v, mask, dropout, is_causal, generator=generator)
         n, _, t, _ = out.shape
         joined = (out.transpose(0, 2, 1, 3) if self.batch_first else out.transpose(2, 0, 1, 3)).reshape(
             (n, t, self.embed_dim) if self.batch_first else (t, n, self.embed_dim)
         )
         return self.out_proj(joined), weights
+
+    def _mask(self, q: Tensor, k: Tensor, key_padding_mask: Any, attn_mask: Any) -> Tensor | None:
+        """Both masks as numbers that are added to the scores (n, num_heads, t, s); None if there are none."""
+        (n, heads, t, _), s = q.shape, k.shape[2]
+        total = None
+        for name, mask, shapes in (
+            ("key_padding_mask", key_padding_mask, {(n, s): (n, 1, 1, s)}),
+            ("attn_mask", attn_mask, {(t, s): (1, 1, t, s), (n * heads, t, s): (n, heads, t, s)}),
+        ):
+            if mask is None:
+                continue
+            shape = tuple(np.shape(mask))
+            if shape not in shapes:
+                raise ValueError(
+                    f"MultiheadAttention: {name} {' or '.join(str(shape) for shape in shapes)} expected, got {shape}"
+                )
+            added = additive_mask(mask, shapes[shape], q.dtype, seen=False)
+            total = added if total is None else total + added
+        return total
 
     def _heads(self, position: int, x: Any) -> Tensor:
         """Project query (position 0), key (1) or value (2), and cut it into heads: (n, num_heads, t, features)."""
@@ -78,9 +131,11 @@ class MultiheadAttention(Module):
         return heads.transpose(0, 2, 1, 3) if self.batch_first else heads.transpose(1, 2, 0, 3)
 
 
-def _attention_weights(q: Tensor, k: Tensor, is_causal: bool) -> Tensor:
-    """softmax(q k^T / sqrt(d)), which the fused attention does not hand out."""
+def _attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
+    """softmax(q k^T / sqrt(d) + mask), which the fused attention does not hand out."""
     scores = (q @ k.transpose(2, 3)) * (1 / sqrt(q.shape[-1]))
+    if mask is not None:
+        scores = scores + mask
     if is_causal:
         past = np.tril(np.ones(scores.shape[-2:], dtype=bool))
         scores = F.where(past, scores, -np.inf)

@@ -17,7 +17,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
 
     With N = sqrt(sum of all squares), every gradient is multiplied by min(1, max_norm / (N + 1e-6)). Returns N, as it
     was before; parameters without a gradient are passed over. Entries that are inf or nan become nan.
-    Errors: ValueError for a negative `max_norm`.
+    Errors: TypeError for a module, ValueError for a negative `max_norm`.
     Source: Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks (arXiv:1211.5063),
     section 3.2.
 
@@ -28,6 +28,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
     >>> w.grad.round(3)
     array([0.6, 0.8], dtype=float32)
     """
+    if hasattr(parameters, "parameters"):
+        raise TypeError(f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()")
     if not max_norm >= 0:
         raise ValueError(f"max_norm must be at least 0, got {max_norm}")
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters

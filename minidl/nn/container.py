@@ -88,6 +88,11 @@ class Sequential(Module):
 
 
 def _checked(module: Any) -> Module:
+    if isinstance(module, type) and issubclass(module, Module):
+        raise TypeError(f"a module is expected here, not the class {module.__name__}: call it, {module.__name__}(...)")
+    if isinstance(module, (list, tuple)):
+        kind = type(module).__name__
+        raise TypeError(f"a module is expected here, not a {kind}: give its items one by one, Sequential(*modules)")
     if not isinstance(module, Module):
         raise TypeError(f"a module is expected here, not {type(module).__name__}: wrap functions in a Module")
     return module

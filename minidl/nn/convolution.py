@@ -30,7 +30,7 @@ class Conv2d(Module):
     weight (out_channels, in_channels / groups, kh, kw), bias (out_channels,).
     Starts uniform in +-1/sqrt(in_channels / groups kh kw).
 
-    >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32)))).shape
+    >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32), np.float32))).shape
     (2, 8, 32, 32)
     """
 

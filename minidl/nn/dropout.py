@@ -6,6 +6,8 @@ from typing import Any
 
 from minidl import functional as F
 from minidl import random
+from minidl.functional.bind import operand
+from minidl.kernels import array_module
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
 
@@ -33,3 +35,18 @@ class Dropout(Module):
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
+
+
+class Dropout2d(Dropout):
+    """Dropout of whole channels: neighbouring pixels say much the same, so that dropping single ones changes little.
+
+    x: (n, c, ...). Source: Tompson et al., Efficient Object Localization Using Convolutional Networks
+    (arXiv:1411.4280), section 3.2.
+    """
+
+    def forward(self, x: Any) -> Tensor:
+        x = operand(x)
+        if not self.training or self.p == 0:
+            return x
+        channels = array_module(x.data).ones((*x.shape[:2], *(1 for _ in x.shape[2:])), dtype=x.dtype)
+        return x * F.dropout(channels, self.p, generator=random.layer_generator(self))

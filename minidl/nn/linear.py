@@ -19,7 +19,7 @@ class Linear(Module):
     x: (..., in_features) -> (..., out_features); weight (out_features, in_features), bias (out_features,).
     Starts uniform in +-1/sqrt(in_features), as PyTorch's.
 
-    >>> Linear(64, 10)(Tensor(np.zeros((5, 64)))).shape
+    >>> Linear(64, 10)(Tensor(np.zeros((5, 64), np.float32))).shape
     (5, 10)
     """
 

@@ -11,9 +11,16 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from minidl import kernels
 from minidl.tensor import Tensor, as_array
 
 _T = TypeVar("_T")
+
+_DEVICES = ("cpu", "cuda", "gpu", "mps")
+_NO_DEVICE = (
+    "{call}: models are not moved to a device. All computes on the processor; on an NVIDIA GPU call "
+    "kernels.use('cupy') before the model is made"
+)
 
 
 class Parameter(Tensor):
@@ -133,6 +140,9 @@ class Module:
         strict: names that are missing or unexpected are an error; otherwise they are left out, and returned.
         Errors: ValueError that lists all missing and unexpected names and wrong shapes; nothing has then been written.
         """
+        if not isinstance(state_dict, Mapping):
+            kind = type(state_dict).__name__
+            raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {kind}")
         tensors = dict(self._named_tensors())
         missing = [name for name in tensors if name not in state_dict]
         unexpected = [name for name in state_dict if name not in tensors]
@@ -159,15 +169,19 @@ class Module:
     def to(self, dtype: Any) -> Self:
         """Convert the floating-point parameters and buffers, and the gradients, to another floating type; in place.
 
-        Errors: TypeError for any other type; there are no devices to move to.
+        "cpu", where they are, changes nothing. Errors: TypeError for any other type, and for other devices.
 
         >>> from minidl import nn
         >>> nn.Linear(3, 2).to("float64").weight.dtype
         dtype('float64')
         """
+        if isinstance(dtype, str) and dtype.partition(":")[0] in _DEVICES:
+            if dtype == "cpu" and kernels.active() != "cupy":
+                return self
+            raise TypeError(_NO_DEVICE.format(call=f"to({dtype!r})"))
         try:
             is_floating = dtype is not None and np.dtype(dtype).kind == "f"
-        except TypeError:  # such as "cpu": kernels.use() chooses the device
+        except TypeError:
             is_floating = False
         if not is_floating:
             raise TypeError(f"to() converts to a floating-point type such as 'float64', not to {dtype!r}")
@@ -181,6 +195,22 @@ class Module:
         """Convert to float64, in which the strategies of parallel training agree to ten digits."""
         return self.to(np.float64)
 
+    def float(self) -> Self:
+        """Convert to float32, which all models are made in."""
+        return self.to(np.float32)
+
+    def half(self) -> Self:
+        """Convert to float16, for evaluation in half the memory.
+
+        Not for training: an update of less than 1/2048 of a weight is rounded away. `amp.autocast` keeps the weights in
+        float32.
+        """
+        return self.to(np.float16)
+
+    def cuda(self, device: Any = None) -> Self:
+        """Refused with what to do instead: a model is not moved to a device, the kernels choose it."""
+        raise TypeError(_NO_DEVICE.format(call="cuda()"))
+
     # ---- training ----
 
     def train(self, mode: bool = True) -> Self:
@@ -193,10 +223,13 @@ class Module:
         """Tell this module and all below it that they are being evaluated."""
         return self.train(False)
 
-    def zero_grad(self) -> None:
-        """Forget the gradients of all parameters."""
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters; or fill them with zeros, in place."""
         for parameter in self.parameters():
-            parameter.grad = None
+            if set_to_none:
+                parameter.grad = None
+            elif parameter.grad is not None:
+                parameter.grad[...] = 0
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Freeze all parameters (False) or train them (True)."""

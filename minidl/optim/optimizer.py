@@ -42,6 +42,14 @@ class Optimizer(ABC):
     """
 
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
+        if hasattr(params, "parameters"):
+            raise TypeError(
+                f"{type(self).__name__} updates parameters, not a {type(params).__name__}: give model.parameters()"
+            )
+        if isinstance(params, Mapping) and "params" not in params:
+            raise TypeError(f"params is a {type(params).__name__} of {len(params)} keys: give model.parameters()")
+        if callable(params):
+            raise TypeError(f"params is a {type(params).__name__}, which was not called: give model.parameters()")
         if isinstance(params, (Tensor, Mapping, str)) or not isinstance(params, Iterable):
             raise TypeError(f"params is a list of tensors or of groups, not one {type(params).__name__}: put it in []")
         if isinstance(params, (set, frozenset)):

@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minidl.data import DataLoader, Dataset, DistributedSampler
+from minidl import Tensor
+from minidl.data import DataLoader, Dataset, DistributedSampler, Splits
+from minidl.data.sampler import epoch_order
 
 
 def numbered(n: int) -> Dataset:
@@ -113,3 +115,137 @@ def test_impossible_settings_are_refused_in_one_sentence(options: dict[str, obje
 def test_a_batch_size_must_be_a_whole_number() -> None:
     with pytest.raises(TypeError, match="batch_size must be a whole number, not '64'"):
         DataLoader(numbered(5), "64")  # type: ignore[arg-type]
+
+
+# ---- passes ----
+
+
+def labels(loader: DataLoader) -> list[int]:
+    return [int(label) for _, y in loader for label in y]
+
+
+def test_each_pass_over_a_shuffling_loader_has_the_order_of_the_next_epoch() -> None:
+    loader = DataLoader(numbered(20), 6, shuffle=True, seed=3)
+    assert [labels(loader) for _ in range(3)] == [epoch_order(20, True, 3, epoch).tolist() for epoch in range(3)]
+
+
+def test_set_epoch_says_where_the_passes_go_on() -> None:
+    loader = DataLoader(numbered(20), 6, shuffle=True)
+    loader.set_epoch(7)
+    assert [labels(loader) for _ in range(2)] == [epoch_order(20, True, 0, epoch).tolist() for epoch in (7, 8)]
+    loader.set_epoch(0)
+    assert labels(loader) == epoch_order(20, True, 0, 0).tolist()
+
+
+def test_two_passes_at_once_have_orders_of_their_own_and_an_abandoned_pass_counts() -> None:
+    loader = DataLoader(numbered(20), 20, shuffle=True)
+    pairs = [(a.y.tolist(), b.y.tolist()) for a, b in zip(iter(loader), iter(loader), strict=True)]
+    assert pairs == [(epoch_order(20, True, 0, 0).tolist(), epoch_order(20, True, 0, 1).tolist())]
+    next(iter(loader))
+    assert labels(loader) == epoch_order(20, True, 0, 3).tolist()
+
+
+def test_an_order_that_the_caller_gives_is_asked_for_each_pass_with_the_next_epoch() -> None:
+    loader = DataLoader(numbered(4), 4, order=lambda epoch: np.roll(np.arange(4), epoch))
+    assert [labels(loader) for _ in range(3)] == [[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 0, 1]]
+
+
+def test_a_sampler_keeps_its_order_until_set_epoch() -> None:
+    sampler = DistributedSampler(12, 2, 0)
+    loader = DataLoader(numbered(12), 2, sampler=sampler)
+    first = labels(loader)
+    assert labels(loader) == first == list(sampler)
+    sampler.set_epoch(1)
+    assert labels(loader) == list(sampler) != first
+
+
+# ---- datasets that are not a Dataset ----
+
+
+class Squares:
+    """A dataset as PyTorch's users write it."""
+
+    def __len__(self) -> int:
+        return 5
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return Tensor([index, index**2]), index
+
+
+class Doubled(Dataset):
+    """A subclass of Dataset with a `__getitem__` for one sample."""
+
+    def __getitem__(self, index: object) -> tuple[object, object]:
+        assert isinstance(index, int)
+        return 2 * self.x[index], self.y[index]
+
+
+def test_a_list_of_pairs_is_a_dataset() -> None:
+    x, y = numbered(5)[:]
+    loader = DataLoader(list(zip(x, y, strict=True)), 2)
+    for batch, expected in zip(loader, DataLoader(numbered(5), 2), strict=True):
+        np.testing.assert_array_equal(batch.x, expected.x)
+        np.testing.assert_array_equal(batch.y, expected.y)
+        assert (batch.x.dtype, batch.y.dtype) == (np.float32, np.int64)
+
+
+def test_numbers_and_lists_in_pairs_become_float32_and_int64() -> None:
+    [(x, y)] = DataLoader([([0.5, 1.5], 0), ([2.5, 3.5], 1)], 2)
+    assert (x.dtype, x.shape, y.dtype, y.tolist()) == (np.float32, (2, 2), np.int64, [0, 1])
+
+
+def test_an_object_with_len_and_getitem_is_a_dataset_shared_by_ranks_as_any_other() -> None:
+    *_, (x, y) = DataLoader(Squares(), 4)
+    assert (x.tolist(), y.tolist()) == ([[4, 16]], [4])
+    whole = DataLoader(Squares(), 4, shuffle=True)
+    ranks = [DataLoader(Squares(), 4, shuffle=True, rank=rank, num_replicas=3) for rank in range(3)]
+    for batch, *parts in zip(whole, *ranks, strict=True):
+        assert [part.y.tolist() for part in parts] == [batch.y[rank::3].tolist() for rank in range(3)]
+        assert {part.x.shape[1:] for part in parts} == {(2,)}
+
+
+def test_a_subclass_of_dataset_with_its_own_getitem_is_asked_for_single_samples() -> None:
+    [(x, y)] = DataLoader(Doubled(*numbered(3)[:]), 3)
+    assert (x[:, 0].tolist(), y.tolist()) == ([0, 2, 4], [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        (np.zeros((5, 2)), r"samples with their targets, not one ndarray: give data.Dataset\(x, y\)"),
+        ((np.zeros((5, 2)), np.zeros(5)), r"not a tuple of arrays: give data.Dataset\(x, y\)"),
+        (Splits(numbered(3), numbered(2)), "give splits.train or splits.test"),
+        (iter([(1, 2)]), "an object with __len__ and __getitem__, not list_iterator"),
+    ],
+)
+def test_what_is_no_dataset_is_refused_with_what_to_give(dataset: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        DataLoader(dataset, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ([np.zeros(2), np.zeros(2)], r"item 0 of the list should be \(sample, target\), but it is a ndarray"),
+        ([(1, 2, 3)], "item 0 of the list .* but it is 3 things"),
+        (
+            [(np.zeros(2), 0), (np.zeros(3), 1)],
+            r"the samples .* one shape, but there are \(2,\) and \(3,\): pad or crop",
+        ),
+    ],
+)
+def test_items_that_are_no_pairs_of_one_shape_are_refused(dataset: list[object], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        next(iter(DataLoader(dataset, 2)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["num_workers", "pin_memory", "collate_fn", "no_such_option"])
+def test_an_option_that_only_pytorch_has_is_refused_with_what_to_do(option: str) -> None:
+    with pytest.raises(TypeError, match=f"a DataLoader has no {option}: leave it out"):
+        DataLoader(numbered(5), 2, **{option: 2})  # type: ignore[arg-type]
+
+
+def test_a_batch_size_of_none_is_refused_and_one_above_the_data_gives_one_minibatch() -> None:
+    with pytest.raises(TypeError, match="batch_size must be a whole number, not None"):
+        DataLoader(numbered(5), None)  # type: ignore[arg-type]
+    assert [len(x) for x, _ in DataLoader(numbered(5), 64)] == [5]

@@ -509,3 +509,65 @@ for what, queries, keys, values, causal in (
         normal(*keys),
         normal(*values),
     )
+for what, mask in (
+    ("a mask of booleans", np.array([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]], bool)),
+    ("a mask under which one query sees nothing", np.array([[1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1]], bool)),
+    ("a mask of booleans for each head", np.arange(24).reshape(2, 3, 4) % 5 > 0),
+    ("a mask that hides the same key from all", np.array([1, 1, 0, 1], bool)),
+):
+    case(
+        "scaled_dot_product_attention",
+        what,
+        lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
+        normal(2, 3, 5),
+        normal(2, 4, 5),
+        normal(2, 4, 2),
+        Operand(lambda random, mask=mask: mask, differentiable=False),
+    )
+case(
+    "scaled_dot_product_attention",
+    "a learnt mask of numbers, shared by the samples",
+    lambda F, q, k, v, m: F.scaled_dot_product_attention(q, k, v, attn_mask=m),
+    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2), normal(3, 4)),
+)
+case(
+    "scaled_dot_product_attention",
+    "a mask and causal, a query that sees nothing",
+    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, np.array([False, True, True, False]), is_causal=True),
+    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)),
+    peer=False,  # PyTorch refuses the two together
+)
+case(
+    "scaled_dot_product_attention",
+    "dropout",
+    lambda F, q, k, v: F.scaled_dot_product_attention(q, k, v, dropout_p=0.4),
+    *(normal(2, 3, 5), normal(2, 4, 5), normal(2, 4, 2)),
+    peer=False,
+)
+
+
+def _all_of(out: Any, h: Any, c: Any) -> Any:
+    """One tensor that each of the three results of an LSTM has a part in."""
+    return (out * out).sum() + (2 * h * c).sum() + c.sum()
+
+
+for what, t, n, features, hidden in (
+    ("plain", 4, 3, 2, 5),
+    ("one step", 1, 3, 2, 4),
+    ("one of each", 1, 1, 1, 1),
+    ("no sequences", 3, 0, 2, 4),
+):
+    case(
+        "lstm",
+        what,
+        lambda F, *operands: _all_of(*F.lstm(*operands)),
+        *(normal(t, n, features), normal(n, hidden), normal(n, hidden)),
+        *(normal(4 * hidden, features), normal(4 * hidden, hidden), normal(4 * hidden), normal(4 * hidden)),
+        peer=n > 0,
+    )
+case(
+    "lstm",
+    "without biases, the outputs alone",
+    lambda F, *operands: F.lstm(*operands)[0],
+    *(normal(4, 3, 2), normal(3, 5), normal(3, 5), normal(20, 2), normal(20, 5)),
+)

@@ -76,6 +76,11 @@ def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return nn.mse_loss(x, target, reduction=reduction)
 
 
+def lstm(x: Tensor, h: Tensor, c: Tensor, *weights: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    out, h, c = torch.lstm(x, (h[None], c[None]), list(weights), len(weights) == 4, 1, 0.0, True, False, False)
+    return out, h[0], c[0]
+
+
 def softmax(x: Tensor, axis: int = -1) -> Tensor:
     return nn.softmax(x, axis)
 
@@ -88,5 +93,7 @@ def dropout(a: Tensor, p: float = 0.5, training: bool = True) -> Tensor:
     return nn.dropout(a, p, training)
 
 
-def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, is_causal: bool = False) -> Tensor:
-    return nn.scaled_dot_product_attention(q, k, v, is_causal=is_causal)
+def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Any = None, **options: Any) -> Tensor:
+    if isinstance(attn_mask, bool):
+        return nn.scaled_dot_product_attention(q, k, v, is_causal=attn_mask)
+    return nn.scaled_dot_product_attention(q, k, v, attn_mask, **options)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, cluster, compress, optim, parallel
+from minidl import Tensor, cluster, compress, data, nn, optim, parallel
 from minidl.cli import strategies
 from minidl.compress import (
     QSGD,
@@ -63,6 +63,7 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
     *("where()", "x.copy()"),
+    *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
 }
 
 
@@ -132,6 +133,17 @@ def add_one(on: str | cluster.Simulation, network: cluster.Network | None = None
     assert run.results == [2, 2]
 
 
+def read(*arrays: np.ndarray) -> None:
+    [(x, y)] = data.DataLoader(data.Dataset(*arrays), 4)
+    assert (x == arrays[0]).all()
+    assert (y == arrays[1]).all()
+
+
+def apply_in_turn() -> None:
+    modules = [nn.Linear(2, 3), nn.ReLU()]
+    assert nn.Sequential(*modules)(Tensor([1.0, 2.0])).shape == (3,)
+
+
 RUNS: dict[str, Callable[[], object]] = {
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
@@ -140,10 +152,13 @@ RUNS: dict[str, Callable[[], object]] = {
     "Network(alpha, beta)": lambda: add_one("processes", cluster.Network(1e-5, 1e-9)),
     "QSGD(7)": lambda: [trains(QSGD(7), QuantizedAllReduce(QSGD(7))), Lossless(QSGD(7)).encode(np.ones(600))],
     "SGD(momentum_form='v')": correct_momentum,
+    "Sequential(*modules)": apply_in_turn,
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
+    "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),
+    "data.Dataset(x, y)": lambda: read(np.ones((4, 2)), np.arange(4)),
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
     "optim.SGD(parameters, lr=0.001)": lambda: train(parallel.Synchronous(compressor=Signum()), lr=0.001),
     "optim.SGD(parameters, lr=0.1)": update_weights,

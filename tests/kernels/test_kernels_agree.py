@@ -248,10 +248,12 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("lars", "plain", moments(0.1, 0.9, 0.01, count=3)),
     ("lamb_direction", "plain", moments(3, 0.9, 0.999, 1e-6, 0.01)),
     ("l2_norm", "plain", drawn((50, 7))),
+    *(("lstm_cell", str(n), drawn((n, 12), (n, 3))) for n in (5, 1, 0)),
+    *(("lstm_cell_backward", str(n), drawn((n, 3), (n, 3), (n, 12), (n, 3), (n, 3))) for n in (5, 1, 0)),
     *(("sparse_logistic_epoch", f"{n} rows", sparse_rows(n)) for n in (1, 4, 9)),
 ]  # fmt: skip
 IN_PLACE = {"sgd", "sgd_velocity", "adagrad", "rmsprop", "adam", "lars", "lamb_direction", "sparse_logistic_epoch"}
-SCRATCH = {"attention_softmax"}  # may use its first argument as it likes
+SCRATCH = {"attention_softmax", "lstm_cell"}  # may use its first argument as it likes
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "float16": 5e-3}
 
 

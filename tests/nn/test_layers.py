@@ -150,7 +150,7 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
     with pytest.raises(ValueError, match="got"):
         norm(np.zeros((4, 2)))
     with pytest.raises(ValueError, match="more than one value a channel"):
-        norm(np.zeros((1, 2, 1, 1)))
+        norm(np.zeros((1, 2, 1, 1), np.float32))
     assert norm.num_batches_tracked.item() == 0
 
 
@@ -215,21 +215,105 @@ def test_attention_refuses_sizes_that_do_not_fit():
     with pytest.raises(ValueError, match="multiple of num_heads, got 6 and 4"):
         nn.MultiheadAttention(6, 4)
     with pytest.raises(ValueError, match=r"key \(n, t, 8\) expected, got \(1, 3, 7\)"):
-        nn.MultiheadAttention(8, 2, batch_first=True)(np.zeros((1, 3, 8)), np.zeros((1, 3, 7)), np.zeros((1, 3, 8)))
+        nn.MultiheadAttention(8, 2, batch_first=True)(*(np.zeros((1, 3, d), np.float32) for d in (8, 7, 8)))
 
 
 def test_layers_and_functions_agree():
     x = numbers(2, 3, 4, 4)
     np.testing.assert_array_equal(nn.ReLU()(x).data, F.relu(x).data)
     np.testing.assert_array_equal(nn.AvgPool2d(2)(x).data, F.avg_pool2d(x, 2).data)
-    conv = nn.Conv2d(3, 2, 3, padding=1)
+    conv = nn.Conv2d(3, 2, 3, padding=1).double()
     np.testing.assert_array_equal(conv(x).data, F.conv2d(x, conv.weight, conv.bias, padding=1).data)
 
 
 def test_overwriting_what_linear_saved_makes_backward_raise():
-    layer = nn.Linear(3, 2)
+    layer = nn.Linear(3, 2).double()
     x = Tensor(numbers(4, 3))
     loss = layer(x).sum()
     x.data = np.zeros((4, 3))
     with pytest.raises(RuntimeError, match="overwritten in place"):
         loss.backward()
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_attention_drops_weights_in_training_only_and_keeps_their_mean(need_weights):
+    layer = nn.MultiheadAttention(4, 2, dropout=0.5, batch_first=True)
+    x = Tensor(numbers(1, 400, 4).astype(np.float32))
+    plain, _ = layer.eval()(x, x, x, need_weights=need_weights)
+    minidl.manual_seed(0)
+    dropped, weights = layer.train()(x, x, x, need_weights=need_weights)
+    assert not np.array_equal(plain.data, dropped.data)
+    np.testing.assert_allclose(plain.data.mean(axis=1), dropped.data.mean(axis=1), atol=0.02)
+    if need_weights:
+        assert 0.2 < (weights.data == 0).mean() < 0.3  # zero in both heads
+    np.testing.assert_array_equal(layer.eval()(x, x, x, need_weights=need_weights)[0].data, plain.data)
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [
+        ({"key_padding_mask": np.zeros((3, 1), bool)}, r"key_padding_mask \(1, 3\) expected, got \(3, 1\)"),
+        ({"attn_mask": np.zeros((3, 2), bool)}, r"attn_mask \(3, 3\) or \(2, 3, 3\) expected, got \(3, 2\)"),
+        (
+            {"attn_mask": np.zeros((3, 3), int)},
+            "a mask has booleans, or numbers that are added to the scores, not int64",
+        ),
+    ],
+)
+def test_attention_refuses_masks_that_do_not_fit(masks, message):
+    x = np.zeros((1, 3, 4), np.float32)
+    with pytest.raises((ValueError, TypeError), match=message):
+        nn.MultiheadAttention(4, 2, batch_first=True)(x, x, x, **masks)
+
+
+def test_a_mask_that_does_not_broadcast_is_refused():
+    x = np.zeros((2, 3, 4), np.float32)
+    with pytest.raises(ValueError, match=r"a mask \(3, 2\) does not broadcast to the scores' \(2, 3, 3\)"):
+        F.scaled_dot_product_attention(x, x, x, np.zeros((3, 2), bool))
+
+
+def test_dropout_of_channels_drops_all_pixels_of_a_channel_or_none():
+    minidl.manual_seed(0)
+    out = nn.Dropout2d(0.25)(np.ones((50, 40, 3, 3), np.float32)).data
+    assert set(np.unique(out)) == {0, np.float32(1 / 0.75)}
+    assert (out.min(axis=(2, 3)) == out.max(axis=(2, 3))).all()
+    assert abs((out == 0).mean() - 0.25) < 0.03
+    x = np.ones((2, 3, 4), np.float32)
+    np.testing.assert_array_equal(nn.Dropout2d(0.5).eval()(x).data, x)
+
+
+def test_lstm_drops_between_its_layers_in_training_only():
+    x = numbers(5, 200, 3).astype(np.float32)
+    lstm = nn.LSTM(3, 4, num_layers=2, dropout=0.5)
+    plain = lstm.eval()(x)[0].data
+    np.testing.assert_array_equal(lstm.eval()(x)[0].data, plain)
+    assert not np.array_equal(lstm.train()(x)[0].data, plain)
+    single = nn.LSTM(3, 4, dropout=0.5)  # nothing to hand on
+    np.testing.assert_array_equal(single.train()(x)[0].data, single.eval()(x)[0].data)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (
+            lambda: nn.LSTM(3, 4)(np.zeros((5, 2, 7), np.float32)),
+            r"x \(t, n, 3\) or \(t, 3\) expected, got \(5, 2, 7\)",
+        ),
+        (lambda: nn.LSTM(3, 4)(np.zeros((0, 2, 3), np.float32)), r"t >= 1 expected, got \(0, 2, 3\)"),
+        (
+            lambda: nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), (np.zeros((2, 4)), np.zeros((2, 4)))),
+            r"h and c \(1, 2, 4\) expected, got \(2, 4\)",
+        ),
+        (lambda: nn.LSTMCell(3, 4)(np.zeros((5, 2, 3), np.float32)), r"x \(n, 3\) or \(3,\) expected, got \(5, 2, 3\)"),
+        (lambda: nn.LSTM(3, 0), "at least 1 expected: 3, 0, 1"),
+        (lambda: F.lstm(*(np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4), (1, 4), (16, 2), (16, 4)))), "weight_ih"),
+    ],
+)
+def test_recurrent_layers_refuse_what_does_not_fit(run, message):
+    with pytest.raises(ValueError, match=message):
+        run()
+
+
+def test_a_state_that_is_no_pair_is_refused():
+    with pytest.raises(TypeError, match=r"the state is a pair \(h, c\), not ndarray"):
+        nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), np.zeros((1, 2, 4), np.float32))

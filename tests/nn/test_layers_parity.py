@@ -116,6 +116,16 @@ LAYERS = {
     "relu": (nn.ReLU, torch.nn.ReLU, (4, 5)),
     "gelu": (nn.GELU, torch.nn.GELU, (4, 5)),
     "tanh": (nn.Tanh, torch.nn.Tanh, (4, 5)),
+    "sigmoid": (nn.Sigmoid, torch.nn.Sigmoid, (4, 5)),
+    "silu": (nn.SiLU, torch.nn.SiLU, (4, 5)),
+    "leaky relu": (lambda: nn.LeakyReLU(0.2), lambda: torch.nn.LeakyReLU(0.2), (4, 5)),
+    "softmax": (lambda: nn.Softmax(dim=1), lambda: torch.nn.Softmax(dim=1), (4, 5, 2)),
+    "log softmax": (lambda: nn.LogSoftmax(dim=-1), lambda: torch.nn.LogSoftmax(dim=-1), (4, 5)),
+    "identity in a row": (
+        lambda: nn.Sequential(nn.Identity(54, unused=0.1), nn.Linear(5, 2)),
+        lambda: torch.nn.Sequential(torch.nn.Identity(54, unused=0.1), torch.nn.Linear(5, 2)),
+        (4, 5),
+    ),
     "flatten": (lambda: nn.Flatten(1, 2), lambda: torch.nn.Flatten(1, 2), (2, 3, 4, 5)),
 }
 
@@ -226,3 +236,146 @@ def test_the_printed_tree_is_pytorch_s():
         return m.Sequential(body, m.ModuleList([m.Tanh(), m.Tanh(), m.Embedding(3, 2)]))
 
     assert repr(tree(nn)) == repr(tree(torch.nn))
+
+
+def _masks(kind, n, t, s, heads):
+    """key_padding_mask and attn_mask; nobody is left without a key."""
+    padding = np.zeros((n, s), bool)
+    padding[0, -1] = padding[1, -2:] = True
+    attention = np.triu(np.ones((t, s), bool), 2)
+    each = np.broadcast_to(attention, (n * heads, t, s)).copy()
+    each[3, 0, 1] = True
+    added = numbers(t, s, seed=5)
+    return {
+        "padding": (padding, None),
+        "attention": (None, attention),
+        "both": (padding, attention),
+        "each head": (None, each),
+        "numbers": (None, added),
+        "numbers for each head": (np.where(padding, -np.inf, 0.5), np.where(each, -np.inf, 0.25)),
+    }[kind]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("kind", ["padding", "attention", "both", "each head", "numbers", "numbers for each head"])
+def test_masked_attention_equals_pytorch_s(kind, need_weights, kernel):
+    n, t, s, heads = 3, 4, 5, 2
+    padding, attention = _masks(kind, n, t, s, heads)
+    given = {"key_padding_mask": padding, "attn_mask": attention}
+
+    class Theirs(torch.nn.MultiheadAttention):
+        def forward(self, *x):
+            masks = {name: mask if mask is None else torch.tensor(mask) for name, mask in given.items()}
+            out, weights = super().forward(*x, need_weights=need_weights, average_attn_weights=False, **masks)
+            return (out, weights) if need_weights else out
+
+    class Ours(nn.MultiheadAttention):
+        def forward(self, *x):
+            out, weights = super().forward(*x, need_weights=need_weights, average_attn_weights=False, **given)
+            return (out, weights) if need_weights else out
+
+    minidl.manual_seed(0)
+    with kernels.use(kernel):
+        compare(
+            Ours(8, heads, batch_first=True),
+            Theirs(8, heads, batch_first=True),
+            "float64",
+            numbers(n, t, 8),
+            *(numbers(n, s, 8, seed=seed) for seed in (1, 2)),
+        )
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+def test_a_query_that_sees_no_key_gets_what_pytorch_gives(need_weights):
+    ours, theirs = nn.MultiheadAttention(8, 2, batch_first=True), torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    theirs.load_state_dict({name: torch.from_numpy(array) for name, array in ours.state_dict().items()})
+    x, padding = numbers(2, 3, 8).astype(np.float32), np.array([[True] * 3, [False, True, False]])
+    with np.errstate(invalid="ignore"):
+        out, _ = ours(x, x, x, padding, need_weights)
+    t = torch.from_numpy(x)
+    expected, _ = theirs(t, t, t, torch.tensor(padding), need_weights)
+    np.testing.assert_allclose(out.data, expected.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert np.isnan(out.data[0]).all() == need_weights
+
+
+RECURRENT = {
+    "one layer": {},
+    "without bias": {"bias": False},
+    "three layers": {"num_layers": 3},
+    "batch first": {"batch_first": True},
+    "both directions": {"bidirectional": True, "num_layers": 2},
+    "both directions, batch first, without bias": {"bidirectional": True, "batch_first": True, "bias": False},
+}
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("given", [True, False], ids=["state given", "from zeros"])
+@pytest.mark.parametrize("name", RECURRENT)
+def test_lstm_equals_pytorch_s(name, given, dtype, kernel):
+    """Outputs and both states, and the gradients of a loss that all three have a part in."""
+
+    def joined(base, m):
+        class Joined(base):
+            def forward(self, x, *state):
+                out, (h, c) = super().forward(x, state or None)
+                return (m.cat if m is torch else minidl.functional.cat)([y.reshape(-1) for y in (out, h * 2, c * 3)], 0)
+
+        return Joined(3, 4, **options)
+
+    options = RECURRENT[name]
+    rows = options.get("num_layers", 1) * (2 if options.get("bidirectional") else 1)
+    n, t = 5, 6
+    x = numbers(n, t, 3) if options.get("batch_first") else numbers(t, n, 3)
+    state = [numbers(rows, n, 4, seed=seed) for seed in (1, 2)] if given else []
+    minidl.manual_seed(0)
+    with kernels.use(kernel):
+        compare(joined(nn.LSTM, nn), joined(torch.nn.LSTM, torch), dtype, x, *state)
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["state given", "from zeros"])
+def test_lstm_of_a_single_sequence_equals_pytorch_s(given):
+    ours, theirs = nn.LSTM(3, 4, 2).double(), torch.nn.LSTM(3, 4, 2).double()
+    theirs.load_state_dict({name: torch.from_numpy(array) for name, array in ours.state_dict().items()})
+    x, state = numbers(6, 3), [numbers(2, 4, seed=1), numbers(2, 4, seed=2)]
+    out, (h, c) = ours(x, tuple(state) if given else None)
+    peers = theirs(torch.tensor(x), tuple(torch.tensor(s) for s in state) if given else None)
+    for mine, peer in zip((out, h, c), (peers[0], *peers[1]), strict=True):
+        np.testing.assert_allclose(mine.data, peer.detach().numpy(), rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("shape", [(5, 3), (3,)])
+@pytest.mark.parametrize("bias", [True, False])
+def test_lstm_cell_equals_pytorch_s(bias, shape, kernel):
+    def stepping(base, m):
+        class Stepping(base):
+            def forward(self, x, h, c):
+                for _ in range(3):
+                    h, c = super().forward(x, (h, c))
+                return m.cat([h, c], -1)
+
+        return Stepping(3, 4, bias)
+
+    state = [numbers(*shape[:-1], 4, seed=seed) for seed in (1, 2)]
+    with kernels.use(kernel):
+        compare(
+            stepping(nn.LSTMCell, minidl.functional),
+            stepping(torch.nn.LSTMCell, torch),
+            "float64",
+            numbers(*shape),
+            *state,
+        )
+
+
+def test_recurrent_layers_print_and_start_as_pytorch_s():
+    for options in (
+        {},
+        {"num_layers": 2, "dropout": 0.25, "bidirectional": True},
+        {"bias": False, "batch_first": True},
+    ):
+        assert repr(nn.LSTM(3, 4, **options)) == repr(torch.nn.LSTM(3, 4, **options))
+    assert repr(nn.LSTMCell(3, 4, bias=False)) == repr(torch.nn.LSTMCell(3, 4, bias=False))
+    for parameter in nn.LSTM(50, 100).parameters():
+        assert 0.099 < abs(parameter.data).max() <= 0.1

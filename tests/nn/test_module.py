@@ -7,7 +7,7 @@ import cloudpickle
 import numpy as np
 import pytest
 
-from minidl import Tensor, nn
+from minidl import Tensor, kernels, nn
 
 
 class Tied(nn.Module):
@@ -182,7 +182,9 @@ def test_converting_keeps_the_tensors_their_ties_and_the_integers():
     assert weight.dtype == weight.grad.dtype == model[0].running_mean.dtype == np.float64
     assert model[0].num_batches_tracked.dtype == np.int64
     assert model.to("float32")[0].weight.dtype == np.float32
-    for other in ("int32", "cpu", None):
+    assert model.to("cpu") is model
+    assert (model.half()[0].weight.dtype, model.float()[0].weight.dtype) == (np.float16, np.float32)
+    for other in ("int32", None):
         with pytest.raises(TypeError, match=f"floating-point type .* not to {other!r}"):
             model.to(other)
 
@@ -282,3 +284,47 @@ def test_clipping_leaves_short_gradients_alone():
     assert nn.clip_grad_norm_([], 1.0) == 0.0
     with pytest.raises(ValueError, match="-1"):
         nn.clip_grad_norm_(p, -1)
+
+
+@pytest.mark.parametrize(
+    "move", [lambda m: m.cuda(), lambda m: m.to("cuda"), lambda m: m.to("cuda:0"), lambda m: m.to("mps")]
+)
+def test_a_model_is_not_moved_to_a_device_and_says_what_to_call_instead(move):
+    with pytest.raises(TypeError, match=r"not moved to a device.*kernels.use\('cupy'\) before the model is made"):
+        move(nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Sequential(nn.Linear(2, 2), nn.ReLU), r"not the class ReLU: call it, ReLU\(\.\.\.\)"),
+        (
+            lambda: nn.Sequential([nn.Linear(2, 2), nn.ReLU()]),
+            r"not a list: give its items one by one, Sequential\(\*mod",
+        ),
+        (lambda: nn.Linear(2, 2).load_state_dict("weights.npz"), r"as state_dict\(\) gives, not a str"),
+        (lambda: nn.clip_grad_norm_(nn.Linear(2, 2), 1.0), r"not of a Linear: give model.parameters\(\)"),
+    ],
+)
+def test_frequent_slips_are_told_what_to_type(make, message):
+    with pytest.raises(TypeError, match=message):
+        make()
+
+
+def test_zero_grad_may_keep_the_arrays():
+    layer = nn.Linear(2, 2)
+    layer.weight.grad = kept = np.ones((2, 2), np.float32)
+    layer.zero_grad(set_to_none=False)
+    assert layer.weight.grad is kept
+    assert not kept.any()
+    assert layer.bias.grad is None
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_a_model_in_float16_computes_and_gives_gradients_in_float16(kernel):
+    model, x = nn.Sequential(nn.Linear(4, 3), nn.GELU(), nn.LayerNorm(3)).half(), np.ones((2, 4), np.float16)
+    with kernels.use(kernel):
+        out = model(x)
+        out.sum().backward()
+    assert out.dtype == np.float16
+    assert {parameter.grad.dtype for parameter in model.parameters()} == {np.dtype(np.float16)}

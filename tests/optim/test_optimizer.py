@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minidl import Tensor, kernels, optim
+from minidl import Tensor, kernels, nn, optim
 from tests.kernels import stand_in
 
 
@@ -169,6 +169,13 @@ def test_the_options_are_shown():
         (lambda w: optim.SGD([]), ValueError, "SGD got no parameters"),
         (lambda w: optim.SGD(w), TypeError, r"not one Tensor: put it in \[\]"),
         (lambda w: optim.SGD({"params": [w]}), TypeError, "not one dict"),
+        (
+            lambda w: optim.SGD(nn.Linear(2, 2)),
+            TypeError,
+            r"SGD updates parameters, not a Linear: give model.parameters\(\)",
+        ),
+        (lambda w: optim.SGD(nn.Linear(2, 2).parameters), TypeError, r"was not called: give model.parameters\(\)"),
+        (lambda w: optim.SGD(nn.Linear(2, 2).state_dict()), TypeError, r"a dict of 2 keys: give model.parameters\(\)"),
         (lambda w: optim.SGD({w}), TypeError, "order changes"),
         (lambda w: optim.SGD([w.data]), TypeError, "updates Tensors.*not ndarray"),
         (lambda w: optim.SGD([("weight", w)]), TypeError, "not tuple"),

@@ -210,7 +210,8 @@ def line(n: int) -> data.Splits:
 
 
 def test_a_regression_trains_and_has_no_accuracy():
-    model, optimizer = partial(nn.Linear, 5, 2), partial(optim.SGD, lr=0.5)
+    optimizer = partial(optim.SGD, lr=0.5)
+    model = lambda: nn.Linear(5, 2).double()  # noqa: E731
     job = small_job(model=model, data=partial(line, 60), loss=F.mse_loss, optimizer=optimizer, schedule=None, epochs=10)
     report = parallel.train(job, Synchronous(), nodes=2)
     assert report.history[-1]["test_loss"] < 1e-2

@@ -7,6 +7,7 @@ from minidl.kernels.jit.convolution import *
 from minidl.kernels.jit.layer_norm import *
 from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.powers import *
+from minidl.kernels.jit.recurrent import *
 from minidl.kernels.jit.reductions import *
 from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.sparse import *

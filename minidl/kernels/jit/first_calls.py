@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minidl.kernels import jit
+from minidl.kernels.jit import float16
 from minidl.kernels.jit.convolution import MANY_FILTERS
 from minidl.kernels.reference.windows import sliding_windows
 
@@ -49,6 +50,11 @@ def warm_up() -> None:
         mean, var = jit.channel_statistics(samples)
         _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
         jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
+
+    gates = np.ones((4, 16), dtype=np.float32)
+    jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
+
+    float16.to_float32(float16.to_float16(rows))
 
     image = np.ones((1, 1, 4, 4), dtype=np.float32)
     for filters in (np.ones((count, 1, 2, 2), dtype=np.float32) for count in (1, MANY_FILTERS)):  # both ways

@@ -6,7 +6,13 @@ from minidl.kernels.reference.normalization import *
 from minidl.kernels.reference.pooling import *
 from minidl.kernels.reference.powers import *
 from minidl.kernels.reference.products import *
+from minidl.kernels.reference.recurrent import *
 from minidl.kernels.reference.reductions import *
 from minidl.kernels.reference.softmax import *
 from minidl.kernels.reference.sparse import *
 from minidl.kernels.reference.updates import *
+from minidl.kernels.sixteen_bit import widening as _widening
+
+globals().update(
+    {name: _widening(kernel) for name, kernel in list(globals().items()) if callable(kernel) and name[0] != "_"}
+)

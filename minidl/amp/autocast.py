@@ -1,0 +1,83 @@
+"""autocast: which operations store their results in 16 bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Token
+from functools import wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from minidl.functional.one_type import autocast_dtype
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class autocast:  # noqa: N801  (PyTorch's name)
+    """Within `with autocast(dtype="float16"):` the operations that multiply matrices give their results in 16 bits.
+
+    These are linear, lstm, conv2d, matmul (@) and scaled_dot_product_attention. Their float32 operands are rounded to
+    the type first, weights too; the weights themselves stay float32, and so do their gradients. Elementwise operations,
+    pooling and normalisations keep the type of what they are given. Where 16 bits meet float32, as in a sum with an
+    embedding, the result is float32; so is a cross entropy. Call `backward()` outside of the `with` block; each
+    operation goes back in the types of its forward pass.
+
+    Parameters
+        device_type  "cpu", the only one
+        dtype        "float16" or "bfloat16"; also numpy's float16, or ml_dtypes.bfloat16
+        enabled      False: the block changes nothing
+
+    Also a decorator: `@autocast(dtype="bfloat16")`.
+    Errors: ValueError for another device or type, ImportError where the package ml_dtypes, which has bfloat16, is
+    missing.
+
+    >>> from minidl import Tensor, nn
+    >>> layer = nn.Linear(3, 2)
+    >>> with autocast(dtype="float16"):
+    ...     y = layer(Tensor([[1.0, 2.0, 3.0]]))
+    >>> y.sum().backward()
+    >>> y.dtype, layer.weight.dtype, layer.weight.grad.dtype
+    (dtype('float16'), dtype('float32'), dtype('float32'))
+    """
+
+    def __init__(self, device_type: str = "cpu", dtype: Any = "bfloat16", enabled: bool = True) -> None:
+        if device_type != "cpu":
+            raise ValueError(f"autocast: there is no device {device_type!r} here: leave it out, or give 'cpu'")
+        self.dtype = _sixteen_bit_type(dtype) if enabled else None
+        self._tokens: list[Token[Any]] = []  # a list, since one object may be entered again inside itself
+
+    def __enter__(self) -> None:
+        self._tokens.append(autocast_dtype.set(self.dtype))
+
+    def __exit__(self, *error: object) -> None:
+        autocast_dtype.reset(self._tokens.pop())
+
+    def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
+        @wraps(function)
+        def decorated(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+            token = autocast_dtype.set(self.dtype)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                autocast_dtype.reset(token)
+
+        return decorated
+
+
+def _sixteen_bit_type(dtype: Any) -> np.dtype[Any]:
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", getattr(dtype, "name", str(dtype)))
+    if name == "float16":
+        return np.dtype(np.float16)
+    if name != "bfloat16":
+        raise ValueError(f"autocast: dtype 'float16' or 'bfloat16' expected, got {dtype!r}")
+    try:
+        ml_dtypes = import_module("ml_dtypes")
+    except ImportError as error:
+        raise ImportError(
+            "numpy has no bfloat16: install the package that has it with `pip install ml_dtypes`, or take float16 with "
+            "a GradScaler"
+        ) from error
+    return np.dtype(ml_dtypes.bfloat16)

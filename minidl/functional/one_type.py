@@ -1,0 +1,70 @@
+"""One floating-point type for the operands of a layer: refused otherwise, or converted within `amp.autocast`."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from minidl.functional.bind import operand
+from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
+from minidl.tensor import Tensor, record
+
+NAMES = {
+    "linear": ("x", "weight", "bias"),
+    "conv2d": ("x", "weight", "bias"),
+    "matmul": ("a", "b"),
+    "attention": ("q", "k", "v"),
+    "lstm": ("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh"),
+    "layer_norm": ("x", "weight", "bias"),
+    "batch_norm": ("x", "weight", "bias"),
+}
+"""What the operands of each operation are called in its signature."""
+
+autocast_dtype: ContextVar[Any] = ContextVar("minidl_autocast_dtype", default=None)
+"""The 16-bit type of products within `amp.autocast`; None outside of it."""
+
+
+def in_one_type(operation: str, *values: Any) -> list[Any]:
+    """The operands as tensors of one type; None stays None.
+
+    Within `amp.autocast` floating-point operands are converted to its type. Otherwise float64 data in a float32 model
+    is refused, as in PyTorch: numpy would compute all that follows in float64, several times as slowly.
+    Errors: TypeError that says which operand has which type and what to type.
+    """
+    tensors: list[Any] = [value if isinstance(value, Tensor) or value is None else operand(value) for value in values]
+    lower = autocast_dtype.get()
+    if lower is not None:
+        tensors = [None if tensor is None else converted(tensor, lower) for tensor in tensors]
+    dtype = tensors[1]._data.dtype
+    for tensor in tensors:
+        if tensor is not None and tensor._data.dtype is not dtype and tensor._data.dtype != dtype:
+            raise TypeError(_sentence(operation, tensors))
+    return tensors
+
+
+def check_one_type(operation: str, x: Array, weight: Array) -> None:
+    """Raise the same TypeError, but let a 16-bit x pass beside a wider weight, as PyTorch's normalisations do."""
+    if x.dtype != weight.dtype and not (is_sixteen_bit(x.dtype) and weight.dtype == np.float32):
+        raise TypeError(_sentence(operation, [Tensor(x), Tensor(weight)]))
+
+
+def converted(x: Tensor, dtype: Any) -> Tensor:
+    """x in another floating-point type, differentiably; integers and float64 stay as they are."""
+    own = x._data.dtype
+    if own == dtype or not (own == np.float32 or is_sixteen_bit(own)):
+        return x
+    return record(cast(x._data, dtype), (x,), lambda g, needs: (cast(g, own),))
+
+
+def _sentence(operation: str, tensors: list[Any]) -> str:
+    named = [(name, t.dtype) for name, t in zip(NAMES[operation], tensors, strict=False) if t is not None]
+    types = ", ".join(f"{name} is {dtype}" for name, dtype in named)
+    weights = [dtype for name, dtype in named if name.startswith("weight")]
+    wanted = (
+        weights[0] if weights else min((dtype for _, dtype in named if dtype.kind == "f"), key=lambda d: d.itemsize)
+    )
+    other = next((name for name, dtype in named if dtype != wanted))
+    return f"{operation}: the operands have different types ({types}): give {other}.astype(np.{wanted})"

@@ -1,0 +1,96 @@
+"""Long short-term memory over a sequence, as one node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl import kernels
+from minidl.functional.bind import operand
+from minidl.functional.one_type import autocast_dtype, in_one_type
+from minidl.kernels import Array, array_module
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+
+def lstm(
+    x: Any, h: Any, c: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any = None, bias_hh: Any = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A layer of long short-term memory: gates decide what a cell forgets, takes in and shows, step after step.
+
+        i, f, g, o = x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh, four blocks of `hidden` columns
+        c = sigmoid(f) c + sigmoid(i) tanh(g)
+        h = sigmoid(o) tanh(c)
+
+    Parameters
+        x                 (t, n, features): t >= 1 steps of n sequences
+        h, c              (n, hidden): output and cell before the first step
+        weight_ih         (4 hidden, features)
+        weight_hh         (4 hidden, hidden)
+        bias_ih, bias_hh  (4 hidden,) each, or None for both
+
+    Returns the outputs h of all steps (t, n, hidden), and h and c after the last one, (n, hidden) each.
+    Errors: ValueError if the shapes do not fit, TypeError for operands of different types.
+    Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers et al. (2000) for the forget gate.
+
+    Optimizations:
+    * one node, and one product for the inputs of all steps, as for each gradient of a weight;
+    * of a step only its four gates, its cell and its output are kept.
+    """
+    operands: list[Any] = [operand(x), operand(h), operand(c), operand(weight_ih), operand(weight_hh)]
+    if (bias_ih is None) != (bias_hh is None):
+        raise ValueError("lstm: give both biases, or none")
+    if bias_ih is not None:
+        operands += [operand(bias_ih), operand(bias_hh)]
+    if autocast_dtype.get() is not None or len({tensor._data.dtype for tensor in operands}) > 1:
+        operands = in_one_type("lstm", *operands)
+    inputs, first_h, first_c, w_ih, w_hh, *biases = [tensor.data for tensor in operands]
+    _check_shapes(inputs, first_h, first_c, w_ih, w_hh, biases)
+    (steps, n, features), hidden = inputs.shape, w_hh.shape[1]
+    kernel, module = kernels.current(), array_module(inputs)
+    rows = inputs.reshape(steps * n, features)
+    gates = kernel.linear(rows, w_ih, biases[0] + biases[1] if biases else None).reshape(steps, n, 4 * hidden)
+    states = module.empty((2, steps, n, hidden), dtype=inputs.dtype)  # outputs, cells
+    h_t, c_t, transposed = first_h, first_c, w_hh.T
+    for t in range(steps):
+        gates[t] += kernel.matmul(h_t, transposed)
+        gates[t], h_t, c_t = kernel.lstm_cell(gates[t], c_t)
+        states[0, t], states[1, t] = h_t, c_t
+
+    def vjp(g: Array, needs: Any) -> tuple[Any, ...]:
+        kernel = kernels.current()
+        of_gates = module.empty_like(gates)
+        gh, gc = g[0, -1], g[1, -1]
+        for t in range(steps - 1, -1, -1):
+            before = states[1, t - 1] if t else first_c
+            of_gates[t], gc = kernel.lstm_cell_backward(gh, gc, gates[t], before, states[1, t])
+            gh = kernel.matmul(of_gates[t], w_hh)
+            if t:
+                gh, gc = gh + g[0, t - 1], gc + g[1, t - 1]
+        flat = of_gates.reshape(steps * n, 4 * hidden)
+        gradients = [
+            needs[0] and kernel.matmul(flat, w_ih).reshape(inputs.shape),
+            gh,
+            gc,
+            needs[3] and kernel.matmul(flat.T, rows),
+            needs[4] and kernel.matmul(flat.T, module.concatenate([first_h[None], states[0, :-1]]).reshape(-1, hidden)),
+        ]
+        return (*gradients, *(need and kernel.sum_rows(flat) for need in needs[5:]))
+
+    both = record(states, tuple(operands), vjp, saved=(0, 1, 2, 3, 4, OUTPUT))
+    return both[0], both[0, -1], both[1, -1]
+
+
+def _check_shapes(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, biases: list[Array]) -> None:
+    hidden = w_hh.shape[-1]
+    if x.ndim != 3 or not len(x):
+        raise ValueError(f"lstm: x (t, n, features) with t >= 1 expected, got {x.shape}")
+    expected = {
+        "h": (h, (x.shape[1], hidden)),
+        "c": (c, (x.shape[1], hidden)),
+        "weight_ih": (w_ih, (4 * hidden, x.shape[2])),
+        "weight_hh": (w_hh, (4 * hidden, hidden)),
+        **{name: (bias, (4 * hidden,)) for name, bias in zip(("bias_ih", "bias_hh"), biases, strict=False)},
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise ValueError(f"lstm: {name} {shape} expected beside x {x.shape}, got {array.shape}")

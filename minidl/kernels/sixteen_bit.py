@@ -1,0 +1,100 @@
+"""Arithmetic on numbers that are stored in 16 bits (float16, bfloat16): in float32, rounded once at the end.
+
+Neither numpy nor BLAS computes in these types: numpy's own float16 products take a hundred times as long, and its sums
+round after every addition. So a kernel widens its 16-bit arguments, computes in float32 and rounds its result to the
+type of its arguments. What stays in memory between two operations has 2 bytes a number; the float32 copies live as long
+as one kernel runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from minidl import kernels
+from minidl.kernels.flops import WRITTEN
+
+_FLOAT16, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
+
+_KEEP_SMALL_RESULTS = {
+    *("channel_statistics", "batch_norm", "batch_norm_backward", "layer_norm", "layer_norm_backward"),
+    *("cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
+}
+"""Kernels whose results with fewer axes than their first argument stay float32: sums and statistics."""
+
+_OWN_CHECK = {"matmul", "linear"}
+"""Kernels that ask for 16-bit arguments themselves."""
+
+_DECIDED_BY_SECOND = {"cross_entropy_backward"}
+"""Kernels whose first argument may be float32 while the second is not: the gradient of a loss, and probabilities."""
+
+
+def is_sixteen_bit(dtype: Any) -> bool:
+    """Whether it is float16 or bfloat16 (whose kind numpy calls V, as it is not numpy's own)."""
+    return dtype.itemsize == 2 and dtype.kind in "fV"
+
+
+def widening(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel, which from now on takes 16-bit arguments as well."""
+    if kernel.__name__ in _OWN_CHECK:
+        return kernel
+    deciding = 1 if kernel.__name__ in _DECIDED_BY_SECOND else 0
+    signature = inspect.signature(kernel)
+
+    def takes_sixteen_bits(*arguments: Any, **named: Any) -> Any:
+        if named:
+            arguments = signature.bind(*arguments, **named).args
+        dtype = arguments[deciding].dtype
+        return in_float32(kernel, dtype, arguments) if is_sixteen_bit(dtype) else kernel(*arguments)
+
+    found = wraps(kernel)(takes_sixteen_bits)
+    found.__module__ = "minidl.kernels.reference"  # where pickle finds this one
+    return found
+
+
+def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call the kernel in use of that name on float32 copies; round its result, and what it writes in place."""
+    name = kernel.__name__
+    wide = [_widened(argument) for argument in arguments]
+    chosen = kernel if kernels.active() != "numba" else getattr(import_module("minidl.kernels.jit"), name)
+    least_axes = arguments[0].ndim if name in _KEEP_SMALL_RESULTS else 0
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity beyond the range: GradScaler looks for it
+        result = chosen(*wide)
+        if name in WRITTEN:
+            for before, after in zip(arguments, wide, strict=True):
+                if after is not before:
+                    before[...] = after
+        if isinstance(result, tuple):
+            return tuple(_narrowed(array, dtype, least_axes) for array in result)
+        return _narrowed(result, dtype, least_axes)
+
+
+def _widened(argument: Any) -> Any:
+    return cast(argument, _FLOAT32) if hasattr(argument, "dtype") and is_sixteen_bit(argument.dtype) else argument
+
+
+def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
+    is_rounded = hasattr(result, "dtype") and result.dtype == _FLOAT32 and result.ndim >= least_axes
+    return cast(result, dtype) if is_rounded else result
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    """array.astype(dtype), but between float32 and float16 compiled, where the compiled kernels are in use."""
+    if _FLOAT16 not in (array.dtype, dtype) or _FLOAT32 not in (array.dtype, dtype):
+        return array.astype(dtype)
+    if type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+        with np.errstate(over="ignore"):
+            return array.astype(dtype)
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        return _compiled_cast(array.T, dtype).T  # keeps its layout, which BLAS takes as it is
+    return _compiled_cast(np.ascontiguousarray(array), dtype)
+
+
+def _compiled_cast(array: Any, dtype: Any) -> Any:
+    float16 = import_module("minidl.kernels.jit.float16")
+    return float16.to_float16(array) if dtype == _FLOAT16 else float16.to_float32(array)

@@ -1,0 +1,147 @@
+"""GradScaler: what its factor is after any row of steps, and which steps it leaves out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, amp, optim
+
+
+def weight(value: float = 1.0) -> Tensor:
+    return Tensor([value], requires_grad=True)
+
+
+def step(scaler: amp.GradScaler, optimizer: optim.Optimizer, w: Tensor, gradient: float) -> None:
+    optimizer.zero_grad()
+    scaler.scale((w * gradient).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+
+
+def test_a_scaled_step_equals_an_unscaled_one() -> None:
+    scaled, plain = weight(), weight()
+    scaler, optimizer = amp.GradScaler(init_scale=1024.0), optim.SGD([scaled], lr=0.5)
+    for _ in range(5):
+        step(scaler, optimizer, scaled, 0.25)
+    reference = optim.SGD([plain], lr=0.5)
+    for _ in range(5):
+        reference.zero_grad()
+        (plain * 0.25).sum().backward()
+        reference.step()
+    np.testing.assert_array_equal(scaled.data, plain.data)
+
+
+@pytest.mark.parametrize("bad", [np.inf, -np.inf, np.nan])
+def test_a_step_with_a_gradient_that_is_not_finite_is_left_out_and_halves_the_factor(bad: float) -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(init_scale=8.0), optim.SGD([w], lr=0.5)
+    for k in range(1, 4):
+        step(scaler, optimizer, w, bad)
+        assert (scaler.get_scale(), w.data.tolist(), optimizer.updates) == (8.0 / 2**k, [1.0], 0)
+    step(scaler, optimizer, w, 1.0)
+    assert w.data.tolist() == [0.5]
+
+
+def test_the_factor_after_n_finite_steps_is_the_growth_factor_to_the_power_of_whole_intervals() -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(init_scale=4.0, growth_factor=3.0, growth_interval=5), optim.SGD([w], lr=0.0)
+    for n in range(1, 23):
+        step(scaler, optimizer, w, 1.0)
+        assert scaler.get_scale() == 4.0 * 3.0 ** (n // 5)
+
+
+def test_an_infinity_starts_the_count_of_finite_steps_anew() -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(init_scale=4.0, growth_interval=3), optim.SGD([w], lr=0.0)
+    for gradient in (1.0, 1.0, np.inf, 1.0, 1.0):
+        step(scaler, optimizer, w, gradient)
+    assert scaler.get_scale() == 2.0
+    step(scaler, optimizer, w, 1.0)
+    assert scaler.get_scale() == 4.0
+
+
+def test_the_factor_stays_bounded_where_gradients_overflow_above_a_limit() -> None:
+    """Growth every 4 steps, halving above the limit: from 1e9 or from 1, the factor ends at the limit."""
+    for first in (1.0, 2.0**30):
+        w = weight()
+        scaler, optimizer = amp.GradScaler(init_scale=first, growth_interval=4), optim.SGD([w], lr=0.0)
+        factors = []
+        for _ in range(1000):
+            step(scaler, optimizer, w, np.inf if scaler.get_scale() > 1000 else 1.0)
+            factors.append(scaler.get_scale())
+        assert set(factors[500:]) == {512.0, 1024.0}
+
+
+def test_unscaled_gradients_can_be_clipped_and_are_divided_once() -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(init_scale=64.0), optim.SGD([w], lr=1.0)
+    scaler.scale((w * 3).sum()).backward()
+    scaler.unscale_(optimizer)
+    assert w.grad.tolist() == [3.0]
+    w.grad[...] = 0.5
+    scaler.step(optimizer)
+    scaler.update()
+    assert w.data.tolist() == [0.5]
+
+
+def test_two_optimizers_share_a_factor_and_only_the_one_with_infinities_stands_still() -> None:
+    a, b = weight(), weight()
+    scaler, first, second = amp.GradScaler(init_scale=2.0), optim.SGD([a], lr=1.0), optim.SGD([b], lr=1.0)
+    for loss in scaler.scale([(a * np.inf).sum(), (b * 0.25).sum()]):
+        loss.backward()
+    scaler.step(first)
+    scaler.step(second)
+    scaler.update()
+    assert (a.item(), b.item(), scaler.get_scale()) == (1.0, 0.75, 1.0)
+
+
+def test_a_resumed_scaler_goes_on_as_the_saved_one() -> None:
+    w = weight()
+    saved, optimizer = amp.GradScaler(init_scale=4.0, growth_interval=3), optim.SGD([w], lr=0.0)
+    step(saved, optimizer, w, 1.0)
+    step(saved, optimizer, w, 1.0)
+    resumed = amp.GradScaler()
+    resumed.load_state_dict(saved.state_dict())
+    step(resumed, optimizer, w, 1.0)
+    assert resumed.get_scale() == 8.0
+    assert resumed.state_dict() == {
+        "scale": 8.0, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 3, "_growth_tracker": 0
+    }  # fmt: skip
+
+
+def test_a_scaler_that_is_not_enabled_changes_nothing() -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(enabled=False), optim.SGD([w], lr=1.0)
+    step(scaler, optimizer, w, 0.5)
+    assert (w.item(), scaler.get_scale(), scaler.state_dict(), scaler.is_enabled()) == (0.5, 1.0, {}, False)
+
+
+def test_calls_out_of_order_are_refused() -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(), optim.SGD([w], lr=1.0)
+    with pytest.raises(RuntimeError, match=r"update\(\) without a step"):
+        scaler.update()
+    with pytest.raises(RuntimeError, match="no parameter has a gradient: call scale"):
+        scaler.step(optimizer)
+    scaler.scale((w * 3).sum()).backward()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) was already called"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match=r"step\(\) was already called"):
+        scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match=r"unscale_\(\) comes before step\(\)"):
+        scaler.unscale_(optimizer)
+
+
+def test_settings_that_make_no_sense_are_refused() -> None:
+    for options in ({"init_scale": 0}, {"growth_factor": 1}, {"backoff_factor": 1}, {"growth_interval": 0}):
+        with pytest.raises(ValueError, match="init_scale > 0, growth_factor > 1"):
+            amp.GradScaler(**options)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
+        amp.GradScaler(1024.0)  # type: ignore[arg-type]
+    w = Tensor(np.ones(1, np.float16), requires_grad=True)
+    w.grad = np.ones(1, np.float16)
+    with pytest.raises(ValueError, match="keep the weights in float32"):
+        amp.GradScaler().step(optim.SGD([w], lr=1.0))

@@ -1,0 +1,69 @@
+"""float64 data and integers do not pass through a float32 layer unnoticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, data, nn
+from minidl import functional as F
+
+
+def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.ones(shape, dtype)
+
+
+OPERATIONS: dict[str, tuple[Callable[[Any, Any], Tensor], tuple[int, ...], tuple[int, ...]]] = {
+    "linear": (F.linear, (2, 3), (4, 3)),
+    "conv2d": (F.conv2d, (1, 2, 4, 4), (3, 2, 2, 2)),
+    "matmul": (F.matmul, (2, 3), (3, 4)),
+    "layer_norm": (F.layer_norm, (2, 3), (3,)),
+    "batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, training=True), (4, 3), (3,)),
+    "attention": (lambda q, k: F.scaled_dot_product_attention(q, k, k), (2, 3), (5, 3)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operands_of_different_types_are_refused_with_what_to_type(operation: str, dtype: str) -> None:
+    function, x, weight = OPERATIONS[operation]
+    names = {"matmul": ("a", "b"), "attention": ("q", "k")}.get(operation, ("x", "weight"))
+    message = rf"{operation}: .*{names[0]} is {dtype}, {names[1]} is float32.*: give {names[0]}.astype\(np.float32\)"
+    arrays = dict(zip(names, (floats(*x, dtype=dtype), floats(*weight)), strict=True))
+    with pytest.raises(TypeError, match=message) as error:
+        function(*map(Tensor, arrays.values()))
+    arrays[names[0]] = eval(str(error.value).rpartition("give ")[2], {"np": np, **arrays})  # what it says helps
+    assert function(*map(Tensor, arrays.values())).dtype == np.float32
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_operands_of_one_type_pass_whatever_it_is(operation: str) -> None:
+    function, x, weight = OPERATIONS[operation]
+    for dtype in ("float32", "float64"):
+        assert function(floats(*x, dtype=dtype), floats(*weight, dtype=dtype)).dtype == dtype
+
+
+def test_a_float32_array_beside_a_float64_model_is_told_to_become_float64() -> None:
+    with pytest.raises(
+        TypeError, match=r"x is float32, weight is float64, bias is float64\): give x.astype\(np.float64\)"
+    ):
+        nn.Linear(3, 2).double()(floats(2, 3))
+
+
+def test_equal_types_of_different_identity_pass() -> None:
+    """Unpickling an array makes a new dtype object."""
+    other = np.dtype([("a", np.float32)])["a"].newbyteorder("=")
+    x = floats(2, 3).view(other)
+    assert F.linear(x, floats(4, 3)).dtype == np.float32
+
+
+def test_integer_matrices_are_multiplied() -> None:
+    assert (Tensor(np.arange(4).reshape(2, 2)) @ Tensor(np.eye(2, dtype=int))).data.tolist() == [[0, 1], [2, 3]]
+
+
+def test_the_data_sets_are_float32() -> None:
+    for split in (data.digits().train, data.spirals().train):
+        assert split.x.dtype == np.float32

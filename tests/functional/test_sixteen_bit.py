@@ -1,0 +1,66 @@
+"""Every operation takes numbers in 16 bits, and is as exact as one rounding allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, functional, kernels, manual_seed
+from tests.functional.cases import CASES, Case
+
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+SEVERAL = {"pow", "div", "gelu", "layer_norm", "batch_norm", "lstm", "scaled_dot_product_attention", "sqrt", "mse_loss"}
+
+
+def sixteen_bit(name: str) -> Any:
+    return np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+
+
+def run(case: Case, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The result, and the gradients for a gradient of ones, as float64."""
+    manual_seed(0)  # dropout drops the same every time
+    tensors = [Tensor(a) for a in arrays]
+    for tensor, differentiable in zip(tensors, case.differentiable, strict=True):
+        tensor.requires_grad = differentiable
+    out = case.function(functional, *tensors)
+    out.backward(np.ones(out.shape, out.dtype))
+    gradients = [tensor.grad for tensor in tensors if tensor.requires_grad]
+    return [np.asarray(array, np.float64) for array in (out.data, *gradients)]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+@pytest.mark.parametrize("case", [case for case in CASES if case.smooth], ids=repr)
+def test_an_operation_on_sixteen_bits_is_within_a_few_roundings_of_float64(case: Case, name: str, kernel: str) -> None:
+    dtype = sixteen_bit(name)
+    arrays = [a.astype(dtype) if a.dtype.kind == "f" else a for a in case.arrays()]
+    with kernels.use(kernel), np.errstate(all="ignore"):
+        expected = run(case, [np.asarray(a, np.float64) if a.dtype == dtype else a for a in arrays])
+        for mine, exact in zip(run(case, arrays), expected, strict=True):
+            scale = max(1.0, float(np.abs(exact).max())) if exact.size else 1.0
+            bound = ROUNDING[name] * (16 if case.operation in SEVERAL else 4) * scale
+            np.testing.assert_allclose(mine, exact, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_a_product_is_summed_in_float32_and_rounded_once(kernel: str) -> None:
+    """4096 ones: float16 would stop adding at 2048, where 2048 + 1 rounds to 2048."""
+    with kernels.use(kernel):
+        ones = np.ones((1, 4096), np.float16)
+        out = functional.linear(ones, ones)
+        assert (out.item(), out.dtype) == (4096.0, np.float16)
+        assert (Tensor(ones) @ Tensor(ones.T)).item() == 4096.0
+        bias = Tensor(np.zeros(1, np.float16), requires_grad=True)
+        functional.linear(np.ones((4096, 1), np.float16), np.ones((1, 1), np.float16), bias).sum().backward()
+        assert bias.grad.tolist() == [4096.0]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_the_squares_of_a_normalisation_do_not_overflow_float16(kernel: str) -> None:
+    x = np.linspace(-60000, 60000, 16, dtype=np.float16)[None]
+    with kernels.use(kernel):
+        out = functional.layer_norm(x, np.ones(16, np.float32)).data
+    assert out.dtype == np.float16
+    np.testing.assert_allclose(out.astype(float).std(), 1, atol=1e-3)
