@@ -12,8 +12,34 @@ array([2., 4., 6.], dtype=float32)
 """
 
 from minidl import functional, kernels, nn
+from minidl.creation import arange, eye, full, ones, ones_like, rand, randint, randn, randn_like, zeros, zeros_like
+from minidl.functional.operation import operation
+from minidl.gradcheck import gradcheck
 from minidl.random import manual_seed
 from minidl.tape import enable_grad, is_grad_enabled, no_grad
 from minidl.tensor import Tensor, grad
 
-__all__ = ["Tensor", "enable_grad", "functional", "grad", "is_grad_enabled", "kernels", "manual_seed", "nn", "no_grad"]
+__all__ = [
+    "Tensor",
+    "arange",
+    "enable_grad",
+    "eye",
+    "full",
+    "functional",
+    "grad",
+    "gradcheck",
+    "is_grad_enabled",
+    "kernels",
+    "manual_seed",
+    "nn",
+    "no_grad",
+    "ones",
+    "ones_like",
+    "operation",
+    "rand",
+    "randint",
+    "randn",
+    "randn_like",
+    "zeros",
+    "zeros_like",
+]

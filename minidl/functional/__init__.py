@@ -10,58 +10,125 @@ array([[ 0.5,  1. ],
 `arithmetic.py` is the place to begin; `bind.py` tells how an operation becomes an operator of Tensor.
 """
 
-from minidl.functional import comparisons, in_place  # noqa: F401  (operators: x > 0, w -= 1, x[0] = 1)
+from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
 from minidl.functional.activations import exp, gelu, log, relu, sigmoid, sqrt, tanh
 from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, pow, sub
 from minidl.functional.attention import scaled_dot_product_attention
+from minidl.functional.casts import astype, clone, contiguous
+from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
 from minidl.functional.dropout import dropout
 from minidl.functional.embedding import embedding
+from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import min_ as min
 from minidl.functional.linear import linear
+from minidl.functional.logic import all_ as all
+from minidl.functional.logic import any_ as any
+from minidl.functional.logic import logical_and, logical_not, logical_or, logical_xor
 from minidl.functional.losses import cross_entropy, mse_loss
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import avg_pool2d, max_pool2d
+from minidl.functional.products import einsum, outer
+from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
+from minidl.functional.reductions import amax, mean, sum
 from minidl.functional.reductions import max_ as max
-from minidl.functional.reductions import mean, sum
+from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
 from minidl.functional.softmax import log_softmax, softmax
+from minidl.functional.sorting import argsort, sort, topk
+from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
+from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
 
 __all__ = [
     "abs",
     "add",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "astype",
     "avg_pool2d",
     "batch_norm",
+    "broadcast_to",
     "cat",
+    "chunk",
+    "clamp",
+    "clone",
+    "contiguous",
     "conv2d",
     "cross_entropy",
+    "cumsum",
     "div",
     "dropout",
+    "einsum",
     "embedding",
+    "eq",
     "exp",
+    "expand",
+    "flatten",
+    "flip",
+    "gather",
+    "ge",
     "gelu",
     "getitem",
+    "gt",
+    "index_add",
+    "index_select",
+    "isnan",
     "layer_norm",
+    "le",
     "linear",
     "log",
     "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logsumexp",
+    "lt",
+    "masked_fill",
     "matmul",
     "max",
     "max_pool2d",
+    "maximum",
     "mean",
+    "min",
+    "minimum",
     "mse_loss",
     "mul",
+    "ne",
     "neg",
+    "norm",
+    "one_hot",
+    "outer",
+    "permute",
     "pow",
+    "prod",
     "relu",
+    "repeat",
     "reshape",
+    "roll",
     "scaled_dot_product_attention",
+    "scatter_add",
     "sigmoid",
     "softmax",
+    "sort",
+    "split",
     "sqrt",
+    "squeeze",
     "stack",
+    "std",
     "sub",
     "sum",
     "tanh",
+    "topk",
     "transpose",
+    "tril",
+    "triu",
+    "unsqueeze",
+    "var",
     "where",
 ]

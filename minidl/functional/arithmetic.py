@@ -10,6 +10,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.shape_errors import cannot_broadcast, cannot_multiply
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
@@ -17,7 +18,7 @@ from minidl.tensor import Tensor, record
 FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
 
 
-@tensor_method("__add__", "__radd__")
+@tensor_method("__add__", "__radd__", "add")
 def add(a: Any, b: Any) -> Tensor:
     """a + b, elementwise.
 
@@ -27,44 +28,60 @@ def add(a: Any, b: Any) -> Tensor:
     """
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
-    return record(x + y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
+    try:
+        out = x + y
+    except ValueError as error:
+        raise cannot_broadcast("+", x, y) from error
+    return record(out, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
 
 
-@tensor_method("__sub__")
+@tensor_method("__sub__", "sub")
 def sub(a: Any, b: Any) -> Tensor:
     """a - b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
-    return record(x - y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g, y)))
+    try:
+        out = x - y
+    except ValueError as error:
+        raise cannot_broadcast("-", x, y) from error
+    return record(out, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g, y)))
 
 
-@tensor_method("__mul__", "__rmul__")
+@tensor_method("__mul__", "__rmul__", "mul")
 def mul(a: Any, b: Any) -> Tensor:
     """a * b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
+    try:
+        out = x * y
+    except ValueError as error:
+        raise cannot_broadcast("*", x, y) from error
     return record(
-        x * y,
+        out,
         (a, b),
         lambda g, needs: (needs[0] and unbroadcast(g * y, x), needs[1] and unbroadcast(g * x, y)),
         saved=(FIRST, SECOND),
     )
 
 
-@tensor_method("__truediv__")
+@tensor_method("__truediv__", "div")
 def div(a: Any, b: Any) -> Tensor:
     """a / b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
+    try:
+        out = x / y
+    except ValueError as error:
+        raise cannot_broadcast("/", x, y) from error
     return record(
-        x / y,
+        out,
         (a, b),
         lambda g, needs: (needs[0] and unbroadcast(g / y, x), needs[1] and unbroadcast(-g * x / (y * y), y)),
         saved=(FIRST, SECOND),
     )
 
 
-@tensor_method("__neg__")
+@tensor_method("__neg__", "neg")
 def neg(a: Any) -> Tensor:
     """-a."""
     a = operand(a)
@@ -80,7 +97,7 @@ def abs(a: Any) -> Tensor:
     return record(module.abs(x), (a,), lambda g, needs: (g * module.sign(x),), saved=(FIRST,))
 
 
-@tensor_method("__pow__")
+@tensor_method("__pow__", "pow")
 def pow(a: Any, b: Any) -> Tensor:
     """a ** b, elementwise. At a = 0 the gradient with respect to b is 0, as the limit of a**b log(a) for b > 0.
 
@@ -108,7 +125,7 @@ def _power(a: Tensor, exponent: float) -> Tensor:
     return record(x**exponent, (a,), lambda g, needs: (g * (exponent * x ** (exponent - 1)),), saved=(FIRST,))
 
 
-@tensor_method("__matmul__")
+@tensor_method("__matmul__", "matmul", "mm", "bmm")
 def matmul(a: Any, b: Any) -> Tensor:
     """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy.
 
@@ -117,7 +134,10 @@ def matmul(a: Any, b: Any) -> Tensor:
     """
     a, b = operand(a), operand(b)
     x, y = a.data, b.data
-    product = kernels.current().matmul(x, y)
+    try:
+        product = kernels.current().matmul(x, y)
+    except ValueError as error:
+        raise cannot_multiply(x, y) from error
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         matmul = kernels.current().matmul

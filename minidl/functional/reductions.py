@@ -1,33 +1,40 @@
-"""Sum, mean and maximum over axes, with numpy's arguments."""
+"""Sum, mean and maximum over axes: `axis=`, `keepdims=` as numpy's, or `dim=`, `keepdim=` as PyTorch's."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from minidl.functional.axes import one_spelling
 from minidl.functional.bind import along, operand, tensor_method
+from minidl.functional.extrema import maximum, with_indices
 from minidl.kernels import Array, array_module
+from minidl.methods import Axis
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
-Axis = int | tuple[int, ...] | None
-
 
 @tensor_method("sum")
-def sum(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None) -> Tensor:
     """The sum over `axis` (all axes by default). The gradient is handed to every summand alike.
 
     >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     Tensor([4., 6.], float32)
     """
+    if dim is not None or keepdim is not None or isinstance(axis, list):
+        axis, keepdims = one_spelling("sum", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
     return record(x.sum(axis=axis, keepdims=keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
 
 
 @tensor_method("mean")
-def mean(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None) -> Tensor:
     """The mean over `axis` (all axes by default)."""
+    if dim is not None or keepdim is not None or isinstance(axis, list):
+        axis, keepdims = one_spelling("mean", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
     out = x.mean(axis=axis, keepdims=keepdims)
@@ -42,12 +49,22 @@ def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
 
 
 @tensor_method("max")
-def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The maximum over `axis` (all axes by default). Where several elements tie, they share the gradient evenly.
+def max_(
+    a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+) -> Any:
+    """The maximum. `max()` and `max(axis=...)` give values, `max(dim)` values and indices, `max(a, b)` is `maximum`.
+
+    Of values alone, elements that tie share the gradient evenly; with indices it goes to the first of them.
 
     >>> max_([[1.0, 2.0], [4.0, 3.0]], axis=1)
     Tensor([2., 4.], float32)
+    >>> max_([[1.0, 2.0], [4.0, 3.0]], 1).indices
+    Tensor([1, 0], int64)
     """
+    if dim is not None and axis is None and keepdims is None:
+        is_tensor = isinstance(dim, (Tensor, np.ndarray))
+        return maximum(a, dim) if is_tensor else with_indices("max", operand(a), dim, bool(keepdim))
+    axis, keepdims = one_spelling("max", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
     out = x.max(axis=axis, keepdims=keepdims)
@@ -61,3 +78,10 @@ def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         return (ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype)),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+@tensor_method("amax")
+def amax(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
+    """The maximum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
+    axis, kept = one_spelling("amax", axis, keepdims, dim, keepdim or None)
+    return max_(a, axis=axis, keepdims=kept)
