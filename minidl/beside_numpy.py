@@ -21,6 +21,8 @@ OPERATORS = {  # numpy's name of what an operator between an array and a tensor 
     "multiply": "__mul__",
     "divide": "__truediv__",
     "true_divide": "__truediv__",
+    "floor_divide": "__floordiv__",
+    "remainder": "__mod__",
     "power": "__pow__",
     "matmul": "__matmul__",
     "less": "__lt__",
@@ -90,10 +92,11 @@ class BesideNumpy:
         operator = OPERATORS.get(function.__name__)
         if operator is not None and method == "__call__" and not settings:
             return getattr(type(self), operator)(*inputs)
-        return _on_arrays(getattr(function, method), function.__name__, inputs, settings)
+        return _on_arrays(getattr(function, method), f"np.{function.__name__}", inputs, settings)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, inputs: Any, settings: Any) -> Any:
-        return _on_arrays(function, function.__name__, inputs, settings)
+        name = f"{function.__module__}.{function.__name__}".replace("numpy", "np", 1)
+        return _on_arrays(function, name, inputs, settings)
 
     def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **settings: Any) -> Any:
         """cupy_array * tensor: CuPy calls this where numpy calls `__array_ufunc__`."""
@@ -105,26 +108,27 @@ class BesideNumpy:
 
 def _on_arrays(function: Callable[..., Any], name: str, inputs: Any, settings: Any) -> Any:
     """numpy's function on the tensors' arrays, unless a gradient would be dropped."""
-    if name not in WITHOUT_GRADIENT and grad_enabled.get():
+    if name.removeprefix("np.") not in WITHOUT_GRADIENT and grad_enabled.get():
         for tensor in _tensors_in((inputs, settings)):
             if not tensor.requires_grad:
                 continue
             if "out" in settings:
                 raise TypeError(
-                    f"np.{name} into an array would drop the gradient of a tensor of shape {tensor._data.shape}, which "
+                    f"{name} into an array would drop the gradient of a tensor of shape {tensor._data.shape}, which "
                     "requires one: `total = total + x` keeps it, x.detach().numpy() gives the array without it"
                 )
             raise TypeError(
-                f"np.{name} would drop the gradient of a tensor of shape {tensor._data.shape}, which requires one: "
+                f"{name} would drop the gradient of a tensor of shape {tensor._data.shape}, which requires one: "
                 f"type {_instead(name, type(tensor))} to keep it, x.detach().numpy() for the array without it"
             )
     return function(*_as_arrays(inputs), **_as_arrays(settings))
 
 
 def _instead(name: str, kind: type) -> str:
+    name = name.rpartition(".")[-1]
     if name in INSTEAD:
         return INSTEAD[name]
-    return f"x.{name}(...)" if hasattr(kind, name) else "operations of minidl.functional"
+    return f"x.{name}()" if hasattr(kind, name) else "operations of minidl.functional"
 
 
 def _tensors_in(value: Any) -> Iterator[Node]:

@@ -6,7 +6,6 @@ from difflib import get_close_matches
 from typing import Any
 
 INSTEAD = {  # PyTorch's names that have no counterpart of the same name
-    "cuda": "computation on the GPU is chosen once, by kernels.use('cupy') before the tensors are made",
     "grad_fn": "a tensor that an operation made has is_leaf == False",
     "retain_grad": "grad(loss, x) gives the gradient of a tensor that is no leaf",
     "register_hook": "leaves have register_post_accumulate_grad_hook(hook), called with the tensor",
@@ -16,6 +15,7 @@ INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "nonzero": "np.nonzero(x.detach().numpy()) gives the positions",
     "bfloat16": "numpy has no bfloat16; x.half() is float16",
     "ndimension": "x.ndim is the number of axes",
+    "nelement": "x.size is how many numbers there are",
     "scatter": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "scatter_": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "map": "x is an array, not a list: write an expression of x, such as x * 2",

@@ -119,6 +119,14 @@ class Tensor(Node, Methods, BesideNumpy):
         """The data as a numpy array: the same memory, or a copy if it lies on the GPU."""
         return kernels.to_numpy(self._data)
 
+    def numel(self) -> int:
+        """How many numbers there are in all, as `size`."""
+        return self._data.size
+
+    def dim(self) -> int:
+        """How many axes there are, as `ndim`."""
+        return self._data.ndim
+
     def item(self) -> float:
         """The number in a tensor of size 1."""
         if self._data.size != 1:
@@ -147,7 +155,9 @@ class Tensor(Node, Methods, BesideNumpy):
         return int(self._data.item())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
+        if spec and self._data.ndim:
+            raise TypeError(f"a format such as {spec!r} is for one number, and this tensor has shape {self.shape}")
+        return format(self.item(), spec) if self._data.ndim == 0 else repr(self)
 
     def __len__(self) -> int:
         if not self._data.ndim:

@@ -32,6 +32,7 @@ from minidl.functional.products import einsum, outer
 from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
 from minidl.functional.reductions import amax, mean, sum
 from minidl.functional.reductions import max_ as max
+from minidl.functional.remainders import floor_divide, remainder
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
 from minidl.functional.softmax import log_softmax, softmax
@@ -70,6 +71,7 @@ __all__ = [
     "expand",
     "flatten",
     "flip",
+    "floor_divide",
     "gather",
     "ge",
     "gelu",
@@ -108,6 +110,7 @@ __all__ = [
     "pow",
     "prod",
     "relu",
+    "remainder",
     "repeat",
     "reshape",
     "roll",

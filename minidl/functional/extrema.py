@@ -52,8 +52,16 @@ def with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndi
 
 def _check_not_empty(name: str, x: Array, axis: Any) -> None:
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-    if not all(x.shape[i] for i in axes):
+    if not all(x.shape[counted_from_start(name, i, x)] for i in axes if x.ndim):
         raise ValueError(f"{name} of no numbers: the tensor has shape {x.shape}, and axis {axis} is empty")
+
+
+def where_reached(x: Array, extreme: Array, axis: Axis) -> Array:
+    """Where x equals its maximum or minimum. Of all axes also where both are nan, as in PyTorch's `max()`."""
+    ties = x == extreme
+    if axis is None and not ties.any():
+        return x != x
+    return ties
 
 
 @tensor_method("min")
@@ -77,7 +85,7 @@ def min_(
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         lowest = out if kept else along(array_module(x).asarray(out), axis, x.ndim)
-        ties = x == lowest
+        ties = where_reached(x, lowest, axis)
         share = (g if kept else along(g, axis, x.ndim)) / ties.sum(axis=axis, keepdims=True).astype(x.dtype)
         return (ties * share,)
 

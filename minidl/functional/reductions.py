@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.functional.axes import one_spelling
 from minidl.functional.bind import along, operand, tensor_method
-from minidl.functional.extrema import maximum, with_indices
+from minidl.functional.extrema import maximum, where_reached, with_indices
 from minidl.kernels import Array, array_module
 from minidl.methods import Axis
 from minidl.tape import OUTPUT
@@ -74,7 +74,7 @@ def max_(
             g, highest = along(g, axis, x.ndim), along(array_module(x).asarray(out), axis, x.ndim)
         else:
             highest = out
-        ties = x == highest
+        ties = where_reached(x, highest, axis)
         return (ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype)),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))

@@ -385,6 +385,14 @@ case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
 case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
 case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
 
+# whole numbers and what is left over
+case("floor_divide", "operator", lambda F, a: a * (a.detach() * 10 // 3), apart(3, 4))
+case("floor_divide", "number on the left", lambda F, a: a + 3 // a.detach(), positive(3, 4))
+case("remainder", "a number", lambda F, a: (a * 10) % 3, apart(3, 4))
+case("remainder", "a negative number", lambda F, a: F.remainder(a * 10, -3), apart(3, 4))
+case("remainder", "two tensors, broadcast", lambda F, a, b: a % b, apart(3, 4), positive(4))
+case("remainder", "number on the left", lambda F, a: 7 % a, positive(3, 4), peer=False)  # refused there
+
 # comparisons and logic, within something that has a gradient
 for operation in ("lt", "le", "gt", "ge", "eq", "ne"):
     case(
