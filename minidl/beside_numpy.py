@@ -15,25 +15,24 @@ import numpy as np
 
 from minidl.tape import Node, grad_enabled
 
-OPERATORS = {  # numpy's name of what an operator between an array and a tensor calls: the tensor's operator
-    "add": "__add__",
-    "subtract": "__sub__",
-    "multiply": "__mul__",
-    "divide": "__truediv__",
-    "true_divide": "__truediv__",
-    "floor_divide": "__floordiv__",
-    "remainder": "__mod__",
-    "power": "__pow__",
-    "matmul": "__matmul__",
-    "less": "__lt__",
-    "less_equal": "__le__",
-    "greater": "__gt__",
-    "greater_equal": "__ge__",
-    "equal": "__eq__",
-    "not_equal": "__ne__",
-    "bitwise_and": "__and__",
-    "bitwise_or": "__or__",
-    "bitwise_xor": "__xor__",
+OPERATORS = {  # what numpy calls for an operator between an array and a tensor, and the tensor's operator
+    np.add: "__add__",
+    np.subtract: "__sub__",
+    np.multiply: "__mul__",
+    np.divide: "__truediv__",
+    np.floor_divide: "__floordiv__",
+    np.remainder: "__mod__",
+    np.power: "__pow__",
+    np.matmul: "__matmul__",
+    np.less: "__lt__",
+    np.less_equal: "__le__",
+    np.greater: "__gt__",
+    np.greater_equal: "__ge__",
+    np.equal: "__eq__",
+    np.not_equal: "__ne__",
+    np.bitwise_and: "__and__",
+    np.bitwise_or: "__or__",
+    np.bitwise_xor: "__xor__",
 }
 INSTEAD = {  # what to type for a function of numpy, where it is not the method or function of the same name
     "absolute": "x.abs()",
@@ -89,9 +88,8 @@ class BesideNumpy:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
-        operator = OPERATORS.get(function.__name__)
-        if operator is not None and method == "__call__" and not settings:
-            return getattr(type(self), operator)(*inputs)
+        if method == "__call__" and not settings and function in OPERATORS:
+            return getattr(self.__class__, OPERATORS[function])(*inputs)
         return _on_arrays(getattr(function, method), f"np.{function.__name__}", inputs, settings)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, inputs: Any, settings: Any) -> Any:
@@ -101,8 +99,9 @@ class BesideNumpy:
     def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **settings: Any) -> Any:
         """cupy_array * tensor: CuPy calls this where numpy calls `__array_ufunc__`."""
         name = kernel.name.removeprefix("cupy_")
-        if name in OPERATORS and not settings:
-            return getattr(type(self), OPERATORS[name])(*inputs)
+        operator = OPERATORS.get(getattr(np, name, None))
+        if operator is not None and not settings:
+            return getattr(type(self), operator)(*inputs)
         raise TypeError(f"cupy.{name} takes arrays, not tensors: type {_instead(name, type(self))}, or pass x.data")
 
 

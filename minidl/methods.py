@@ -106,10 +106,10 @@ class Methods:
             self, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None
         ) -> Tensor: ...
         def max(
-            self, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+            self, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False
         ) -> Any: ...
         def min(
-            self, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+            self, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False
         ) -> Any: ...
         def amax(
             self, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool = False

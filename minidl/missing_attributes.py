@@ -1,9 +1,12 @@
-"""What a missing attribute of Tensor is answered with: the nearest name, or what takes its place here."""
+"""Hints for attributes that Tensor does not have: what takes the place of PyTorch's, and frequent misspellings.
+
+The hints are descriptors, one for each name: a `__getattr__` would find the nearest name for all of them, but Python
+reads every attribute of a class that has one more slowly.
+"""
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-from typing import Any
+from typing import Any, NoReturn
 
 INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "grad_fn": "a tensor that an operation made has is_leaf == False",
@@ -15,24 +18,47 @@ INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "nonzero": "np.nonzero(x.detach().numpy()) gives the positions",
     "bfloat16": "numpy has no bfloat16; x.half() is float16",
     "ndimension": "x.ndim is the number of axes",
+    "zero_grad": "x.grad = None forgets the gradient",
     "nelement": "x.size is how many numbers there are",
     "scatter": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "scatter_": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
+    "unbind": "iteration, `for row in x`, walks along the first axis",
     "map": "x is an array, not a list: write an expression of x, such as x * 2",
     "append": "F.cat([x, y]) joins tensors",
-    "values": "x.numpy() is the array; max(dim=...) gives values and indices",
+}
+MISSPELLED = {
+    "backwards": "backward",
+    "detatch": "detach",
+    "grads": "grad",
+    "items": "item",
+    "require_grad": "requires_grad",
+    "requires_gradient": "requires_grad",
+    "reshap": "reshape",
+    "shapes": "shape",
+    "sofmax": "softmax",
+    "squeez": "squeeze",
+    "tranpose": "transpose",
+    "transpos": "transpose",
+    "types": "dtype",
+    "unsqeeze": "unsqueeze",
+    "unsqueez": "unsqueeze",
 }
 
 
-def explain_missing(tensor: Any, name: str) -> AttributeError:
-    """The error for `tensor.name`: it says which name was probably meant."""
-    kind = type(tensor)
-    message = f"{kind.__name__!r} object has no attribute {name!r}"
-    if not name.startswith("_"):
-        if name in INSTEAD:
-            message += f": {INSTEAD[name]}"
-        elif near := get_close_matches(name, [each for each in dir(kind) if not each.startswith("_")], 1, 0.7):
-            message += f": did you mean {near[0]!r}?"
-        elif name.endswith("_") and hasattr(kind, name[:-1]):
-            message += f": write x = x.{name[:-1]}(...), or under no_grad x.copy_(x.{name[:-1]}(...))"
-    return AttributeError(message, name=name, obj=tensor)
+class Missing:
+    """An attribute that is not there, and says what to type."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        self._name, self._hint = name, hint
+
+    def __get__(self, tensor: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__!r} object has no attribute {self._name!r}: {self._hint}", name=self._name
+        )
+
+
+def add_hints(kind: type) -> None:
+    """Put a hint in the place of each attribute that is missing."""
+    hints = {**INSTEAD, **{name: f"did you mean {meant!r}?" for name, meant in MISSPELLED.items()}}
+    for name, hint in hints.items():
+        setattr(kind, name, Missing(name, hint))

@@ -23,7 +23,7 @@ from minidl.gradients import accumulate, grad, refuse_second_derivatives
 from minidl.hooks import RemovableHandle
 from minidl.kernels import Array, counting
 from minidl.methods import Methods
-from minidl.missing_attributes import explain_missing
+from minidl.missing_attributes import Missing, add_hints
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 
 __all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
@@ -180,8 +180,8 @@ class Tensor(Node, Methods, BesideNumpy):
 
     __hash__ = object.__hash__
 
-    def __getattr__(self, name: str) -> Any:  # only where there is no such attribute
-        raise explain_missing(self, name)
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not isinstance(vars(Tensor).get(name), Missing)]
 
     def __repr__(self) -> str:
         data = np.array2string(self.numpy(), separator=", ", precision=4, threshold=100, prefix="Tensor(")
@@ -229,6 +229,9 @@ class Tensor(Node, Methods, BesideNumpy):
         if self._hooks is None:
             self._hooks = {}
         return RemovableHandle(self._hooks, hook)
+
+
+add_hints(Tensor)
 
 
 def _check_may_require_grad(data: Array, requires_grad: Any) -> None:

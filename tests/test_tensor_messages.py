@@ -9,7 +9,7 @@ import pytest
 
 from minidl import Tensor, arange, grad
 from minidl import functional as F
-from minidl.missing_attributes import INSTEAD
+from minidl.missing_attributes import INSTEAD, MISSPELLED
 
 X = np.ones((2, 3), np.float32)
 
@@ -133,7 +133,7 @@ def backward_twice() -> None:
         (lambda: x().unsqueez, AttributeError, "no attribute 'unsqueez': did you mean 'unsqueeze'"),
         (lambda: x().sum().backwards(), AttributeError, "did you mean 'backward'"),
         (lambda: x().grad_fn, AttributeError, "is_leaf == False"),
-        (lambda: x().nothing_like_it, AttributeError, "no attribute 'nothing_like_it'$"),
+        (lambda: x().nothing_like_it, AttributeError, "no attribute 'nothing_like_it'$"),  # Python may add a suggestion
     ],
 )
 def test_a_mistake_is_answered_with_what_to_type(
@@ -143,8 +143,10 @@ def test_a_mistake_is_answered_with_what_to_type(
         wrong()
 
 
-def test_no_hint_is_about_a_name_that_there_is() -> None:
-    assert [name for name in INSTEAD if name in dir(Tensor)] == []
+def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there() -> None:
+    there = dir(x())
+    assert [name for name in {**INSTEAD, **MISSPELLED} if name in there or hasattr(Tensor, name)] == []
+    assert [meant for meant in MISSPELLED.values() if meant not in there] == []
 
 
 def test_a_missing_attribute_is_missing_to_hasattr_and_getattr() -> None:

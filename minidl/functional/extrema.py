@@ -65,9 +65,7 @@ def where_reached(x: Array, extreme: Array, axis: Axis) -> Array:
 
 
 @tensor_method("min")
-def min_(
-    a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
-) -> Any:
+def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The minimum. `min()` and `min(axis=...)` give values, `min(dim)` values and indices, `min(a, b)` is `minimum`.
 
     >>> min_([[1.0, 2.0], [4.0, 3.0]], axis=1)
@@ -76,9 +74,9 @@ def min_(
     if isinstance(dim, (Tensor, np.ndarray)):
         return minimum(a, dim)
     a = operand(a)
-    if dim is not None and axis is None and keepdims is None:
-        return with_indices("min", a, dim, bool(keepdim))
     axis, kept = one_spelling("min", axis, keepdims, dim, keepdim)
+    if dim is not None:
+        return with_indices("min", a, axis, kept)
     x = a.data
     _check_not_empty("min", x, axis)
     out = x.min(axis=axis, keepdims=kept)

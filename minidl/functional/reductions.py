@@ -49,9 +49,7 @@ def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
 
 
 @tensor_method("max")
-def max_(
-    a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
-) -> Any:
+def max_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The maximum. `max()` and `max(axis=...)` give values, `max(dim)` values and indices, `max(a, b)` is `maximum`.
 
     Of values alone, elements that tie share the gradient evenly; with indices it goes to the first of them.
@@ -61,10 +59,12 @@ def max_(
     >>> max_([[1.0, 2.0], [4.0, 3.0]], 1).indices
     Tensor([1, 0], int64)
     """
-    if dim is not None and axis is None and keepdims is None:
-        is_tensor = isinstance(dim, (Tensor, np.ndarray))
-        return maximum(a, dim) if is_tensor else with_indices("max", operand(a), dim, bool(keepdim))
-    axis, keepdims = one_spelling("max", axis, keepdims, dim, keepdim)
+    if isinstance(dim, (Tensor, np.ndarray)):
+        return maximum(a, dim)
+    if dim is not None or keepdim is not None:
+        axis, keepdims = one_spelling("max", axis, keepdims, dim, keepdim)
+        if dim is not None:
+            return with_indices("max", operand(a), axis, keepdims)
     a = operand(a)
     x = a.data
     out = x.max(axis=axis, keepdims=keepdims)
