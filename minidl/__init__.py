@@ -17,8 +17,46 @@ from minidl.instruction_set import use_avx512
 use_avx512()  # before anything loads numpy
 
 from minidl import functional, kernels, nn  # noqa: E402
+from minidl.creation import (  # noqa: E402
+    arange,
+    eye,
+    full,
+    ones,
+    ones_like,
+    rand,
+    randint,
+    randn,
+    randn_like,
+    zeros,
+    zeros_like,
+)
+from minidl.functional.operation import operation  # noqa: E402
+from minidl.gradcheck import gradcheck  # noqa: E402
 from minidl.random import manual_seed  # noqa: E402
 from minidl.tape import enable_grad, is_grad_enabled, no_grad  # noqa: E402
 from minidl.tensor import Tensor, grad  # noqa: E402
 
-__all__ = ["Tensor", "enable_grad", "functional", "grad", "is_grad_enabled", "kernels", "manual_seed", "nn", "no_grad"]
+__all__ = [
+    "Tensor",
+    "arange",
+    "enable_grad",
+    "eye",
+    "full",
+    "functional",
+    "grad",
+    "gradcheck",
+    "is_grad_enabled",
+    "kernels",
+    "manual_seed",
+    "nn",
+    "no_grad",
+    "ones",
+    "ones_like",
+    "operation",
+    "rand",
+    "randint",
+    "randn",
+    "randn_like",
+    "zeros",
+    "zeros_like",
+]

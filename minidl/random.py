@@ -42,6 +42,7 @@ class Purpose(Enum):
     SPIRALS = "points on spirals: none"
     GLYPHS = "distorted letters: part (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"
+    GRADCHECK = "directions of finite differences: none"
 
 
 def stream(purpose: Purpose, seed: int, *coordinates: int | str) -> np.random.Generator:

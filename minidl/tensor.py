@@ -1,26 +1,35 @@
 """Tensor: an array that remembers how it was made, so that gradients can flow back through it.
 
     record()     an operation's result, with its parents and its vector-Jacobian product
-    backward()   the walk along the tape (`tape.py`)
+    backward()   the walk along the tape (`tape.py`); what becomes of the gradients is in `gradients.py`
 
-The operations are in `functional/`; they bind their operators (`a + b`, `a.sum()`) to Tensor there.
+The operations are in `functional/`; they bind their operators (`a + b`, `a.sum()`) to Tensor there, and `methods.py`
+lists them. `conversion.py` says what a tensor can be made of, `beside_numpy.py` what numpy's functions do with one.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minidl import kernels
+from minidl.beside_numpy import BesideNumpy
+from minidl.conversion import as_array
+from minidl.element_count import ElementCount
+from minidl.gradients import accumulate, grad, refuse_second_derivatives
+from minidl.hooks import RemovableHandle
 from minidl.kernels import Array, counting
+from minidl.methods import Methods
+from minidl.missing_attributes import Missing, add_hints
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 
+__all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
 
-class Tensor(Node):
+
+class Tensor(Node, Methods, BesideNumpy):
     """An array that remembers how it was made, so that gradients can flow back through it.
 
     `data`: an array, a number or nested lists. Numbers and lists become float32; an array keeps its dtype, and its
@@ -33,16 +42,17 @@ class Tensor(Node):
     >>> x.grad
     array([2., 4.], dtype=float32)
 
+    `x == y` compares elementwise, as in PyTorch; as keys of a dict and in sets, tensors are told apart by identity.
+
     Errors: TypeError for data that is not numeric, or for `requires_grad` on integers.
     """
 
     __slots__ = ("__weakref__",)
-    __array_ufunc__ = None  # numpy_array * tensor: let Tensor.__rmul__ do it
 
     def __init__(self, data: Any, requires_grad: bool = False) -> None:
         self._data = as_array(data)
-        if requires_grad and self._data.dtype.kind != "f":
-            raise TypeError(f"only floating-point tensors can require gradients, this one is {self._data.dtype}")
+        if requires_grad is not False:
+            _check_may_require_grad(self._data, requires_grad)
         self.requires_grad = requires_grad
         self.grad = None
         self._parents: tuple[Node, ...] = ()
@@ -87,9 +97,19 @@ class Tensor(Node):
         return self._data.ndim
 
     @property
-    def size(self) -> int:
-        """How many numbers there are in all."""
-        return self._data.size
+    def size(self) -> ElementCount:
+        """How many numbers there are in all; called, `x.size()` and `x.size(0)` are the shape and a length of it."""
+        return ElementCount(self._data)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded operation made this tensor: backward() fills the `.grad` of leaves."""
+        return self._vjp is None
+
+    @property
+    def device(self) -> str:
+        """ "cpu", or "cuda:0" for an array on the GPU (with the cupy kernels)."""
+        return "cpu" if isinstance(self._data, np.ndarray) else f"cuda:{self._data.device.id}"
 
     def detach(self) -> Tensor:
         """The same memory, off the tape."""
@@ -99,27 +119,69 @@ class Tensor(Node):
         """The data as a numpy array: the same memory, or a copy if it lies on the GPU."""
         return kernels.to_numpy(self._data)
 
+    def numel(self) -> int:
+        """How many numbers there are in all, as `size`."""
+        return self._data.size
+
+    def dim(self) -> int:
+        """How many axes there are, as `ndim`."""
+        return self._data.ndim
+
     def item(self) -> float:
         """The number in a tensor of size 1."""
+        if self._data.size != 1:
+            raise ValueError(
+                f"item() needs a tensor of size 1, and this one of shape {self.shape} has {self._data.size} numbers: "
+                "reduce it, for instance with .sum() or .mean(), index it, or take all of them with .tolist()"
+            )
         return self._data.item()
+
+    def tolist(self) -> Any:
+        """The numbers as nested lists; a 0-d tensor gives its number."""
+        return self._data.tolist()
 
     def __float__(self) -> float:
         return float(self.item())
 
-    def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 else super().__format__(spec)
+    def __int__(self) -> int:
+        return int(self.item())
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.numpy(), dtype=dtype, copy=copy)
+    def __index__(self) -> int:
+        if self._data.dtype.kind not in "iu" or self._data.size != 1:
+            raise TypeError(
+                f"an index or a length needs one integer, not a tensor of {self.dtype} and shape {self.shape}: take "
+                "one number with .item(), convert with int(...)"
+            )
+        return int(self._data.item())
+
+    def __format__(self, spec: str) -> str:
+        if spec and self._data.ndim:
+            raise TypeError(f"a format such as {spec!r} is for one number, and this tensor has shape {self.shape}")
+        return format(self.item(), spec) if self._data.ndim == 0 else repr(self)
 
     def __len__(self) -> int:
+        if not self._data.ndim:
+            raise TypeError("a 0-d tensor is one number: it has no length and no elements; .item() gives the number")
         return len(self._data)
 
     def __iter__(self) -> Iterator[Tensor]:
         return (self[i] for i in range(len(self)))
 
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     def __bool__(self) -> bool:
+        if self._data.size != 1:
+            raise ValueError(
+                f"a tensor of shape {self.shape} is neither true nor false: type .all() or .any() for one answer; to "
+                "find a tensor in a list, compare with `is`: any(one is x for one in tensors)"
+            )
         return bool(self._data)
+
+    __hash__ = object.__hash__
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not isinstance(vars(Tensor).get(name), Missing)]
 
     def __repr__(self) -> str:
         data = np.array2string(self.numpy(), separator=", ", precision=4, threshold=100, prefix="Tensor(")
@@ -137,12 +199,14 @@ class Tensor(Node):
         gradient: Any = None,
         inputs: Iterable[Tensor] | None = None,
         retain_graph: bool = False,
+        create_graph: bool = False,
     ) -> None:
         """Add d(self)/d(leaf) to the `.grad` of every leaf that this tensor was made from.
 
         gradient: the gradient of the final value with respect to this tensor, of its shape; 1 for a scalar by default.
         inputs: only these tensors get their gradient (and only the nodes on the way to them are visited).
         retain_graph: keep the graph for another backward; otherwise each node is freed as it is passed.
+        create_graph: refused, since gradients are arrays without a graph.
 
         Errors: RuntimeError if nothing requires a gradient, if the graph was freed before (PyTorch lets those parts
         pass that keep no arrays), or if a tensor whose values a vjp reads was overwritten meanwhile (PyTorch lets it
@@ -150,8 +214,9 @@ class Tensor(Node):
         none for a non-scalar.
         Source: reverse mode, Linnainmaa (1970); Griewank and Walther, Evaluating Derivatives (2008), chapter 3.
         """
+        refuse_second_derivatives(create_graph)
         seed = None if gradient is None else as_array(gradient)
-        walk([self], [seed], None if inputs is None else list(inputs), retain_graph, _accumulate)
+        walk([self], [seed], None if inputs is None else list(inputs), retain_graph, accumulate)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
         """Call `hook(tensor)` in every backward as soon as this leaf's `.grad` is final; others may be still to come.
@@ -165,60 +230,21 @@ class Tensor(Node):
             self._hooks = {}
         return RemovableHandle(self._hooks, hook)
 
-    if TYPE_CHECKING:  # defined and bound in functional/: an operation needs Tensor, not the other way round
-        T: Tensor
 
-        def __add__(self, other: Any) -> Tensor: ...
-        def __radd__(self, other: Any) -> Tensor: ...
-        def __sub__(self, other: Any) -> Tensor: ...
-        def __rsub__(self, other: Any) -> Tensor: ...
-        def __mul__(self, other: Any) -> Tensor: ...
-        def __rmul__(self, other: Any) -> Tensor: ...
-        def __truediv__(self, other: Any) -> Tensor: ...
-        def __rtruediv__(self, other: Any) -> Tensor: ...
-        def __pow__(self, exponent: Any) -> Tensor: ...
-        def __rpow__(self, base: Any) -> Tensor: ...
-        def __matmul__(self, other: Any) -> Tensor: ...
-        def __rmatmul__(self, other: Any) -> Tensor: ...
-        def __neg__(self) -> Tensor: ...
-        def __abs__(self) -> Tensor: ...
-        def __lt__(self, other: Any) -> Tensor: ...
-        def __le__(self, other: Any) -> Tensor: ...
-        def __gt__(self, other: Any) -> Tensor: ...
-        def __ge__(self, other: Any) -> Tensor: ...
-        def __getitem__(self, index: Any) -> Tensor: ...
-        def __setitem__(self, index: Any, value: Any) -> None: ...
-        def sum(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
-        def mean(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
-        def max(self, axis: int | tuple[int, ...] | None = None, keepdims: bool = False) -> Tensor: ...
-        def reshape(self, *shape: Any) -> Tensor: ...
-        def transpose(self, *axes: Any) -> Tensor: ...
-        def abs(self) -> Tensor: ...
-        def exp(self) -> Tensor: ...
-        def log(self) -> Tensor: ...
-        def sqrt(self) -> Tensor: ...
-        def tanh(self) -> Tensor: ...
-        def sigmoid(self) -> Tensor: ...
-        def relu(self) -> Tensor: ...
-        def gelu(self) -> Tensor: ...
+add_hints(Tensor)
 
 
-def as_array(value: Any) -> Array:
-    """The array behind `value`, on the GPU with the cupy kernels; numbers and lists become float32."""
-    if isinstance(value, Tensor):
-        return value._data
-    module = kernels.new_array_module()
-    if type(value) is np.ndarray and module is np:
-        array = value
-    elif hasattr(value, "dtype"):  # an array or a numpy scalar
-        array = module.asarray(value)
-    else:
-        array = module.asarray(np.asarray(value))
-        if array.dtype.kind in "fiu":
-            array = array.astype(np.float32)
-    if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
-        raise TypeError(f"a Tensor holds numbers, not {array.dtype} (from {type(value).__name__})")
-    return array
+def _check_may_require_grad(data: Array, requires_grad: Any) -> None:
+    if not isinstance(requires_grad, (bool, np.bool_)):
+        raise TypeError(
+            f"requires_grad is True or False, not {requires_grad!r}: a tensor of a given shape is zeros(2, 3) or "
+            "randn(2, 3), and the type is that of the array"
+        )
+    if requires_grad and data.dtype.kind != "f":
+        raise TypeError(
+            f"only floating-point tensors can require gradients, this one is {data.dtype}: convert the array with "
+            ".astype(np.float32)"
+        )
 
 
 # ---- recording ----
@@ -265,76 +291,3 @@ def record(
 def _root(tensor: Tensor) -> Node:
     """The tensor whose memory this one shares: itself, unless it is a view."""
     return tensor if tensor._base is None else tensor._base
-
-
-def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
-    grad_outputs: Any = None,
-    retain_graph: bool = False,
-    allow_unused: bool = False,
-) -> tuple[Array | None, ...]:
-    """The gradients of (the sum of) `outputs` with respect to `inputs`, as arrays; no `.grad` is touched.
-
-    An input that the outputs do not depend on raises RuntimeError, or gives None with `allow_unused=True`.
-
-    >>> x = Tensor(3.0, requires_grad=True)
-    >>> float(grad(x * x, x)[0])
-    6.0
-    """
-    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    if grad_outputs is None or not isinstance(grad_outputs, (list, tuple)):
-        grad_outputs = [grad_outputs] * len(outputs)
-    if len(grad_outputs) != len(outputs):
-        raise ValueError(
-            f"grad: {len(grad_outputs)} gradients were given for {len(outputs)} outputs, one for each is expected"
-        )
-    seeds = [None if seed is None else as_array(seed) for seed in grad_outputs]
-    found: dict[Node, Array] = {}
-
-    def keep(tensor: Node, gradient: Array) -> None:
-        found[tensor] = _fit(gradient, tensor)
-
-    walk(outputs, seeds, inputs, retain_graph, keep)
-    for position, tensor in enumerate(inputs):
-        if tensor not in found and not allow_unused:
-            raise RuntimeError(
-                f"input {position} (shape {tensor.shape}) was not used for the outputs; pass allow_unused=True to get "
-                "None for it"
-            )
-    return tuple(found.get(tensor) for tensor in inputs)
-
-
-def _accumulate(tensor: Node, gradient: Array) -> None:
-    gradient = _fit(gradient, tensor)
-    if tensor.grad is None:
-        tensor.grad = gradient
-    else:
-        tensor.grad += gradient
-        counter = counting.active.get()
-        if counter is not None:
-            counter.elementwise((gradient, gradient), gradient)
-    if tensor._hooks:
-        for hook in list(tensor._hooks.values()):
-            hook(tensor)
-
-
-def _fit(gradient: Array, tensor: Node) -> Array:
-    """The gradient as an array of the tensor's dtype: a vjp may have made it wider, or a numpy scalar."""
-    if gradient.dtype != tensor._data.dtype:
-        gradient = gradient.astype(tensor._data.dtype)
-    return np.asarray(gradient) if isinstance(gradient, np.generic) else gradient
-
-
-class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away again."""
-
-    _ids = itertools.count().__next__
-
-    def __init__(self, hooks: dict[int, Callable[[Tensor], None]], hook: Callable[[Tensor], None]) -> None:
-        self._hooks, self._id = hooks, self._ids()
-        hooks[self._id] = hook
-
-    def remove(self) -> None:
-        self._hooks.pop(self._id, None)

@@ -66,7 +66,11 @@ def test_overwriting_an_operand_or_the_output_raises_or_does_not_matter(case: Ca
         for way, write in WRITES.items():
             for position in range(len(tensors) + 1):
                 tensors, out = forward(case)
-                write([*tensors, out][position])
+                try:
+                    write([*tensors, out][position])
+                except ValueError as error:
+                    assert "read-only" in str(error)  # noqa: PT017  (expanded without a copy)
+                    continue
                 try:
                     out.backward(seed)
                 except RuntimeError as error:

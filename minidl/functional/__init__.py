@@ -10,15 +10,22 @@ array([[ 0.5,  1. ],
 `arithmetic.py` is the place to begin; `bind.py` tells how an operation becomes an operator of Tensor.
 """
 
-from minidl.functional import comparisons, in_place  # noqa: F401  (operators: x > 0, w -= 1, x[0] = 1)
+from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
 from minidl.functional.activations import exp, gelu, log, logsigmoid, relu, sigmoid, softplus, sqrt, tanh
 from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, sub
 from minidl.functional.attention import scaled_dot_product_attention
+from minidl.functional.casts import astype, clone, contiguous
+from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
 from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
 from minidl.functional.embedding import embedding
+from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import min_ as min
 from minidl.functional.linear import linear
+from minidl.functional.logic import all_ as all
+from minidl.functional.logic import any_ as any
+from minidl.functional.logic import logical_and, logical_not, logical_or, logical_xor
 from minidl.functional.losses import (
     binary_cross_entropy_with_logits,
     huber_loss,
@@ -30,59 +37,122 @@ from minidl.functional.losses import (
 from minidl.functional.normalization import batch_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
+from minidl.functional.products import einsum, outer
+from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
+from minidl.functional.reductions import amax, mean, sum
 from minidl.functional.reductions import max_ as max
-from minidl.functional.reductions import mean, sum
+from minidl.functional.remainders import floor_divide, remainder
+from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
 from minidl.functional.softmax import log_softmax, softmax
+from minidl.functional.sorting import argsort, sort, topk
+from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
+from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
 
 __all__ = [
     "abs",
     "adaptive_avg_pool2d",
     "adaptive_max_pool2d",
     "add",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "astype",
     "avg_pool2d",
     "batch_norm",
     "binary_cross_entropy_with_logits",
+    "broadcast_to",
     "cat",
+    "chunk",
+    "clamp",
+    "clone",
+    "contiguous",
     "conv2d",
     "cross_entropy",
+    "cumsum",
     "div",
     "dropout",
+    "einsum",
     "embedding",
+    "eq",
     "exp",
+    "expand",
+    "flatten",
+    "flip",
+    "floor_divide",
+    "gather",
+    "ge",
     "gelu",
     "getitem",
+    "gt",
     "huber_loss",
+    "index_add",
+    "index_select",
+    "isnan",
     "kl_div",
     "l1_loss",
     "layer_norm",
+    "le",
     "linear",
     "log",
     "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
     "logsigmoid",
+    "logsumexp",
     "lstm",
+    "lt",
+    "masked_fill",
     "matmul",
     "max",
     "max_pool2d",
+    "maximum",
     "mean",
+    "min",
+    "minimum",
     "mse_loss",
     "mul",
+    "ne",
     "neg",
     "nll_loss",
+    "norm",
+    "one_hot",
+    "outer",
+    "permute",
     "pow",
+    "prod",
     "relu",
+    "remainder",
+    "repeat",
     "reshape",
+    "roll",
     "scaled_dot_product_attention",
+    "scatter_add",
     "sigmoid",
     "smooth_l1_loss",
     "softmax",
     "softplus",
+    "sort",
+    "split",
     "sqrt",
+    "squeeze",
     "stack",
+    "std",
     "sub",
     "sum",
     "tanh",
+    "topk",
     "transpose",
+    "tril",
+    "triu",
+    "unsqueeze",
+    "var",
     "where",
 ]

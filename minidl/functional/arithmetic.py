@@ -11,13 +11,14 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.functional.one_type import autocast_dtype, in_one_type
+from minidl.functional.shape_errors import cannot_broadcast, cannot_multiply
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
 FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
 
 
-@tensor_method("__add__", "__radd__")
+@tensor_method("__add__", "__radd__", "add")
 def add(a: Any, b: Any) -> Tensor:
     """a + b, elementwise.
 
@@ -27,44 +28,60 @@ def add(a: Any, b: Any) -> Tensor:
     """
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
-    return record(x + y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
+    try:
+        out = x + y
+    except ValueError as error:
+        raise cannot_broadcast("+", x, y) from error
+    return record(out, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(g, y)))
 
 
-@tensor_method("__sub__")
+@tensor_method("__sub__", "sub")
 def sub(a: Any, b: Any) -> Tensor:
     """a - b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
-    return record(x - y, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g, y)))
+    try:
+        out = x - y
+    except ValueError as error:
+        raise cannot_broadcast("-", x, y) from error
+    return record(out, (a, b), lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g, y)))
 
 
-@tensor_method("__mul__", "__rmul__")
+@tensor_method("__mul__", "__rmul__", "mul")
 def mul(a: Any, b: Any) -> Tensor:
     """a * b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
+    try:
+        out = x * y
+    except ValueError as error:
+        raise cannot_broadcast("*", x, y) from error
     return record(
-        x * y,
+        out,
         (a, b),
         lambda g, needs: (needs[0] and unbroadcast(g * y, x), needs[1] and unbroadcast(g * x, y)),
         saved=(FIRST, SECOND),
     )
 
 
-@tensor_method("__truediv__")
+@tensor_method("__truediv__", "div")
 def div(a: Any, b: Any) -> Tensor:
     """a / b, elementwise."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
+    try:
+        out = x / y
+    except ValueError as error:
+        raise cannot_broadcast("/", x, y) from error
     return record(
-        x / y,
+        out,
         (a, b),
         lambda g, needs: (needs[0] and unbroadcast(g / y, x), needs[1] and unbroadcast(-g * (x / y / y), y)),
         saved=(FIRST, SECOND),
     )
 
 
-@tensor_method("__neg__")
+@tensor_method("__neg__", "neg")
 def neg(a: Any) -> Tensor:
     """-a."""
     a = operand(a)
@@ -84,7 +101,7 @@ def signs(x: Array) -> Array:
     return (x > 0).view("int8") - (x < 0).view("int8")
 
 
-@tensor_method("__matmul__")
+@tensor_method("__matmul__", "matmul", "mm", "bmm")
 def matmul(a: Any, b: Any) -> Tensor:
     """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy.
 
@@ -95,7 +112,10 @@ def matmul(a: Any, b: Any) -> Tensor:
     if a._data.dtype is not b._data.dtype or autocast_dtype.get() is not None:
         a, b = in_one_type("matmul", a, b)
     x, y = a.data, b.data
-    product = kernels.current().matmul(x, y)
+    try:
+        product = kernels.current().matmul(x, y)
+    except ValueError as error:
+        raise cannot_multiply(x, y) from error
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         matmul = kernels.current().matmul

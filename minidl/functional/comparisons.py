@@ -1,10 +1,11 @@
-"""Comparisons, `x > 0`: a tensor of booleans, elementwise, for `where` and for indexing; no gradient passes.
+"""Comparisons, `x > 0` and `x == y`: elementwise, tensors of booleans for `where` and for indexing; no gradient.
 
 >>> from minidl import Tensor
->>> Tensor([-1.0, 2.0]) > 0
-Tensor([False,  True], bool)
+>>> x, y = Tensor([-1.0, 2.0]), Tensor([3.0, 2.0])
+>>> x > 0, x == y
+(Tensor([False,  True], bool), Tensor([False,  True], bool))
 
-`==` is not among them: two tensors are equal only if they are one and the same, so that they can be keys of a dict.
+Whether two names mean the same tensor is asked with `is`. Tensors can be keys of a dict: there identity decides.
 """
 
 from __future__ import annotations
@@ -13,21 +14,77 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minidl.functional.bind import operand, tensor_method
+from minidl.functional.shape_errors import cannot_broadcast
 from minidl.tensor import Tensor, record
 
 
-def _elementwise(compare: Callable[[Any, Any], Any]) -> Callable[[Tensor, Any], Tensor]:
-    def comparison(a: Tensor, b: Any) -> Tensor:
-        return record(compare(a.data, operand(b, a).data), (), None)
+def _elementwise(symbol: str, compare: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
+    x, y = operand(a, b).data, operand(b, a).data
+    try:
+        return record(compare(x, y), (), None)
+    except ValueError as error:
+        raise cannot_broadcast(symbol, x, y) from error
 
-    return comparison
+
+@tensor_method("__lt__", "lt")
+def lt(a: Any, b: Any) -> Tensor:
+    """a < b, elementwise."""
+    return _elementwise("<", operator.lt, a, b)
 
 
-for name, compare in (
-    ("__lt__", operator.lt),
-    ("__le__", operator.le),
-    ("__gt__", operator.gt),
-    ("__ge__", operator.ge),
-):
-    tensor_method(name)(_elementwise(compare))
+@tensor_method("__le__", "le")
+def le(a: Any, b: Any) -> Tensor:
+    """a <= b, elementwise."""
+    return _elementwise("<=", operator.le, a, b)
+
+
+@tensor_method("__gt__", "gt")
+def gt(a: Any, b: Any) -> Tensor:
+    """a > b, elementwise."""
+    return _elementwise(">", operator.gt, a, b)
+
+
+@tensor_method("__ge__", "ge")
+def ge(a: Any, b: Any) -> Tensor:
+    """a >= b, elementwise."""
+    return _elementwise(">=", operator.ge, a, b)
+
+
+@tensor_method("eq")
+def eq(a: Any, b: Any) -> Tensor:
+    """a == b, elementwise; nan equals nothing.
+
+    >>> (eq([1.0, 2.0, 3.0], [1.0, 2.0, 4.0])).float().mean()  # the accuracy of predictions
+    Tensor(0.6667, float32)
+    """
+    return _elementwise("==", operator.eq, a, b)
+
+
+@tensor_method("ne")
+def ne(a: Any, b: Any) -> Tensor:
+    """a != b, elementwise."""
+    return _elementwise("!=", operator.ne, a, b)
+
+
+@tensor_method("isnan")
+def isnan(a: Any) -> Tensor:
+    """Where a is nan."""
+    x = operand(a).data
+    return record(x != x, (), None)
+
+
+@tensor_method("__eq__")
+def _equal(a: Tensor, b: Any) -> Any:
+    return eq(a, b) if _is_numeric(b) else NotImplemented  # x == None, x == "all": False
+
+
+@tensor_method("__ne__")
+def _not_equal(a: Tensor, b: Any) -> Any:
+    return ne(a, b) if _is_numeric(b) else NotImplemented
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, (Tensor, int, float, np.generic, list, tuple)) or hasattr(value, "dtype")

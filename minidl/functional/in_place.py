@@ -31,19 +31,27 @@ def _update(operation: Callable[[Any, Any], Tensor], write: Callable[[Any, Any],
         b = operand(b, a)
         if grad_enabled.get() and (a.requires_grad or b.requires_grad):
             if a.requires_grad and a._vjp is None:
-                raise RuntimeError(
-                    f"a leaf of shape {a.shape} that requires a gradient cannot be changed in place while operations "
-                    "are recorded: do it within `with no_grad():`"
-                )
+                raise _leaf_in_use(a)
             return operation(a, b)
-        write(a.data, b.data)
-        a.increment_version()
-        counter = counting.active.get()
-        if counter is not None:
-            counter.elementwise((a.data, b.data), a.data)
-        return a
+        return _written(a, b, write)
 
     return update
+
+
+def _written(a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) -> Tensor:
+    write(a.data, b.data)
+    a.increment_version()
+    counter = counting.active.get()
+    if counter is not None:
+        counter.elementwise((a.data, b.data), a.data)
+    return a
+
+
+def _leaf_in_use(a: Tensor) -> RuntimeError:
+    return RuntimeError(
+        f"a leaf of shape {a.shape} that requires a gradient cannot be changed in place while operations are recorded: "
+        "do it within `with no_grad():`"
+    )
 
 
 for name, operation, write in (
@@ -65,3 +73,67 @@ def _set_items(a: Tensor, index: Any, value: Any) -> None:
         )
     a.data[plain_index(index)] = value.data
     a.increment_version()
+
+
+# ---- methods whose names end in _ ----
+
+
+@tensor_method("add_")
+def _add_(a: Tensor, other: Any, alpha: float = 1) -> Tensor:
+    """a += alpha * other."""
+    return _by_name("add_", a, operand(other, a) if alpha == 1 else mul(operand(other, a), alpha), operator.iadd)
+
+
+@tensor_method("sub_")
+def _sub_(a: Tensor, other: Any, alpha: float = 1) -> Tensor:
+    """a -= alpha * other."""
+    return _by_name("sub_", a, operand(other, a) if alpha == 1 else mul(operand(other, a), alpha), operator.isub)
+
+
+@tensor_method("mul_")
+def _mul_(a: Tensor, other: Any) -> Tensor:
+    """a *= other."""
+    return _by_name("mul_", a, operand(other, a), operator.imul)
+
+
+@tensor_method("div_")
+def _div_(a: Tensor, other: Any) -> Tensor:
+    """a /= other."""
+    return _by_name("div_", a, operand(other, a), operator.itruediv)
+
+
+@tensor_method("fill_")
+def _fill_(a: Tensor, value: float) -> Tensor:
+    """Every number of a becomes `value`."""
+    return _by_name("fill_", a, operand(value, a), lambda array, number: array.__setitem__(..., number))
+
+
+@tensor_method("zero_")
+def _zero_(a: Tensor) -> Tensor:
+    """Every number of a becomes 0."""
+    return _fill_(a, 0)
+
+
+def _by_name(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) -> Tensor:
+    """Write in place, and refuse where the operation would have to be recorded: the caller may ignore the result."""
+    if grad_enabled.get() and (a.requires_grad or b.requires_grad):
+        if a.requires_grad and a._vjp is None:
+            raise _leaf_in_use(a)
+        raise RuntimeError(
+            f"{name} writes into a tensor behind the tape's back, and a gradient is required here: write h = h + x, or "
+            "do it within `with no_grad():`"
+        )
+    return _written(a, b, write)
+
+
+@tensor_method("requires_grad_")
+def _requires_grad_(a: Tensor, requires_grad: bool = True) -> Tensor:
+    """From here on, operations on this leaf are recorded (or, with False, no longer); returns the tensor."""
+    if a._vjp is not None:
+        raise RuntimeError(
+            "requires_grad_ is for leaves, and this tensor was made by a recorded operation: call .detach() first"
+        )
+    if requires_grad and a.dtype.kind != "f":
+        raise TypeError(f"only floating-point tensors can require gradients, this one is {a.dtype}: use .float() first")
+    a.requires_grad = requires_grad
+    return a

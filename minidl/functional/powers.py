@@ -15,7 +15,7 @@ from minidl.tensor import Tensor, record
 FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
 
 
-@tensor_method("__pow__")
+@tensor_method("__pow__", "pow")
 def pow(a: Any, b: Any) -> Tensor:
     """a ** b, elementwise; a negative a with a b that is no whole number gives nan.
 

@@ -1,34 +1,41 @@
-"""Sum, mean and maximum over axes, with numpy's arguments."""
+"""Sum, mean and maximum over axes: `axis=`, `keepdims=` as numpy's, or `dim=`, `keepdim=` as PyTorch's."""
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from minidl import kernels
+from minidl.functional.axes import one_spelling
 from minidl.functional.bind import along, operand, tensor_method
+from minidl.functional.extrema import maximum, where_reached, with_indices
 from minidl.kernels import Array, array_module
+from minidl.methods import Axis
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
-Axis = int | tuple[int, ...] | None
-
 
 @tensor_method("sum")
-def sum(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None) -> Tensor:
     """The sum over `axis` (all axes by default). The gradient is handed to every summand alike.
 
     >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     Tensor([4., 6.], float32)
     """
+    if dim is not None or keepdim is not None or isinstance(axis, list):
+        axis, keepdims = one_spelling("sum", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
     return record(kernels.current().sum(x, axis, keepdims), (a,), lambda g, needs: (_spread(g, x, axis, keepdims),))
 
 
 @tensor_method("mean")
-def mean(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None) -> Tensor:
     """The mean over `axis` (all axes by default)."""
+    if dim is not None or keepdim is not None or isinstance(axis, list):
+        axis, keepdims = one_spelling("mean", axis, keepdims, dim, keepdim)
     a = operand(a)
     x = a.data
     out = kernels.current().mean(x, axis, keepdims)
@@ -43,12 +50,22 @@ def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
 
 
 @tensor_method("max")
-def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The maximum over `axis` (all axes by default). Where several elements tie, they share the gradient evenly.
+def max_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The maximum. `max()` and `max(axis=...)` give values, `max(dim)` values and indices, `max(a, b)` is `maximum`.
+
+    Of values alone, elements that tie share the gradient evenly; with indices it goes to the first of them.
 
     >>> max_([[1.0, 2.0], [4.0, 3.0]], axis=1)
     Tensor([2., 4.], float32)
+    >>> max_([[1.0, 2.0], [4.0, 3.0]], 1).indices
+    Tensor([1, 0], int64)
     """
+    if isinstance(dim, (Tensor, np.ndarray)):
+        return maximum(a, dim)
+    if dim is not None or keepdim is not None:
+        axis, keepdims = one_spelling("max", axis, keepdims, dim, keepdim)
+        if dim is not None:
+            return with_indices("max", operand(a), axis, keepdims)
     a = operand(a)
     x = a.data
     out = kernels.current().max(x, axis, keepdims)
@@ -57,6 +74,16 @@ def max_(a: Any, axis: Axis = None, keepdims: bool = False) -> Tensor:
         highest = array_module(x).asarray(out)
         if not keepdims:
             g, highest = along(g, axis, x.ndim), along(highest, axis, x.ndim)
+        if axis is None and (highest != highest).any():  # nan, as a number the maximum of all
+            ties = where_reached(x, highest, axis)
+            return (ties * (g / ties.sum().astype(x.dtype)),)
         return (kernels.current().max_backward(g, x, highest, axis),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+@tensor_method("amax")
+def amax(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
+    """The maximum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
+    axis, kept = one_spelling("amax", axis, keepdims, dim, keepdim or None)
+    return max_(a, axis=axis, keepdims=kept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,7 +18,11 @@ def reshape(a: Any, *shape: Any) -> Tensor:
     """The same numbers in another shape: `x.reshape(2, 3)`, `x.reshape((2, 3))`, `x.reshape(-1)`."""
     a = operand(a)
     x = a.data
-    return record(x.reshape(*shape), (a,), lambda g, needs: (g.reshape(x.shape),), view_of=a)
+    try:
+        out = x.reshape(*shape)
+    except ValueError as error:
+        raise _cannot_reshape(x, shape) from error
+    return record(out, (a,), lambda g, needs: (g.reshape(x.shape),), view_of=a)
 
 
 @tensor_method("transpose")
@@ -49,7 +54,10 @@ def getitem(a: Any, index: Any) -> Tensor:
     items = index if isinstance(index, tuple) else (index,)
     positions = tuple(item for item in items if isinstance(item, Tensor))
     index = plain_index(index)
-    out = x[index]
+    try:
+        out = x[index]
+    except IndexError as error:
+        raise _cannot_index(x, index, error) from error
 
     def vjp(g: Array, needs: Any) -> tuple[Array | None, ...]:
         if _may_repeat(index):
@@ -60,6 +68,27 @@ def getitem(a: Any, index: Any) -> Tensor:
         return (gradient, *(None for _ in positions))
 
     return record(out, (a, *positions), vjp, saved=tuple(range(1, 1 + len(positions))), view_of=a)
+
+
+def _cannot_reshape(x: Array, shape: tuple[Any, ...]) -> ValueError:
+    wanted = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    if list(wanted).count(-1) > 1:
+        return ValueError(f"reshape to {wanted}: only one length can be inferred, and -1 stands twice")
+    return ValueError(
+        f"cannot reshape {x.size} numbers, of shape {x.shape}, to {wanted}, which holds "
+        f"{'a multiple of ' if -1 in wanted else ''}{abs(math.prod(wanted))}"
+    )
+
+
+def _cannot_index(x: Array, index: Any, error: IndexError) -> IndexError:
+    """numpy's words, with the shape; and what to do about floating-point numbers as indices."""
+    for item in index if isinstance(index, tuple) else (index,):
+        if getattr(item, "dtype", None) is not None and item.dtype.kind == "f":
+            return IndexError(
+                f"an index holds integers or booleans, not {item.dtype} (a Tensor makes numbers and lists float32): "
+                "use .long(), or index with a list or an integer array"
+            )
+    return IndexError(f"{error} (the tensor has shape {x.shape})")
 
 
 def plain_index(index: Any) -> Any:
@@ -76,15 +105,20 @@ def _may_repeat(index: Any) -> bool:
     )
 
 
-def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
+def cat(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Tensor:
     """Join tensors along an existing axis.
 
     >>> cat([[1.0, 2.0], [3.0]])
     Tensor([1., 2., 3.], float32)
     """
+    axis = axis if dim is None else dim
     parts = _parts("cat", tensors)
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
+    try:
+        joined = module.concatenate(arrays, axis=axis)
+    except ValueError as error:
+        raise _cannot_join("cat", arrays, f"equal shapes except along axis {axis}") from error
     ends = [0]
     for array in arrays:
         ends.append(ends[-1] + array.shape[axis])
@@ -93,23 +127,32 @@ def cat(tensors: Sequence[Any], axis: int = 0) -> Tensor:
         pieces = (g.swapaxes(0, axis)[start:end].swapaxes(0, axis) for start, end in pairwise(ends))
         return [unbroadcast(piece, array) for piece, array in zip(pieces, arrays, strict=True)]
 
-    return record(module.concatenate(arrays, axis=axis), parts, vjp)
+    return record(joined, parts, vjp)
 
 
-def stack(tensors: Sequence[Any], axis: int = 0) -> Tensor:
+def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Tensor:
     """Join tensors of one shape along a new axis.
 
     >>> stack([[1.0, 2.0], [3.0, 4.0]]).shape
     (2, 2)
     """
+    axis = axis if dim is None else dim
     parts = _parts("stack", tensors)
     arrays = [part.data for part in parts]
     module = array_module(arrays[0])
+    try:
+        stacked = module.stack(arrays, axis=axis)
+    except ValueError as error:
+        raise _cannot_join("stack", arrays, "equal shapes") from error
 
     def vjp(g: Array, needs: Any) -> list[Array]:
         return [unbroadcast(piece, array) for piece, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
 
-    return record(module.stack(arrays, axis=axis), parts, vjp)
+    return record(stacked, parts, vjp)
+
+
+def _cannot_join(operation: str, arrays: list[Array], expected: str) -> ValueError:
+    return ValueError(f"{operation}: {expected} expected, got {', '.join(str(array.shape) for array in arrays)}")
 
 
 def _parts(operation: str, tensors: Sequence[Any]) -> tuple[Tensor, ...]:

@@ -196,7 +196,7 @@ case("sigmoid", "far out", lambda F, a: (a * 1000).sigmoid(), normal(3, 4), smoo
 case("gelu", "far out", lambda F, a: F.gelu(a * 20), normal(3, 4))
 
 # reductions
-for operation, maker in (("sum", normal), ("mean", normal), ("max", apart)):
+for operation, maker in (("sum", normal), ("mean", normal), ("max", apart), ("min", apart)):
     for what, shape, axis in (
         ("all axes", (3, 4), None),
         ("all axes of three", (2, 3, 4), None),
@@ -213,18 +213,20 @@ for operation, maker in (("sum", normal), ("mean", normal), ("max", apart)):
             case(
                 operation,
                 what + (", kept" if keepdims else ""),
-                lambda F, a, name=operation, axis=axis, keepdims=keepdims: getattr(F, name)(a, axis, keepdims),
+                lambda F, a, name=operation, axis=axis, keepdims=keepdims: getattr(F, name)(
+                    a, axis=axis, keepdims=keepdims
+                ),
                 maker(*shape),
             )
-    case(operation, "no rows", lambda F, a, name=operation: getattr(F, name)(a, 1), maker(0, 4))
-    case(operation, "no axes", lambda F, a, name=operation: getattr(F, name)(a, ()), maker(3, 4), peer=False)
+    case(operation, "no rows", lambda F, a, name=operation: getattr(F, name)(a, axis=1), maker(0, 4))
+    case(operation, "no axes", lambda F, a, name=operation: getattr(F, name)(a, axis=()), maker(3, 4), peer=False)
 case("sum", "nothing", lambda F, a: F.sum(a, 0), normal(0, 4))
 case("sum", "nothing at all", lambda F, a: a.sum(), normal(0))
 case("sum", "method", lambda F, a: a.sum(axis=1, keepdims=True), normal(3, 4))
 case("mean", "method", lambda F, a: a.mean(axis=(0, 1)), normal(3, 4, 2))
 case("max", "ties share the gradient", lambda F, a: F.max(a), tied(3, 4), smooth=False)
-case("max", "ties along an axis", lambda F, a: F.max(a, -1), tied(5, 6), smooth=False)
-case("max", "ties over two axes, kept", lambda F, a: F.max(a, (0, 2), True), tied(3, 4, 5), smooth=False)
+case("max", "ties along an axis", lambda F, a: F.max(a, axis=-1), tied(5, 6), smooth=False)
+case("max", "ties over two axes, kept", lambda F, a: F.max(a, axis=(0, 2), keepdims=True), tied(3, 4, 5), smooth=False)
 
 # moving numbers about
 case("reshape", "numbers", lambda F, a: a.reshape(2, 6), normal(3, 4))
@@ -291,6 +293,241 @@ case("getitem", "a comparison", lambda F, a: a[a <= 0.1], apart(3, 4))
 case("where", "a number first", lambda F, c, a: F.where(c, 2, a), booleans(3, 4), normal(3, 4))
 case("where", "0-d", lambda F, c, a, b: F.where(c, a, b), booleans(), normal(), normal())
 case("where", "empty", lambda F, c, a, b: F.where(c, a, b), booleans(0, 2), normal(0, 2), normal(2))
+
+# the largest, the smallest
+for operation in ("max", "min"):
+    case(operation, "values of an axis", lambda F, a, name=operation: getattr(F, name)(a, 1).values, apart(3, 4))
+    case(operation, "first item", lambda F, a, name=operation: getattr(a, name)(dim=0)[0], apart(3, 4, 2))
+    case(operation, "dim, kept", lambda F, a, name=operation: getattr(F, name)(a, -1, keepdim=True)[0], apart(3, 4))
+    case(operation, "dim positions", lambda F, a, name=operation: getattr(F, name)(a, 0, True).values, apart(3, 4))
+    case(
+        operation,
+        "ties: the first wins",
+        lambda F, a, name=operation: getattr(F, name)(a, 1).values,
+        tied(5, 6),
+        smooth=False,
+    )
+    case(
+        operation,
+        "indices",
+        lambda F, a, name=operation: a * getattr(F, name)(a, 1, keepdim=True).indices.to(a.dtype),
+        apart(3, 4),
+    )
+    case(operation, "of two tensors", lambda F, a, b, name=operation: getattr(F, name)(a, b), apart(3, 4), apart(4))
+for operation in ("amax", "amin"):
+    case(operation, "an axis", lambda F, a, name=operation: getattr(F, name)(a, 1), apart(3, 4))
+    case(operation, "two axes, kept", lambda F, a, name=operation: getattr(a, name)((0, -1), True), apart(2, 3, 4))
+    case(operation, "ties share", lambda F, a, name=operation: getattr(F, name)(a, 1), tied(5, 6), smooth=False)
+for operation in ("argmax", "argmin"):
+    for what, dim, keepdim in (("an axis, kept", 1, True), ("first axis", 0, False), ("all axes", None, False)):
+        case(
+            operation,
+            what,
+            lambda F, a, name=operation, dim=dim, keepdim=keepdim: a * getattr(F, name)(a, dim, keepdim).to(a.dtype),
+            apart(3, 3),
+        )
+    case(
+        operation,
+        "ties: the first",
+        lambda F, a, name=operation: a * getattr(a, name)(dim=0).to(a.dtype),
+        tied(5, 6),
+        smooth=False,
+    )
+for operation in ("maximum", "minimum"):
+    case(operation, "broadcast", lambda F, a, b, name=operation: getattr(F, name)(a, b), apart(3, 4), apart(4))
+    case(
+        operation,
+        "equal: half each",
+        lambda F, a, b, name=operation: getattr(F, name)(a, b),
+        tied(5, 6),
+        tied(5, 6),
+        smooth=False,
+    )
+    case(operation, "empty", lambda F, a, b, name=operation: getattr(F, name)(a, b), normal(0, 2), normal(2))
+case("clamp", "both bounds", lambda F, a: F.clamp(a, -0.3, 0.4), apart(3, 4))
+case("clamp", "below", lambda F, a: a.clamp(min=0), apart(3, 4))
+case("clamp", "above", lambda F, a: a.clip(max=0.1), apart(3, 4))
+case("clamp", "at the bounds the gradient passes", lambda F, a: F.clamp(a, 0, 1), tied(3, 4), smooth=False)
+case("clamp", "empty", lambda F, a: F.clamp(a, 0, 1), normal(0, 4))
+
+# statistics
+for operation in ("var", "std"):
+    for what, shape, settings in (
+        ("all axes", (3, 4), {}),
+        ("an axis", (3, 4), {"dim": 1}),
+        ("first axis, kept", (3, 4), {"dim": 0, "keepdim": True}),
+        ("two axes", (2, 3, 4), {"dim": (0, 2)}),
+        ("without correction", (3, 4), {"dim": 1, "correction": 0}),
+        ("unbiased=False", (3, 4), {"dim": 1, "unbiased": False}),
+        ("a vector", (5,), {}),
+    ):
+        case(operation, what, lambda F, a, name=operation, s=settings: getattr(F, name)(a, **s), normal(*shape))
+    case(operation, "method", lambda F, a, name=operation: getattr(a, name)(1), normal(3, 4))
+    case(
+        operation,
+        "equal numbers",
+        lambda F, a, name=operation: getattr(F, name)(a * 0 + 1, dim=1),
+        normal(3, 4),
+        smooth=False,
+    )
+for what, settings in (
+    ("of all", {}),
+    ("of rows", {"dim": 1}),
+    ("of columns, kept", {"dim": 0, "keepdim": True}),
+    ("1", {"p": 1, "dim": 1}),
+    ("infinity", {"p": float("inf"), "dim": 1}),
+    ("over two axes", {"dim": (0, 1)}),
+):
+    case("norm", what, lambda F, a, s=settings: F.norm(a, **s), apart(3, 4))
+case("norm", "of zeros: no gradient", lambda F, a: (a * 0).norm(dim=1), normal(3, 4), smooth=False)
+case("prod", "all", lambda F, a: F.prod(a), apart(2, 3))
+case("prod", "an axis", lambda F, a: a.prod(1), apart(3, 4))
+case("prod", "an axis, kept", lambda F, a: a.prod(0, keepdim=True), apart(3, 4))
+case("prod", "zeros among them", lambda F, a: F.prod(a, 1), tied(6, 4))
+case("prod", "nothing", lambda F, a: F.prod(a, 1), normal(3, 0))
+case("cumsum", "rows", lambda F, a: F.cumsum(a, 1), normal(3, 4))
+case("cumsum", "first axis", lambda F, a: a.cumsum(dim=0), normal(3, 4, 2))
+case("cumsum", "empty", lambda F, a: F.cumsum(a, 0), normal(0, 4))
+case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
+case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
+case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
+
+# whole numbers and what is left over
+case("floor_divide", "operator", lambda F, a: a * (a.detach() * 10 // 3), apart(3, 4))
+case("floor_divide", "number on the left", lambda F, a: a + 3 // a.detach(), positive(3, 4))
+case("remainder", "a number", lambda F, a: (a * 10) % 3, apart(3, 4))
+case("remainder", "a negative number", lambda F, a: F.remainder(a * 10, -3), apart(3, 4))
+case("remainder", "two tensors, broadcast", lambda F, a, b: a % b, apart(3, 4), positive(4))
+case("remainder", "number on the left", lambda F, a: 7 % a, positive(3, 4), peer=False)  # refused there
+
+# comparisons and logic, within something that has a gradient
+for operation in ("lt", "le", "gt", "ge", "eq", "ne"):
+    case(
+        operation,
+        "choice",
+        lambda F, a, b, name=operation: F.where(getattr(F, name)(a, b), a, 2 * b),
+        tied(3, 4),
+        tied(4),
+        smooth=False,
+    )
+    case(operation, "a number", lambda F, a, name=operation: a * getattr(a, name)(1), tied(3, 4), smooth=False)
+case("eq", "operator", lambda F, a, b: a * (a == b) + b, tied(3, 4), tied(3, 4), smooth=False)
+case("ne", "operator", lambda F, a, b: a * (a != b) + b, tied(3, 4), tied(3, 4), smooth=False)
+case("isnan", "none is", lambda F, a: F.where(F.isnan(a), 0 * a, a), normal(3, 4))
+case("logical_and", "operator", lambda F, a: a * ((a > 0) & (a < 0.3)), apart(3, 4))
+case("logical_and", "function", lambda F, a: a * F.logical_and(a > 0, a < 0.3), apart(3, 4))
+case("logical_or", "operator", lambda F, a: a * ((a < 0) | (a > 0.3)), apart(3, 4))
+case("logical_xor", "operator", lambda F, a: a * ((a < 0) ^ (a > -0.3)), apart(3, 4))
+case("logical_not", "operator", lambda F, a: a * ~(a > 0), apart(3, 4))
+case("any", "rows", lambda F, a: a * F.any(a > 0.3, 1, keepdim=True), apart(3, 4))
+case("any", "all axes", lambda F, a: a * (a > 0.3).any(), apart(3, 4))
+case("all", "columns", lambda F, a: a * (a > -0.3).all(dim=0), apart(3, 4))
+
+# views, rearrangements
+case("squeeze", "all axes of length 1", lambda F, a: F.squeeze(a), normal(1, 3, 1))
+case("squeeze", "one", lambda F, a: a.squeeze(0), normal(1, 3, 1))
+case("squeeze", "one that is longer", lambda F, a: a.squeeze(1), normal(1, 3, 1))
+case("squeeze", "several", lambda F, a: a.squeeze((0, -1)), normal(1, 3, 1))
+case("unsqueeze", "first", lambda F, a: F.unsqueeze(a, 0), normal(3, 4))
+case("unsqueeze", "last", lambda F, a: a.unsqueeze(-1), normal(3, 4))
+case("unsqueeze", "0-d", lambda F, a: a.unsqueeze(0), normal())
+case("flatten", "all", lambda F, a: a.flatten(), normal(2, 3, 4))
+case("flatten", "from the second axis", lambda F, a: F.flatten(a, 1), normal(2, 3, 4))
+case("flatten", "two in the middle", lambda F, a: F.flatten(a, 1, 2), normal(2, 3, 4, 2))
+case("flatten", "0-d", lambda F, a: F.flatten(a), normal())
+case("reshape", "view", lambda F, a: a.view(2, -1), normal(3, 4))
+case("permute", "images", lambda F, a: a.permute(0, 2, 3, 1), normal(2, 3, 4, 2))
+case("permute", "negative, in a tuple", lambda F, a: F.permute(a, (-1, 0, 1)), normal(2, 3, 4))
+case("transpose", "mT", lambda F, a: a.mT, normal(2, 3, 4))
+case("expand", "a column", lambda F, a: F.expand(a, (-1, 4)), normal(3, 1))
+case("expand", "new axes", lambda F, a: a.expand(2, 3, -1), normal(3, 1))
+case("expand", "0-d", lambda F, a: a.expand(2, 3), normal())
+case("broadcast_to", "a row", lambda F, a: F.broadcast_to(a, (3, 4)), normal(4))
+case("split", "equal pieces", lambda F, a: F.split(a, 2)[1], normal(4, 3))
+case("split", "the last shorter", lambda F, a: a.split(2, dim=1)[2] * 2, normal(2, 5))
+case("split", "lengths", lambda F, a: a.split([1, 3], -1)[1], normal(2, 4))
+case("split", "all pieces", lambda F, a: F.cat(a.split(2, 1)[::-1], 1), normal(2, 5))
+case("chunk", "uneven", lambda F, a: F.chunk(a, 3, 1)[2], normal(2, 7))
+case("chunk", "all pieces", lambda F, a: F.cat(a.chunk(2)[::-1]), normal(5, 2))
+case("repeat", "both axes", lambda F, a: F.repeat(a, (2, 3)), normal(2, 2))
+case("repeat", "a new axis", lambda F, a: a.repeat(3, 1, 2), normal(2, 3))
+case("repeat", "no times", lambda F, a: a.repeat(0, 1), normal(2, 3))
+case("flip", "one axis", lambda F, a: F.flip(a, (1,)), normal(2, 3))
+case("flip", "two", lambda F, a: a.flip(0, -1), normal(2, 3, 4))
+case("roll", "forwards", lambda F, a: F.roll(a, 1, 1), normal(2, 3))
+case("roll", "backwards, beyond the end", lambda F, a: a.roll(-5, 0), normal(3, 2))
+case("roll", "flattened", lambda F, a: F.roll(a, 2), normal(2, 3))
+for operation in ("tril", "triu"):
+    case(operation, "square", lambda F, a, name=operation: getattr(F, name)(a), normal(3, 3))
+    case(operation, "above the diagonal", lambda F, a, name=operation: getattr(a, name)(1), normal(2, 3, 4))
+    case(operation, "below the diagonal", lambda F, a, name=operation: getattr(F, name)(a, diagonal=-1), normal(4, 3))
+
+# selection and order
+case("gather", "a row's entries", lambda F, a, i: F.gather(a, 1, i), normal(4, 3), integers(3, 4, 2))
+case("gather", "first axis, repeated", lambda F, a, i: a.gather(0, i), normal(2, 3), integers(2, 6, 3))
+case("gather", "a shorter index", lambda F, a, i: a.gather(-1, i), normal(4, 3, 5), integers(5, 2, 2, 7))
+case("gather", "a vector", lambda F, a, i: a.gather(0, i), normal(4), integers(4, 7))
+case(
+    "scatter_add",
+    "columns",
+    lambda F, a, i, b: F.scatter_add(a, 1, i, b),
+    normal(3, 4),
+    integers(4, 3, 5),
+    normal(3, 5),
+)
+case("scatter_add", "rows", lambda F, a, i, b: a.scatter_add(0, i, b), normal(3, 4), integers(3, 5, 2), normal(5, 2))
+case("index_select", "rows", lambda F, a, i: F.index_select(a, 0, i), normal(3, 4), integers(3, 6))
+case("index_select", "columns", lambda F, a, i: a.index_select(-1, i), normal(3, 4), integers(4, 6))
+case("index_add", "rows", lambda F, a, i, b: F.index_add(a, 0, i, b), normal(3, 4), integers(3, 6), normal(6, 4))
+case(
+    "index_add",
+    "columns, scaled",
+    lambda F, a, i, b: a.index_add(1, i, b, alpha=2),
+    normal(3, 4),
+    integers(4, 6),
+    normal(3, 6),
+)
+case("masked_fill", "attention's", lambda F, a, m: F.masked_fill(a, m, 7.0), normal(3, 4), booleans(3, 4))
+case("masked_fill", "a mask of columns", lambda F, a, m: a.masked_fill(m, -2.0), normal(3, 4), booleans(4))
+case("one_hot", "a row for each label", lambda F, a, i: a * F.one_hot(i, 4).to(a.dtype), normal(6, 4), integers(4, 6))
+case("sort", "last axis", lambda F, a: F.sort(a).values, apart(3, 4))
+case("sort", "first axis, descending", lambda F, a: a.sort(0, True)[0], apart(3, 4))
+case("sort", "indices", lambda F, a: a * F.sort(a, 1, True).indices.to(a.dtype), apart(3, 4))
+case("argsort", "rows", lambda F, a: a * F.argsort(a).to(a.dtype), apart(3, 4))
+case("argsort", "columns, descending", lambda F, a: a * a.argsort(0, descending=True).to(a.dtype), apart(3, 4))
+case("topk", "the largest", lambda F, a: F.topk(a, 2).values, apart(3, 4))
+case("topk", "the smallest, first axis", lambda F, a: a.topk(2, dim=0, largest=False)[0], apart(3, 4))
+case("topk", "indices", lambda F, a: a[:, :3] * F.topk(a, 3).indices.to(a.dtype), apart(3, 4))
+
+# types and copies
+case(
+    "astype",
+    "there and back",
+    lambda F, a: F.astype(F.astype(a, "float64") * 2, str(a.dtype).removeprefix("torch.")),
+    normal(3, 4),
+)
+case("astype", "to", lambda F, a: a.double().to(a.dtype), normal(3, 4))
+case("astype", "integers", lambda F, a: a * (a * 3).long().to(a.dtype), apart(3, 4))
+case("clone", "matrix", lambda F, a: F.clone(a), normal(3, 4))
+case("contiguous", "transposed", lambda F, a: F.contiguous(a.T), normal(3, 4))
+case("contiguous", "already", lambda F, a: F.contiguous(a) * 1, normal(3, 4))
+
+# products
+case("outer", "vectors", lambda F, a, b: F.outer(a, b), normal(3), normal(4))
+for equation, shapes in (
+    ("ij,jk->ik", ((2, 3), (3, 4))),
+    ("bhqd,bhkd->bhqk", ((2, 2, 3, 4), (2, 2, 5, 4))),
+    ("bij,bj->bi", ((2, 3, 4), (2, 4))),
+    ("ij,ij->", ((2, 3), (2, 3))),
+    ("ij->ji", ((2, 3),)),
+    ("ijk->j", ((2, 3, 4),)),
+    ("i,j->ij", ((2,), (3,))),
+    ("ij,jk", ((2, 3), (3, 4))),
+    ("ij,k->k", ((2, 3), (4,))),
+    ("ab,bc,cd->ad", ((2, 3), (3, 4), (4, 2))),
+    ("b,bd,d->b", ((2,), (2, 3), (3,))),
+):
+    case("einsum", equation, lambda F, *t, equation=equation: F.einsum(equation, *t), *(normal(*s) for s in shapes))
 
 # layers
 case("linear", "with bias", lambda F, x, w, b: F.linear(x, w, b), normal(5, 3), normal(4, 3), normal(4))

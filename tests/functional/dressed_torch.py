@@ -26,9 +26,13 @@ def mean(a: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
     return torch.mean(a, _axes(a, axis), keepdims)
 
 
-def max(a: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """amax, not max: it shares the gradient among ties."""
-    return torch.amax(a, _axes(a, axis), keepdims)
+def max(a: Tensor, *position: Any, axis: Any = None, keepdims: bool = False, **spelled: Any) -> Any:
+    """amax for values alone: it shares the gradient among ties."""
+    return torch.max(a, *position, **spelled) if position or spelled else torch.amax(a, _axes(a, axis), keepdims)
+
+
+def min(a: Tensor, *position: Any, axis: Any = None, keepdims: bool = False, **spelled: Any) -> Any:
+    return torch.min(a, *position, **spelled) if position or spelled else torch.amin(a, _axes(a, axis), keepdims)
 
 
 def _axes(a: Tensor, axis: Any) -> Any:
@@ -97,3 +101,29 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, attn_mask: Any
     if isinstance(attn_mask, bool):
         return nn.scaled_dot_product_attention(q, k, v, is_causal=attn_mask)
     return nn.scaled_dot_product_attention(q, k, v, attn_mask, **options)
+
+
+# ---- the same names, arguments and meaning ----
+
+amax, amin, argmax, argmin, maximum, minimum, clamp = (
+    getattr(torch, name) for name in ("amax", "amin", "argmax", "argmin", "maximum", "minimum", "clamp")
+)
+var, std, prod, cumsum, logsumexp = (getattr(torch, name) for name in ("var", "std", "prod", "cumsum", "logsumexp"))
+lt, le, gt, ge, eq, ne, isnan = (getattr(torch, name) for name in ("lt", "le", "gt", "ge", "eq", "ne", "isnan"))
+logical_and, any, all = torch.logical_and, torch.any, torch.all
+floor_divide, remainder = torch.floor_divide, torch.remainder
+squeeze, unsqueeze, flatten, permute = torch.squeeze, torch.unsqueeze, torch.flatten, torch.permute
+broadcast_to, split, chunk, flip, roll = torch.broadcast_to, torch.split, torch.chunk, torch.flip, torch.roll
+tril, triu, gather, scatter_add, one_hot = torch.tril, torch.triu, torch.gather, torch.scatter_add, nn.one_hot
+index_select, index_add, masked_fill = torch.index_select, torch.index_add, torch.masked_fill
+argsort, topk, clone, outer, einsum = torch.argsort, torch.topk, torch.clone, torch.outer, torch.einsum
+expand, repeat, contiguous = torch.Tensor.expand, torch.Tensor.repeat, torch.Tensor.contiguous
+sort = torch.sort
+
+
+def norm(a: Tensor, p: float = 2, dim: Any = None, keepdim: bool = False) -> Tensor:
+    return torch.norm(a, p, dim, keepdim)
+
+
+def astype(a: Tensor, dtype: str) -> Tensor:
+    return a.to(getattr(torch, dtype))

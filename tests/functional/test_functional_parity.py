@@ -111,7 +111,7 @@ def test_matmul_of_any_batches(batch: Any, sizes: tuple[int, int, int], dtype: s
 @random_shapes
 @given(
     shape=arrays_of.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4),
-    operation=st.sampled_from(["sum", "mean", "max"]),
+    operation=st.sampled_from(["sum", "mean", "max", "min"]),
     keepdims=st.booleans(),
     data=st.data(),
     seed=st.integers(0, 2**16),
@@ -119,7 +119,10 @@ def test_matmul_of_any_batches(batch: Any, sizes: tuple[int, int, int], dtype: s
 def test_reductions_over_any_axes(shape: Any, operation: str, keepdims: bool, data: Any, seed: int) -> None:
     axes = data.draw(arrays_of.valid_tuple_axes(len(shape), min_size=1))
     assert_equal_to_torch(
-        lambda F, a: getattr(F, operation)(a, axes, keepdims), draw(seed, "float64", shape), [True], "float64"
+        lambda F, a: getattr(F, operation)(a, axis=axes, keepdims=keepdims),
+        draw(seed, "float64", shape),
+        [True],
+        "float64",
     )
 
 

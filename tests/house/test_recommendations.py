@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minidl
 from minidl import Tensor, cluster, compress, data, nn, optim, parallel
+from minidl import functional as F
 from minidl.cli import strategies
 from minidl.compress import (
     QSGD,
@@ -64,6 +66,8 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
     *("where()", "x.copy()"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
+    *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
+    *("item()", "tolist()", "x.detach()"),
 }
 
 
@@ -144,7 +148,28 @@ def apply_in_turn() -> None:
     assert nn.Sequential(*modules)(Tensor([1.0, 2.0])).shape == (3,)
 
 
+def keeps_the_gradient(recommended: Callable[[Tensor], Tensor]) -> None:
+    x = Tensor(np.array([1.0, 2.0]), requires_grad=True)
+    recommended(x).sum().backward()
+    assert x.grad is not None
+
+
+def finds_itself() -> None:
+    one, other = Tensor([1.0, 2.0]), Tensor([1.0, 2.0])
+    for x, tensors, found in ((one, [other, one], True), (one, [other], False)):
+        assert any(one is x for one in tensors) is found
+
+
 RUNS: dict[str, Callable[[], object]] = {
+    "F.cat([...])": lambda: keeps_the_gradient(lambda x: F.cat([x, x])),
+    "F.stack([...])": lambda: keeps_the_gradient(lambda x: F.stack([x, x])),
+    "F.where(condition, a, b)": lambda: keeps_the_gradient(lambda x: F.where(x > 1, x, 0.0)),
+    "any(one is x for one in tensors)": finds_itself,
+    "astype(np.float32)": lambda: Tensor(np.arange(3).astype(np.float32), requires_grad=True),
+    "randn(2, 3)": lambda: minidl.randn(2, 3, requires_grad=True),
+    "x.abs()": lambda: keeps_the_gradient(lambda x: (x.abs() ** 3).sum() ** (1 / 3)),
+    "x.exp()": lambda: keeps_the_gradient(lambda x: x.exp()),
+    "zeros(2, 3)": lambda: minidl.zeros(2, 3, requires_grad=True),
     "ErrorFeedback(QuantizedAllReduce(Sign()))": lambda: trains(ErrorFeedback(QuantizedAllReduce(Sign()))),
     "ErrorFeedback({})": error_feedback_is_stable,
     "Gossip('none')": lambda: train(parallel.Gossip("none")),

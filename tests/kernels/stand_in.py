@@ -32,7 +32,7 @@ TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays
 METHODS = [
     *("all", "any", "argmax", "argsort", "astype", "clip", "copy", "cumsum", "dot", "fill", "flatten", "max", "mean"),
     *("min", "prod", "ravel", "repeat", "reshape", "sort", "squeeze", "std", "sum", "swapaxes", "take", "transpose"),
-    *("var", "view"),
+    *("var", "view", "argmin"),
 ]
 BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor"]
 COMPARISONS = ["lt", "le", "gt", "ge", "eq", "ne"]

@@ -1,0 +1,185 @@
+"""The largest and the smallest: of a tensor, of two, and within bounds.
+
+>>> from minidl import Tensor
+>>> scores = Tensor([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
+>>> _, predicted = scores.max(1)
+>>> predicted
+Tensor([1, 0], int64)
+
+Where `max` and `min` give indices the gradient goes to that element (the first of ties), as in PyTorch; where they
+give values alone, and in `amax` and `amin`, elements that tie share it.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling
+from minidl.functional.bind import along, operand, tensor_method, unbroadcast
+from minidl.kernels import Array, array_module
+from minidl.methods import Axis, ValuesAndIndices
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+
+def with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndices:
+    """The maximum or minimum (`name`) along one axis, and where the first of them is."""
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(
+            f"{name} over several axes has no one index: type {name}(axis={tuple(dim)}) for the values alone"
+        )
+    x = a.data
+    axis = counted_from_start(name, dim, x)
+    if not x.ndim:
+        return ValuesAndIndices(a[()], Tensor(array_module(x).zeros((), np.int64)))
+    _check_not_empty(name, x, axis)
+    found = array_module(x).expand_dims(getattr(x, "arg" + name)(axis=axis), axis)
+    indices = Tensor(found if keepdim else found.squeeze(axis=axis))
+    place = mesh(found, axis)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        gradient = array_module(x).zeros_like(x)
+        gradient[place] = g if keepdim else array_module(x).expand_dims(g, axis)
+        return gradient, None
+
+    values = x[place]
+    values = record(values if keepdim else values.squeeze(axis=axis), (a, indices), vjp, saved=(1,))
+    return ValuesAndIndices(values, indices)
+
+
+def _check_not_empty(name: str, x: Array, axis: Any) -> None:
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    if not all(x.shape[counted_from_start(name, i, x)] for i in axes if x.ndim):
+        raise ValueError(f"{name} of no numbers: the tensor has shape {x.shape}, and axis {axis} is empty")
+
+
+def where_reached(x: Array, extreme: Array, axis: Axis) -> Array:
+    """Where x equals its maximum or minimum. Of all axes also where both are nan, as in PyTorch's `max()`."""
+    ties = x == extreme
+    if axis is None and not ties.any():
+        return x != x
+    return ties
+
+
+@tensor_method("min")
+def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The minimum. `min()` and `min(axis=...)` give values, `min(dim)` values and indices, `min(a, b)` is `minimum`.
+
+    >>> min_([[1.0, 2.0], [4.0, 3.0]], axis=1)
+    Tensor([1., 3.], float32)
+    """
+    if isinstance(dim, (Tensor, np.ndarray)):
+        return minimum(a, dim)
+    a = operand(a)
+    axis, kept = one_spelling("min", axis, keepdims, dim, keepdim)
+    if dim is not None:
+        return with_indices("min", a, axis, kept)
+    x = a.data
+    _check_not_empty("min", x, axis)
+    out = x.min(axis=axis, keepdims=kept)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        lowest = out if kept else along(array_module(x).asarray(out), axis, x.ndim)
+        ties = where_reached(x, lowest, axis)
+        share = (g if kept else along(g, axis, x.ndim)) / ties.sum(axis=axis, keepdims=True).astype(x.dtype)
+        return (ties * share,)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+@tensor_method("amin")
+def amin(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
+    """The minimum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
+    axis, kept = one_spelling("amin", axis, keepdims, dim, keepdim or None)
+    return min_(a, axis=axis, keepdims=kept)
+
+
+@tensor_method("argmax")
+def argmax(a: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+    """The index of the maximum along `dim`, of the first where several tie; by default in the flattened tensor.
+
+    >>> argmax([[1.0, 5.0], [4.0, 3.0]], dim=1)
+    Tensor([1, 0], int64)
+    """
+    return _position("argmax", operand(a), dim, axis, keepdim)
+
+
+@tensor_method("argmin")
+def argmin(a: Any, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None) -> Tensor:
+    """The index of the minimum along `dim`, of the first where several tie; by default in the flattened tensor."""
+    return _position("argmin", operand(a), dim, axis, keepdim)
+
+
+def _position(name: str, a: Tensor, dim: int | None, axis: int | None, keepdim: bool) -> Tensor:
+    x = a.data
+    if dim is None and axis is None:
+        _check_not_empty(name, x, None)
+        found = array_module(x).asarray(getattr(x.reshape(-1), name)(axis=0))
+        return record(found.reshape((1,) * x.ndim) if keepdim else found, (), None)
+    along_axis = counted_from_start(name, one_axis(name, axis, dim), x)
+    if not x.ndim:
+        return Tensor(array_module(x).zeros((), np.int64))
+    _check_not_empty(name, x, along_axis)
+    found = getattr(x, name)(axis=along_axis)
+    return record(array_module(x).expand_dims(found, along_axis) if keepdim else found, (), None)
+
+
+@tensor_method("maximum")
+def maximum(a: Any, b: Any) -> Tensor:
+    """The larger of a and b, elementwise; where they are equal, each gets half of the gradient.
+
+    >>> maximum([1.0, 5.0], [3.0, 2.0])
+    Tensor([3., 5.], float32)
+    """
+    return _of_two("maximum", operator.lt, a, b)
+
+
+@tensor_method("minimum")
+def minimum(a: Any, b: Any) -> Tensor:
+    """The smaller of a and b, elementwise; where they are equal, each gets half of the gradient."""
+    return _of_two("minimum", operator.gt, a, b)
+
+
+def _of_two(name: str, loses: Any, a: Any, b: Any) -> Tensor:
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    module = array_module(x)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        half = module.where(x == y, g / 2, g)
+        return (
+            needs[0] and unbroadcast(module.where(loses(x, y), 0, half), x),
+            needs[1] and unbroadcast(module.where(loses(y, x), 0, half), y),
+        )
+
+    return record(getattr(module, name)(x, y), (a, b), vjp, saved=(0, 1))
+
+
+@tensor_method("clamp", "clip")
+def clamp(a: Any, min: float | None = None, max: float | None = None) -> Tensor:
+    """a, but at least `min` and at most `max` (numbers); within the bounds the gradient passes, outside it is 0.
+
+    >>> clamp([-2.0, 0.5, 3.0], 0, 1)
+    Tensor([0. , 0.5, 1. ], float32)
+    """
+    a = operand(a)
+    x = a.data
+    if min is None and max is None:
+        raise TypeError("clamp: give min=, max= or both")
+    for bound in (min, max):
+        if isinstance(bound, (Tensor, np.ndarray, list)):
+            raise TypeError("clamp: min and max are numbers; for bounds that are tensors there are maximum and minimum")
+    out = x
+    if min is not None:
+        out = array_module(x).maximum(out, operand(min, a).data)
+    if max is not None:
+        out = array_module(x).minimum(out, operand(max, a).data)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        inside = (x >= x.dtype.type(-np.inf)) if min is None else (x >= min)
+        return (array_module(x).where(inside if max is None else inside & (x <= max), g, 0),)
+
+    return record(out, (a,), vjp, saved=(0,))

@@ -1,0 +1,83 @@
+"""Logic on tensors of booleans, and bits of integers: `~ & | ^`, any and all; no gradient passes.
+
+>>> from minidl import Tensor
+>>> x = Tensor([1.0, 2.0, 3.0])
+>>> (x > 1) & ~(x > 2), ((x > 1) | (x < 0)).any()
+(Tensor([False,  True, False], bool), Tensor(True, bool))
+
+`and`, `or` and `not` ask for one answer of a whole tensor, and are refused where it has several elements.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from minidl.functional.axes import one_spelling
+from minidl.functional.bind import operand, tensor_method
+from minidl.functional.shape_errors import cannot_broadcast
+from minidl.methods import Axis
+from minidl.tensor import Tensor, record
+
+
+def _bitwise(symbol: str, combine: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
+    x, y = (value if isinstance(value, int) else operand(value).data for value in (a, b))
+    for value in (x, y):
+        if not isinstance(value, int) and value.dtype.kind == "f":
+            raise TypeError(
+                f"{symbol} combines booleans or integers, not {value.dtype}: compare first, (x > 0) {symbol} (y > 0)"
+            )
+    try:
+        return record(combine(x, y), (), None)
+    except ValueError as error:
+        raise cannot_broadcast(symbol, x, y) from error
+
+
+@tensor_method("__and__", "__rand__", "logical_and")
+def logical_and(a: Any, b: Any) -> Tensor:
+    """a & b, elementwise."""
+    return _bitwise("&", operator.and_, a, b)
+
+
+@tensor_method("__or__", "__ror__", "logical_or")
+def logical_or(a: Any, b: Any) -> Tensor:
+    """a | b, elementwise."""
+    return _bitwise("|", operator.or_, a, b)
+
+
+@tensor_method("__xor__", "__rxor__", "logical_xor")
+def logical_xor(a: Any, b: Any) -> Tensor:
+    """a ^ b, elementwise: one of the two, not both."""
+    return _bitwise("^", operator.xor, a, b)
+
+
+@tensor_method("__invert__", "logical_not")
+def logical_not(a: Any) -> Tensor:
+    """~a, elementwise."""
+    x = operand(a).data
+    if x.dtype.kind == "f":
+        raise TypeError(f"~ turns booleans or integers round, not {x.dtype}: compare first, ~(x > 0)")
+    return record(~x, (), None)
+
+
+@tensor_method("any")
+def any_(
+    a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+) -> Tensor:
+    """Whether at least one number over `dim` (all axes by default) is not 0 or False.
+
+    >>> any_([False, True])
+    Tensor(True, bool)
+    """
+    axis, kept = one_spelling("any", axis, keepdims, dim, keepdim)
+    return record((operand(a).data != 0).any(axis=axis, keepdims=kept), (), None)
+
+
+@tensor_method("all")
+def all_(
+    a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+) -> Tensor:
+    """Whether no number over `dim` (all axes by default) is 0 or False."""
+    axis, kept = one_spelling("all", axis, keepdims, dim, keepdim)
+    return record((operand(a).data != 0).all(axis=axis, keepdims=kept), (), None)

@@ -1,0 +1,104 @@
+"""Sums of products named by letters: einsum, and the outer product.
+
+>>> from minidl import Tensor
+>>> a, b = Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])
+>>> einsum("ij,jk->ik", a, b)  # as a @ b
+Tensor([[11.]], float32)
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from minidl.functional.arithmetic import matmul, mul
+from minidl.functional.bind import operand
+from minidl.functional.reductions import sum
+from minidl.functional.shapes import reshape, transpose
+from minidl.tensor import Tensor
+
+
+def outer(a: Any, b: Any) -> Tensor:
+    """All products of the elements of two vectors: out[i, j] = a[i] b[j].
+
+    >>> outer([1.0, 2.0], [3.0, 4.0])
+    Tensor([[3., 4.],
+            [6., 8.]], float32)
+    """
+    a, b = operand(a), operand(b)
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(f"outer: two vectors expected, got shapes {a.shape} and {b.shape}")
+    return mul(reshape(a, (-1, 1)), b)
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Multiply the operands and sum over every letter that does not stand behind `->`.
+
+    equation: a letter for each axis, as "bhqd,bhkd->bhqk" for the scores of attention. Without `->` the letters that
+    occur once are kept, in alphabetical order. Each pair of operands is one matrix product, from left to right.
+    Errors: ValueError for a letter twice in one operand, for `...`, and where lengths differ.
+    """
+    tensors = [operand(each) for each in operands]
+    terms, result = _parsed(equation, tensors)
+    letters, out = terms[0], tensors[0]
+    for i in range(1, len(tensors)):
+        wanted = set(result).union(*terms[i + 1 :])
+        letters, out = _contract(letters, out, terms[i], tensors[i], wanted)
+    letters, out = _summed_out(letters, out, set(result))
+    return _ordered(letters, out, result)
+
+
+def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result."""
+    left, arrow, result = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if not arrow:
+        result = "".join(sorted(letter for letter in set(left) - {","} if left.count(letter) == 1))
+    if len(terms) != len(tensors):
+        raise ValueError(f"einsum: {equation!r} names {len(terms)} operands, {len(tensors)} were given")
+    lengths: dict[str, int] = {}
+    for term, tensor in zip(terms, tensors, strict=True):
+        if not all(letter.isalpha() for letter in term) or len(set(term)) != len(term):
+            raise ValueError(f"einsum: each axis of an operand has a letter of its own, not {term!r} in {equation!r}")
+        if len(term) != tensor.ndim:
+            raise ValueError(f"einsum: {term!r} names {len(term)} axes, its operand has shape {tensor.shape}")
+        for letter, length in zip(term, tensor.shape, strict=True):
+            if lengths.setdefault(letter, length) != length:
+                raise ValueError(
+                    f"einsum: {letter!r} stands for the lengths {lengths[letter]} and {length} in {equation!r}"
+                )
+    if not set(result) <= set(lengths) or len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result {result!r} needs letters of the operands, each once, in {equation!r}")
+    return terms, result
+
+
+def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
+    """Two operands as one matrix product for each value of the letters that both have and the rest still wants."""
+    one, a = _summed_out(one, a, wanted | set(other))
+    other, b = _summed_out(other, b, wanted | set(one))
+    batch = [letter for letter in one if letter in other and letter in wanted]
+    inner = [letter for letter in one if letter in other and letter not in wanted]
+    rows = [letter for letter in one if letter not in other]
+    columns = [letter for letter in other if letter not in one]
+    lengths = {**dict(zip(one, a.shape, strict=True)), **dict(zip(other, b.shape, strict=True))}
+
+    def size(letters: list[str]) -> int:
+        return prod(lengths[letter] for letter in letters)
+
+    left = reshape(_ordered(one, a, [*batch, *rows, *inner]), (size(batch), size(rows), size(inner)))
+    right = reshape(_ordered(other, b, [*batch, *inner, *columns]), (size(batch), size(inner), size(columns)))
+    kept = "".join((*batch, *rows, *columns))
+    return kept, reshape(matmul(left, right), tuple(lengths[letter] for letter in kept))
+
+
+def _summed_out(letters: str, a: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
+    """Sum over the axes whose letters nobody else has."""
+    axes = tuple(i for i, letter in enumerate(letters) if letter not in wanted)
+    if not axes:
+        return letters, a
+    return "".join(letter for letter in letters if letter in wanted), sum(a, axis=axes)
+
+
+def _ordered(letters: str, a: Tensor, wanted: Any) -> Tensor:
+    order = [letters.index(letter) for letter in wanted]
+    return a if order == list(range(a.ndim)) else transpose(a, order)

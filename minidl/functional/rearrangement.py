@@ -1,0 +1,87 @@
+"""The numbers elsewhere, in new memory: repeated, rolled, turned round, cut to a triangle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl.functional.axes import counted_from_start
+from minidl.functional.bind import operand, tensor_method
+from minidl.functional.shapes import cat, reshape
+from minidl.functional.views import _numbers, expand
+from minidl.kernels import array_module
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("repeat")
+def repeat(a: Any, *sizes: Any) -> Tensor:
+    """The whole tensor repeated along each axis, as PyTorch's `repeat` and numpy's `tile`.
+
+    >>> repeat([1.0, 2.0], 2, 2)
+    Tensor([[1., 2., 1., 2.],
+            [1., 2., 1., 2.]], float32)
+    """
+    a, times = operand(a), _numbers(sizes)
+    if len(times) < a.ndim:
+        raise ValueError(f"repeat: a number for each axis of shape {a.shape} expected, got {times}")
+    own = (1,) * (len(times) - a.ndim) + a.shape
+    apart = [length for each in zip([1] * len(own), own, strict=True) for length in each]
+    wide = [length for each in zip(times, own, strict=True) for length in each]
+    whole = tuple(count * length for count, length in zip(times, own, strict=True))
+    return reshape(expand(reshape(a, apart), wide), whole)
+
+
+@tensor_method("flip")
+def flip(a: Any, *dims: Any) -> Tensor:
+    """Backwards along the given axes.
+
+    >>> flip([[1.0, 2.0], [3.0, 4.0]], 1)
+    Tensor([[2., 1.],
+            [4., 3.]], float32)
+    """
+    a = operand(a)
+    axes = {counted_from_start("flip", each, a.data) for each in _numbers(dims)}
+    backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(a.ndim))
+    return record(a.data[backwards].copy(), (a,), lambda g, needs: (g[backwards].copy(),))
+
+
+@tensor_method("roll")
+def roll(a: Any, shifts: int, dims: int | None = None) -> Tensor:
+    """Moved on by `shifts` places along one axis, what falls off the end coming in at the beginning.
+
+    Without `dims` the flattened tensor is rolled.
+
+    >>> roll([1.0, 2.0, 3.0], 1)
+    Tensor([3., 1., 2.], float32)
+    """
+    a = operand(a)
+    if dims is None:
+        return reshape(roll(reshape(a, -1), shifts, 0), a.shape)
+    axis = counted_from_start("roll", dims, a.data)
+    length = a.shape[axis]
+    cut = length - shifts % length if length else 0
+    whole = [slice(None)] * axis
+    return cat([a[(*whole, slice(cut, None))], a[(*whole, slice(cut))]], axis)
+
+
+@tensor_method("tril")
+def tril(a: Any, diagonal: int = 0) -> Tensor:
+    """The lower triangle of each matrix, zeros above: the causal mask of attention is `tril` of ones.
+
+    >>> tril([[1.0, 2.0], [3.0, 4.0]])
+    Tensor([[1., 0.],
+            [3., 4.]], float32)
+    """
+    return _triangle("tril", operand(a), diagonal)
+
+
+@tensor_method("triu")
+def triu(a: Any, diagonal: int = 0) -> Tensor:
+    """The upper triangle of each matrix, zeros below; `diagonal=1` leaves out the diagonal itself."""
+    return _triangle("triu", operand(a), diagonal)
+
+
+def _triangle(name: str, a: Tensor, diagonal: int) -> Tensor:
+    if a.ndim < 2:
+        raise ValueError(f"{name}: a matrix, or several, expected, got shape {a.shape}")
+    keep = getattr(array_module(a.data), name)
+    return record(keep(a.data, diagonal), (a,), lambda g, needs: (keep(g, diagonal),))

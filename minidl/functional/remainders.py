@@ -1,0 +1,51 @@
+"""Division of whole numbers: `i // width` and `i % width` make row and column of a flat index.
+
+>>> from minidl import arange
+>>> arange(4) // 2, arange(4) % 2
+(Tensor([0, 0, 1, 1], int64), Tensor([0, 1, 0, 1], int64))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.shape_errors import cannot_broadcast
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("__floordiv__", "floor_divide")
+def floor_divide(a: Any, b: Any) -> Tensor:
+    """a / b, rounded down; no gradient passes."""
+    x, y = operand(a, b).data, operand(b, a).data
+    try:
+        return record(x // y, (), None)
+    except ValueError as error:
+        raise cannot_broadcast("//", x, y) from error
+
+
+@tensor_method("__mod__", "remainder")
+def remainder(a: Any, b: Any) -> Tensor:
+    """What a // b leaves over, a - b * (a // b): of b's sign. The gradient of the whole part is 0."""
+    a, b = operand(a, b), operand(b, a)
+    x, y = a.data, b.data
+    try:
+        out = x % y
+    except ValueError as error:
+        raise cannot_broadcast("%", x, y) from error
+    return record(
+        out,
+        (a, b),
+        lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g * (x // y), y)),
+        saved=(0, 1),
+    )
+
+
+@tensor_method("__rfloordiv__")
+def _divided_and_rounded(a: Tensor, b: Any) -> Tensor:
+    return floor_divide(b, a)
+
+
+@tensor_method("__rmod__")
+def _left_over(a: Tensor, b: Any) -> Tensor:
+    return remainder(b, a)

@@ -1,0 +1,169 @@
+"""Elements by their indices along an axis: taken (`gather`, `index_select`), added to (`index_add`), or replaced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minidl.functional.axes import counted_from_start, mesh
+from minidl.functional.bind import operand, tensor_method
+from minidl.functional.shapes import getitem, where
+from minidl.kernels import Array, array_module, new_array_module
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("gather")
+def gather(a: Any, dim: int, index: Any) -> Tensor:
+    """Elements along `dim` by their indices: for dim = 1, out[i, j] = a[i, index[i, j]].
+
+    index: integers, with as many axes as a; along the others at most as long.
+    The probability of each row's label: `p.gather(1, labels.reshape(-1, 1))`.
+
+    >>> gather([[1.0, 2.0], [3.0, 4.0]], 1, np.array([[1], [0]]))
+    Tensor([[2.],
+            [3.]], float32)
+    """
+    a, index = operand(a), _indices(index)
+    x, axis = a.data, counted_from_start("gather", dim, a.data)
+    _check_index("gather", index.data, x, axis, "the tensor")
+    place = mesh(index.data, axis)
+    return record(
+        x[place],
+        (a, index),
+        lambda g, needs: (_added(array_module(x).zeros(x.shape, x.dtype), place, g), None),
+        saved=(1,),
+    )
+
+
+@tensor_method("scatter_add")
+def scatter_add(a: Any, dim: int, index: Any, source: Any) -> Tensor:
+    """a with every element of source added at its index along `dim`: for dim = 0, out[index[i, j], j] += source[i, j].
+
+    >>> scatter_add(np.zeros(3), 0, np.array([2, 0, 2]), [1.0, 2.0, 3.0])
+    Tensor([2., 0., 4.], float64)
+    """
+    a, index, source = operand(a), _indices(index), operand(source, a)
+    x, axis = a.data, counted_from_start("scatter_add", dim, a.data)
+    _check_index("scatter_add", index.data, x, axis, "the tensor")
+    if source.shape != index.shape:
+        raise ValueError(f"scatter_add: source and index of one shape expected, got {source.shape} and {index.shape}")
+    place = mesh(index.data, axis)
+    out = _added(x.copy(), place, source.data.astype(x.dtype))
+    return record(
+        out,
+        (a, index, source),
+        lambda g, needs: (g, None, needs[2] and g[place].astype(source.dtype)),
+        saved=(1,),
+    )
+
+
+@tensor_method("index_select")
+def index_select(a: Any, dim: int, index: Any) -> Tensor:
+    """Whole rows, columns or slices of a by their indices along `dim`: for dim = 1, a[:, index].
+
+    >>> index_select([[1.0, 2.0, 3.0]], 1, np.array([2, 0]))
+    Tensor([[3., 1.]], float32)
+    """
+    a, index = operand(a), _indices(index)
+    axis = counted_from_start("index_select", dim, a.data)
+    _check_row_indices("index_select", index.data, a.data, axis)
+    return getitem(a, (*[slice(None)] * axis, index))
+
+
+@tensor_method("index_add")
+def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Tensor:
+    """a with alpha * source added to the slices of a that index names along `dim`: out[index[i]] += alpha * source[i].
+
+    >>> index_add(np.zeros((2, 2)), 0, np.array([1, 1]), np.ones((2, 2)))
+    Tensor([[0., 0.],
+            [2., 2.]], float64)
+    """
+    a, index, source = operand(a), _indices(index), operand(source, a)
+    x, axis = a.data, counted_from_start("index_add", dim, a.data)
+    _check_row_indices("index_add", index.data, x, axis)
+    expected = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
+    if source.shape != expected:
+        raise ValueError(f"index_add: a source of shape {expected} expected, got {source.shape}")
+    place = (*[slice(None)] * axis, index.data)
+    out = x.copy()
+    array_module(x).add.at(out, place, (source.data * alpha).astype(x.dtype))
+    return record(
+        out,
+        (a, index, source),
+        lambda g, needs: (g, None, needs[2] and (g[place] * alpha).astype(source.dtype)),
+        saved=(1,),
+    )
+
+
+@tensor_method("masked_fill")
+def masked_fill(a: Any, mask: Any, value: Any) -> Tensor:
+    """a, with `value` where the mask is True; no gradient comes from there.
+
+    >>> masked_fill([1.0, 2.0], [False, True], -np.inf)
+    Tensor([  1., -inf], float32)
+    """
+    mask, a = operand(mask), operand(a)
+    if mask.dtype.kind != "b":
+        raise TypeError(f"masked_fill: a mask of booleans is needed, such as x == 0, not {mask.dtype}")
+    return where(mask, value, a)
+
+
+def one_hot(labels: Any, num_classes: int = -1) -> Tensor:
+    """A row of zeros for each label, with 1 at the label's place; as many columns as classes (largest label + 1).
+
+    >>> one_hot(np.array([2, 0]))
+    Tensor([[0, 0, 1],
+            [1, 0, 0]], int64)
+    """
+    labels = _indices(labels)
+    y = labels.data
+    module = array_module(y)
+    classes = (int(y.max()) + 1 if y.size else 0) if num_classes == -1 else num_classes
+    if y.size and not (int(y.min()) >= 0 and int(y.max()) < classes):
+        raise IndexError(f"one_hot: labels must lie in 0 <= label < {classes}, found {int(y.min())} to {int(y.max())}")
+    return record((module.expand_dims(y, -1) == module.arange(classes)).astype(np.int64), (labels,), None)
+
+
+def _added(array: Array, place: tuple[Array, ...], values: Array) -> Array:
+    """Add values to a contiguous array at places that may repeat; by one flat index, for which numpy is fast."""
+    flat = 0
+    for length, positions in zip(array.shape, place, strict=True):
+        flat = positions + flat * length
+    module = array_module(array)
+    module.add.at(array.reshape(-1), module.broadcast_to(flat, values.shape).reshape(-1), values.reshape(-1))
+    return array
+
+
+def _indices(index: Any) -> Tensor:
+    index = index if isinstance(index, Tensor) else Tensor(new_array_module().asarray(index))
+    if index.dtype.kind not in "iu" and index.size:
+        raise TypeError(f"an index holds integers, not {index.dtype}: make it of an integer array, or use .long()")
+    return index if index.size else Tensor(index.data.astype(np.int64))
+
+
+def _check_index(operation: str, index: Array, x: Array, axis: int, what: str) -> None:
+    if index.ndim != x.ndim or any(
+        mine > other for i, (mine, other) in enumerate(zip(index.shape, x.shape, strict=True)) if i != axis
+    ):
+        raise ValueError(
+            f"{operation}: an index with as many axes as {what}, {x.shape}, and no longer except along axis {axis}, "
+            f"expected, got {index.shape}"
+        )
+    _check_range(operation, index, x.shape[axis] if x.ndim else 1, axis)
+
+
+def _check_row_indices(operation: str, index: Array, x: Array, axis: int) -> None:
+    if index.ndim != 1 or not x.ndim:
+        raise ValueError(
+            f"{operation}: a vector of indices into a tensor with axes expected, got shapes {index.shape} and {x.shape}"
+        )
+    _check_range(operation, index, x.shape[axis], axis)
+
+
+def _check_range(operation: str, index: Array, length: int, axis: int) -> None:
+    if index.size and not (int(index.min()) >= 0 and int(index.max()) < length):
+        raise IndexError(
+            f"{operation}: indices must lie in 0 <= i < {length}, the length of axis {axis}, found "
+            f"{int(index.min())} to {int(index.max())}"
+        )

@@ -1,0 +1,39 @@
+"""Errors for operands whose shapes do not fit: both shapes, the rule, and what to type where that is clear."""
+
+from __future__ import annotations
+
+from minidl.kernels import Array
+
+
+def cannot_broadcast(symbol: str, x: Array, y: Array) -> ValueError:
+    """`x + y` of shapes that do not broadcast."""
+    lengths = zip(reversed(x.shape), reversed(y.shape), strict=False)
+    axis = next((-1 - i for i, (mine, other) in enumerate(lengths) if mine != other and 1 not in (mine, other)), -1)
+    message = (
+        f"cannot broadcast {x.shape} {symbol} {y.shape}: from the last axis backwards every two lengths must be equal "
+        f"or one of them 1, and axis {axis} has {x.shape[axis]} and {y.shape[axis]}"
+    )
+    for name, one, other in (("right", x, y), ("left", y, x)):
+        if other.ndim == 1 and one.ndim > 1 and other.shape[0] == one.shape[0]:
+            message += f"; for a number a row reshape the {name} operand to {(other.shape[0],) + (1,) * (one.ndim - 1)}"
+    return ValueError(message)
+
+
+def cannot_multiply(x: Array, y: Array) -> ValueError:
+    """`x @ y` of shapes that do not fit."""
+    if not x.ndim or not y.ndim:
+        return ValueError(f"matmul: {x.shape} @ {y.shape} needs an axis on either side: multiply by a number with *")
+    inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if x.shape[-1] == inner:
+        return ValueError(
+            f"matmul: the leading axes of {x.shape} @ {y.shape} cannot be broadcast: {x.shape[:-2]} and {y.shape[:-2]}"
+        )
+    message = (
+        f"matmul: {x.shape} @ {y.shape} does not fit: the last axis of the left operand ({x.shape[-1]}) must be as "
+        f"long as the {'second last' if y.ndim > 1 else 'only'} axis of the right one ({inner})"
+    )
+    if y.ndim > 1 and y.shape[-1] == x.shape[-1]:
+        message += f"; a @ b.{'T' if y.ndim == 2 else 'mT'} fits"
+    elif x.ndim > 1 and x.shape[-2] == inner:
+        message += f"; a.{'T' if x.ndim == 2 else 'mT'} @ b fits"
+    return ValueError(message)

@@ -1,0 +1,73 @@
+"""In order: sort, argsort and the k largest; the gradient goes back to where each number came from."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from minidl.functional.axes import counted_from_start, one_axis
+from minidl.functional.bind import operand, tensor_method
+from minidl.functional.selection import gather
+from minidl.kernels import Array, array_module
+from minidl.methods import ValuesAndIndices
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("sort")
+def sort(a: Any, dim: int | None = None, descending: bool = False, *, axis: int | None = None) -> ValuesAndIndices:
+    """The numbers in order along `dim` (the last axis by default), and where they were. nan is the largest.
+
+    Numbers that are equal keep their order.
+
+    >>> sort([3.0, 1.0, 2.0]).values
+    Tensor([1., 2., 3.], float32)
+    """
+    a = operand(a)
+    along = one_axis("sort", axis, dim, -1)
+    indices = argsort(a, along, descending)
+    return ValuesAndIndices(gather(a, along, indices) if a.ndim else a[()], indices)
+
+
+@tensor_method("argsort")
+def argsort(a: Any, dim: int | None = None, descending: bool = False, *, axis: int | None = None) -> Tensor:
+    """The indices that put a in order along `dim` (the last axis by default); equal numbers keep their order.
+
+    >>> argsort([3.0, 1.0, 2.0], descending=True)
+    Tensor([0, 2, 1], int64)
+    """
+    a = operand(a)
+    x = a.data
+    along = counted_from_start("argsort", one_axis("argsort", axis, dim, -1), x)
+    return record(_order(x, along, descending), (), None)
+
+
+def _order(x: Array, axis: int, descending: bool) -> Array:
+    if not x.ndim:
+        return array_module(x).zeros((), int)
+    if not descending:
+        return array_module(x).argsort(x, axis=axis, kind="stable")
+    backwards = (*[slice(None)] * axis, slice(None, None, -1))  # reversed before and after, so that ties keep order
+    found = array_module(x).argsort(x[backwards], axis=axis, kind="stable")[backwards]
+    return x.shape[axis] - 1 - found
+
+
+@tensor_method("topk")
+def topk(
+    a: Any, k: int, dim: int | None = None, largest: bool = True, sorted: bool = True, *, axis: int | None = None
+) -> ValuesAndIndices:
+    """The k largest along `dim` (the last axis by default; the smallest with `largest=False`), and where they are.
+
+    They come in order, whether `sorted` or not; of equal numbers the first are taken.
+
+    >>> topk([3.0, 1.0, 2.0], 2)
+    ValuesAndIndices(values=Tensor([3., 2.], float32), indices=Tensor([0, 2], int64))
+    """
+    a = operand(a)
+    along, k = counted_from_start("topk", one_axis("topk", axis, dim, -1), a.data), operator.index(k)
+    length = a.shape[along] if a.ndim else 1
+    if not 0 <= k <= length:
+        raise ValueError(f"topk: k must lie in 0 <= k <= {length}, the length of axis {along}, got {k}")
+    indices = Tensor(
+        _order(a.data, along, largest)[(*[slice(None)] * along, slice(k))] if a.ndim else _order(a.data, 0, False)
+    )
+    return ValuesAndIndices(gather(a, along, indices) if a.ndim else a[()], indices)

@@ -1,0 +1,185 @@
+"""Variance, standard deviation, norms, products and running sums over axes.
+
+>>> std([1.0, 2.0, 3.0, 4.0])  # with Bessel's correction, as PyTorch's
+Tensor(1.291, float32)
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from minidl.functional.axes import counted_from_start, one_axis, one_spelling
+from minidl.functional.bind import along, operand, tensor_method
+from minidl.functional.reductions import mean, sum
+from minidl.kernels import Array, array_module
+from minidl.methods import Axis
+from minidl.tape import OUTPUT
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("var")
+def var(
+    a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
+    axis: Axis = None, keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The variance over `dim` (all axes by default): squared distances from the mean, summed, over n - correction.
+
+    correction: 1 by default, as in PyTorch, also with `axis=` (numpy's is 0). unbiased=False is correction=0.
+
+    >>> var([1.0, 3.0]), var([1.0, 3.0], correction=0)
+    (Tensor(2., float32), Tensor(1., float32))
+    """
+    axis, kept = one_spelling("var", axis, keepdims, dim, keepdim)
+    a = operand(a)
+    centred, count = _centred(a, axis)
+    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    out = _summed_squares(centred, axis, kept) * scale
+    return record(
+        out, (a,), lambda g, needs: (centred * ((2 * scale) * (g if kept else along(g, axis, a.ndim))),), saved=(0,)
+    )
+
+
+@tensor_method("std")
+def std(
+    a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
+    axis: Axis = None, keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The standard deviation over `dim`: the square root of `var`, with its arguments; where it is 0 no gradient."""
+    axis, kept = one_spelling("std", axis, keepdims, dim, keepdim)
+    a = operand(a)
+    centred, count = _centred(a, axis)
+    scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
+    module = array_module(a.data)
+    out = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        slope = module.where(out == 0, 0, g / module.where(out == 0, 1, out)) * scale
+        return (centred * (slope if kept else along(slope, axis, a.ndim)),)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
+    """The distances from the mean, and over how many numbers it is taken."""
+    x = a.data
+    if x.dtype.kind != "f":
+        raise TypeError(f"var and std need floating-point numbers, not {x.dtype}: convert with .float()")
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)
+
+
+def _summed_squares(centred: Array, axis: Axis, keepdims: bool) -> Array:
+    return sum(Tensor(centred * centred), axis=axis, keepdims=keepdims).data
+
+
+def _reciprocal(count: float) -> float:
+    """1 / count; nan for none, as 0 / 0: a variance of one number with correction 1."""
+    return 1 / count if count > 0 else math.nan
+
+
+@tensor_method("norm")
+def norm(
+    a: Any, p: float = 2, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None,
+    keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The p-norm of the numbers over `dim` (all axes by default), for p = 1, 2 or inf.
+
+    Where it is 0 no gradient comes; for p = inf elements that tie share it.
+
+    >>> norm([3.0, -4.0]), norm([3.0, -4.0], p=1), norm([3.0, -4.0], p=float("inf"))
+    (Tensor(5., float32), Tensor(7., float32), Tensor(4., float32))
+    """
+    axis, kept = one_spelling("norm", axis, keepdims, dim, keepdim)
+    a = operand(a)
+    x = a.data
+    if p == 1:
+        return sum(a.abs(), axis=axis, keepdims=kept)
+    if p == math.inf:
+        return a.abs().max(axis=axis, keepdims=kept)
+    if p != 2:
+        raise ValueError(f"norm: p must be 1, 2 or inf, got {p}; others are (x.abs() ** p).sum() ** (1 / p)")
+    module = array_module(x)
+    out = module.asarray(module.sqrt(_summed_squares(x, axis, kept)))
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        slope = module.where(out == 0, 0, g / module.where(out == 0, 1, out))
+        return (x * (slope if kept else along(slope, axis, x.ndim)),)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+@tensor_method("prod")
+def prod(
+    a: Any, dim: int | None = None, keepdim: bool | None = None, *, axis: int | None = None,
+    keepdims: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """The product over one axis (all by default). A factor's gradient is the product of the others, zeros among them.
+
+    >>> prod([2.0, 3.0, 4.0])
+    Tensor(24., float32)
+    """
+    axis, kept = one_spelling("prod", axis, keepdims, dim, keepdim)
+    if isinstance(axis, tuple):
+        raise TypeError("prod: one axis or all, not several")
+    a = operand(a)
+    x = a.data
+    module = array_module(x)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        rows = x.reshape(-1, 1) if axis is None else module.moveaxis(x, axis, 0)
+        others = module.ones_like(rows)
+        for i in range(1, len(rows)):  # the product of those before
+            others[i] = others[i - 1] * rows[i - 1]
+        after = module.ones(rows.shape[1:], x.dtype)
+        for i in range(len(rows) - 1, 0, -1):  # and of those after
+            after = after * rows[i]
+            others[i - 1] = others[i - 1] * after
+        others = others.reshape(x.shape) if axis is None else module.moveaxis(others, 0, axis)
+        return (others * (g if kept else along(g, axis, x.ndim)),)
+
+    return record(x.prod(axis=axis, keepdims=kept), (a,), vjp, saved=(0,))
+
+
+@tensor_method("cumsum")
+def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """Running sums along `dim`: out[i] = a[0] + ... + a[i].
+
+    >>> cumsum([1.0, 2.0, 3.0], 0)
+    Tensor([1., 3., 6.], float32)
+    """
+    a = operand(a)
+    x = a.data
+    if not x.ndim:
+        return a * 1
+    place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
+    backwards = (*[slice(None)] * place, slice(None, None, -1))
+    return record(x.cumsum(axis=place), (a,), lambda g, needs: (g[backwards].cumsum(axis=place)[backwards],))
+
+
+@tensor_method("logsumexp")
+def logsumexp(
+    a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
+) -> Tensor:
+    """log(sum(exp(a))) over `dim`, computed after subtracting the maximum so that nothing overflows.
+
+    >>> logsumexp([1000.0, 1000.0], 0)
+    Tensor(1000.6932, float32)
+    """
+    axis, kept = one_spelling("logsumexp", axis, keepdims, dim, keepdim)
+    a = operand(a)
+    x = a.data
+    module = array_module(x)
+    highest = (
+        x.max(axis=axis, keepdims=True) if x.size else module.zeros_like(sum(a.detach(), axis=axis, keepdims=True).data)
+    )
+    highest = module.where(module.isfinite(highest), highest, 0)
+    total = sum(Tensor(module.exp(x - highest)), axis=axis, keepdims=True).data
+    whole = module.log(total) + highest
+    out = whole if kept else whole.reshape(sum(a.detach(), axis=axis).shape)
+    return record(
+        out,
+        (a,),
+        lambda g, needs: (module.exp(x - whole) * (g if kept else along(g, axis, x.ndim)),),
+        saved=(0, OUTPUT),
+    )

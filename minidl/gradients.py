@@ -1,0 +1,104 @@
+"""Gradients, once the tape has them: added to a leaf's `.grad`, or returned by `grad`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from minidl.conversion import as_array
+from minidl.kernels import Array, counting
+from minidl.tape import Node, walk
+
+if TYPE_CHECKING:
+    from minidl.tensor import Tensor
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool = False,
+    allow_unused: bool = False,
+    create_graph: bool = False,
+) -> tuple[Array | None, ...]:
+    """The gradients of (the sum of) `outputs` with respect to `inputs`, as arrays; no `.grad` is touched.
+
+    An input that the outputs do not depend on raises RuntimeError, or gives None with `allow_unused=True`.
+    Gradients are arrays without a graph, so there are no second derivatives: `create_graph=True` is refused.
+
+    >>> from minidl import Tensor
+    >>> x = Tensor(3.0, requires_grad=True)
+    >>> float(grad(x * x, x)[0])
+    6.0
+    """
+    refuse_second_derivatives(create_graph)
+    outputs, inputs = _tensors("outputs", outputs), _tensors("inputs", inputs)
+    if grad_outputs is None or not isinstance(grad_outputs, (list, tuple)):
+        grad_outputs = [grad_outputs] * len(outputs)
+    if len(grad_outputs) != len(outputs):
+        raise ValueError(
+            f"grad: {len(grad_outputs)} gradients were given for {len(outputs)} outputs, one for each is expected"
+        )
+    seeds = [None if seed is None else as_array(seed) for seed in grad_outputs]
+    found: dict[Node, Array] = {}
+
+    def keep(tensor: Node, gradient: Array) -> None:
+        found[tensor] = _fit(gradient, tensor)
+
+    walk(outputs, seeds, inputs, retain_graph, keep)
+    for position, tensor in enumerate(inputs):
+        if tensor not in found and not allow_unused:
+            raise RuntimeError(
+                f"input {position} (shape {tensor.shape}) was not used for the outputs; pass allow_unused=True to get "
+                "None for it"
+            )
+    return tuple(found.get(tensor) for tensor in inputs)
+
+
+def refuse_second_derivatives(create_graph: bool) -> None:
+    if create_graph:
+        raise NotImplementedError(
+            "create_graph=True: gradients are arrays without a graph here, so there are no second derivatives; write "
+            "the first derivative as operations on tensors and differentiate that, or use finite differences of grad()"
+        )
+
+
+def _tensors(role: str, given: Any) -> list[Tensor]:
+    """The tensors as a list; what is none is named."""
+    if isinstance(given, Node):
+        return [given]  # type: ignore[list-item]
+    tensors = list(given) if isinstance(given, (list, tuple)) else [given]
+    for tensor in tensors:
+        if not isinstance(tensor, Node):
+            hint = ""
+            if role == "outputs" and hasattr(tensor, "dtype"):
+                hint = (
+                    "; a gradient that grad() or backward() returned is an array without a graph, so there are no "
+                    "second derivatives"
+                )
+            raise TypeError(f"grad: {role} are tensors, one or a list of them, not {type(tensor).__name__}{hint}")
+    return tensors
+
+
+def accumulate(tensor: Node, gradient: Array) -> None:
+    """Add a leaf's final gradient to its `.grad`, and call its hooks."""
+    gradient = _fit(gradient, tensor)
+    if tensor.grad is None:
+        tensor.grad = gradient
+    else:
+        tensor.grad += gradient
+        counter = counting.active.get()
+        if counter is not None:
+            counter.elementwise((gradient, gradient), gradient)
+    if tensor._hooks:
+        for hook in list(tensor._hooks.values()):
+            hook(tensor)
+
+
+def _fit(gradient: Array, tensor: Node) -> Array:
+    """The gradient as an array of the tensor's dtype: a vjp may have made it wider, or a numpy scalar."""
+    if gradient.dtype != tensor._data.dtype:
+        gradient = gradient.astype(tensor._data.dtype)
+    return np.asarray(gradient) if isinstance(gradient, np.generic) else gradient

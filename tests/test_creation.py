@@ -1,0 +1,49 @@
+"""Tensors of a given shape."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import minidl
+from minidl import Tensor, kernels
+from tests.kernels import stand_in
+
+
+def test_shapes_are_numbers_or_a_tuple_and_the_type_is_float32() -> None:
+    for make in (minidl.zeros, minidl.ones, minidl.randn, minidl.rand):
+        for tensor in (make(2, 3), make((2, 3))):
+            assert (tensor.shape, tensor.dtype) == ((2, 3), np.float32)
+        assert make(2, dtype=np.float64, requires_grad=True).requires_grad
+        assert make().shape == ()
+    assert minidl.full((2,), 0.5).tolist() == [0.5, 0.5]
+    assert minidl.eye(2).tolist() == [[1, 0], [0, 1]]
+
+
+def test_arange_counts_in_integers_or_in_float32() -> None:
+    assert (minidl.arange(3).tolist(), minidl.arange(3).dtype) == ([0, 1, 2], np.int64)
+    assert minidl.arange(1, 7, 2).tolist() == [1, 3, 5]
+    assert (minidl.arange(0, 1, 0.5).tolist(), minidl.arange(0, 1, 0.5).dtype) == ([0.0, 0.5], np.float32)
+
+
+def test_like_takes_shape_and_type() -> None:
+    x = Tensor(np.ones((2, 3)))
+    for make in (minidl.zeros_like, minidl.ones_like, minidl.randn_like):
+        assert (make(x).shape, make(x).dtype) == ((2, 3), np.float64)
+
+
+@pytest.mark.parametrize(
+    "draw", [lambda: minidl.randn(1000), lambda: minidl.rand(1000), lambda: minidl.randint(0, 9, 9)]
+)
+def test_random_tensors_follow_the_seed(draw: object) -> None:
+    drawn = []
+    for seed in (1, 1, 2):
+        minidl.manual_seed(seed)
+        drawn.append(draw().tolist())  # type: ignore[operator]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_they_lie_where_the_kernels_compute() -> None:
+    with stand_in.installed() as cupy, kernels.use("cupy"):
+        for tensor in (minidl.zeros(2), minidl.ones(2), minidl.randn(2), minidl.arange(2), minidl.eye(2)):
+            assert isinstance(tensor.data, cupy.ndarray)

@@ -1,0 +1,190 @@
+"""The README's section "What differs from PyTorch": a test for each of its lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minidl import Tensor, grad
+from minidl import functional as F
+
+README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+
+
+def leaf(*values: float) -> Tensor:
+    return Tensor(np.array(values), requires_grad=True)
+
+
+def types() -> None:
+    assert Tensor([1, 2]).dtype == Tensor(1).dtype == np.float32
+    assert Tensor(np.array([1.0])).dtype == np.float64
+    assert (Tensor(np.arange(2)) * Tensor([1.0, 2.0])).dtype == np.float64
+
+
+def gradients_are_arrays() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    assert type(x.grad) is np.ndarray
+    assert type(grad((x * x).sum(), x)[0]) is np.ndarray
+    with pytest.raises(NotImplementedError, match="no second derivatives"):
+        grad((x * x).sum(), x, create_graph=True)
+    x.grad = None
+    (x * x).sum().backward()
+    np.testing.assert_array_equal(x.grad, [2.0, 4.0])
+
+
+def data_is_an_array() -> None:
+    x = leaf(1.0, 2.0)
+    assert type(x.data) is np.ndarray
+    assert x.numpy() is x.data
+
+
+def numpys_functions() -> None:
+    assert type(np.exp(Tensor([0.0]))) is np.ndarray
+    with pytest.raises(TypeError, match=r"type x\.exp\(\)"):
+        np.exp(leaf(0.0))
+
+
+def axes() -> None:
+    x = Tensor([[1.0, 3.0], [4.0, 2.0]])
+    assert x.max(axis=1).tolist() == [3.0, 4.0]
+    for values, indices in (x.max(dim=1), x.max(1), x.max(1, True)):
+        assert values.numpy().ravel().tolist() == [3.0, 4.0]
+        assert indices.numpy().ravel().tolist() == [1, 0]
+    for operation in ("sum", "mean", "amax", "amin", "var", "std", "any", "all", "norm", "prod", "logsumexp"):
+        over = getattr(x, operation)
+        one, other = over(dim=1, keepdim=True), over(axis=1, keepdims=True)
+        assert one.shape == (2, 1)
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert x.var(axis=1).tolist() == x.var(1).tolist() == [2.0, 2.0]
+
+
+def size() -> None:
+    x = Tensor(np.zeros((2, 3)))
+    assert x.size == x.numel() == 6
+    assert x.size() == (2, 3)
+    assert x.size(0) == 2
+    assert x.size(-1) == 3
+
+
+def transposed() -> None:
+    x = Tensor(np.zeros((2, 3, 4)))
+    assert x.T.shape == (4, 3, 2)
+    assert x.transpose(1, 2).shape == x.mT.shape == (2, 4, 3)
+    assert x.transpose(2, 0, 1).shape == x.permute(2, 0, 1).shape == (4, 2, 3)
+
+
+def views() -> None:
+    x = Tensor(np.arange(6.0).reshape(2, 3))
+    assert x.T.view(6).tolist() == [0, 3, 1, 4, 2, 5]
+    assert np.shares_memory(x.view(6).data, x.data)
+    assert x[0, ::-1].tolist() == [2, 1, 0]
+
+
+def in_place() -> None:
+    x = leaf(1.0, 2.0)
+    h = before = x * 2
+    h += x
+    assert h is not before
+    h.sum().backward()
+    np.testing.assert_array_equal(x.grad, [3.0, 3.0])
+    with pytest.raises(RuntimeError, match=r"write h = h \+ x"):
+        (x * 2).add_(x)
+
+
+def ties() -> None:
+    x = Tensor([1.0, 2.0, 2.0, 1.0])
+    assert x.sort().indices.tolist() == x.argsort().tolist() == [0, 3, 1, 2]
+    assert x.argsort(descending=True).tolist() == [1, 2, 0, 3]
+    assert x.topk(3).indices.tolist() == [1, 2, 0]
+    assert x.max(0).indices.item() == 1
+
+
+def backward() -> None:
+    x = leaf(1.0, 2.0)
+    out = (x + x).sum()  # keeps no arrays
+    out.backward()
+    with pytest.raises(RuntimeError, match="already walked"):
+        out.backward()
+
+
+def devices() -> None:
+    assert Tensor(1.0).device == "cpu"
+    assert Tensor(1.0).to("cpu").cpu().item() == 1.0
+    with pytest.raises(RuntimeError, match=r"kernels\.use\('cupy'\)"):
+        Tensor(1.0).to("cuda")
+
+
+def errors() -> None:
+    with pytest.raises(ValueError, match="does not fit"):
+        F.matmul(np.ones((2, 3)), np.ones((2, 3)))
+    with pytest.raises(TypeError, match="holds numbers"):
+        Tensor("x")
+
+
+LINES: dict[str, Callable[[], None]] = {
+    "Types": types,
+    "Gradients are arrays": gradients_are_arrays,
+    "Data is an array": data_is_an_array,
+    "numpy's functions": numpys_functions,
+    "Axes": axes,
+    "Size": size,
+    "Transposed": transposed,
+    "Views": views,
+    "In place": in_place,
+    "Ties": ties,
+    "Backward": backward,
+    "Devices": devices,
+    "Errors": errors,
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_the_readme_says_of_a_difference_is_so(line: str) -> None:
+    LINES[line]()
+
+
+def test_every_difference_that_the_readme_lists_has_its_test() -> None:
+    section = re.search(r"^## What differs from PyTorch\n(.*?)^## ", README, re.M | re.S)
+    assert section
+    assert re.findall(r"^- \*\*(.+?)\*\*", section[1], re.M) == list(LINES)
+
+
+# ---- what is the same, though it was not ----
+
+
+def test_predictions_are_compared_elementwise_with_labels() -> None:
+    out, y = Tensor([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]]), np.array([1, 1, 1])
+    _, predicted = out.max(1)
+    assert (predicted == Tensor(y)).sum().item() == 2
+    assert (predicted == y).float().mean().item() == pytest.approx(2 / 3)
+    assert (out.argmax(dim=1) != y).tolist() == [False, True, False]
+
+
+def test_a_comparison_with_something_that_is_no_number_is_false() -> None:
+    x = Tensor([1.0, 2.0])
+    assert (x == None) is False  # noqa: E711
+    assert (x != "all") is True
+
+
+def test_a_number_is_looked_for_in_a_tensor() -> None:
+    assert 2.0 in Tensor([1.0, 2.0])
+    assert 3.0 not in Tensor([1.0, 2.0])
+
+
+def test_a_tensor_of_one_integer_is_an_index_and_a_length() -> None:
+    i = Tensor(np.array([1, 2])).sum()
+    assert ["a", "b", "c", "d"][i] == "d"
+    assert len(range(i)) == int(i) == 3
+
+
+def test_max_of_nothing_but_nan_and_numbers_is_nan_and_its_gradient_goes_there() -> None:
+    x = leaf(1.0, np.nan, 3.0)
+    out = x.max()
+    assert np.isnan(out.item())
+    out.backward()
+    np.testing.assert_array_equal(x.grad, [0.0, 1.0, 0.0])
