@@ -11,6 +11,8 @@ nodes that talk, and `compress`, smaller gradients. On both: `parallel`, trainin
 array([2., 4., 6.], dtype=float32)
 """
 
+from typing import NoReturn
+
 from minidl import functional, kernels, nn
 from minidl.creation import arange, eye, full, ones, ones_like, rand, randint, randn, randn_like, zeros, zeros_like
 from minidl.functional.operation import operation
@@ -43,3 +45,10 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """`minidl.cat`, as `torch.cat`: say where it is."""
+    if name in functional.__all__:
+        raise AttributeError(f"module 'minidl' has no {name!r}: type functional.{name}", name=name)
+    raise AttributeError(f"module 'minidl' has no attribute {name!r}", name=name)

@@ -49,7 +49,6 @@ INSTEAD = {  # what to type for a function of numpy, where it is not the method 
     "dot": "a @ b",
     "inner": "a @ b",
     "negative": "-x",
-    "square": "x ** 2",
     "reciprocal": "1 / x",
     "amax": "x.amax()",
     "amin": "x.amin()",
@@ -99,9 +98,9 @@ class BesideNumpy:
     def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **settings: Any) -> Any:
         """cupy_array * tensor: CuPy calls this where numpy calls `__array_ufunc__`."""
         name = kernel.name.removeprefix("cupy_")
-        operator = OPERATORS.get(getattr(np, name, None))
-        if operator is not None and not settings:
-            return getattr(type(self), operator)(*inputs)
+        function = getattr(np, name, None)
+        if function in OPERATORS and not settings:
+            return getattr(type(self), OPERATORS[function])(*inputs)
         raise TypeError(f"cupy.{name} takes arrays, not tensors: type {_instead(name, type(self))}, or pass x.data")
 
 

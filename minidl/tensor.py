@@ -168,7 +168,8 @@ class Tensor(Node, Methods, BesideNumpy):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        found = self == value
+        return bool(found.any()) if isinstance(found, Tensor) else found
 
     def __bool__(self) -> bool:
         if self._data.size != 1:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import minidl
 from minidl import Tensor, arange, grad
 from minidl import functional as F
 from minidl.missing_attributes import INSTEAD, MISSPELLED
@@ -141,6 +142,12 @@ def test_a_mistake_is_answered_with_what_to_type(
 ) -> None:
     with pytest.raises(error, match=message):
         wrong()
+
+
+def test_an_operation_that_is_looked_for_in_minidl_is_found_in_functional() -> None:
+    with pytest.raises(AttributeError, match=r"no 'cat': type functional\.cat"):
+        minidl.cat  # noqa: B018
+    assert not hasattr(minidl, "nothing_like_it")
 
 
 def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there() -> None:

@@ -18,6 +18,7 @@ from minidl.functional.casts import astype, clone, contiguous
 from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
 from minidl.functional.dropout import dropout
+from minidl.functional.elementary import cos, sign, sin, square
 from minidl.functional.embedding import embedding
 from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
 from minidl.functional.extrema import min_ as min
@@ -60,6 +61,7 @@ __all__ = [
     "clone",
     "contiguous",
     "conv2d",
+    "cos",
     "cross_entropy",
     "cumsum",
     "div",
@@ -117,10 +119,13 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter_add",
     "sigmoid",
+    "sign",
+    "sin",
     "softmax",
     "sort",
     "split",
     "sqrt",
+    "square",
     "squeeze",
     "stack",
     "std",
