@@ -60,6 +60,11 @@ def axes() -> None:
         one, other = over(dim=1, keepdim=True), over(axis=1, keepdims=True)
         assert one.shape == (2, 1)
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+    for operation in ("softmax", "log_softmax"):
+        np.testing.assert_array_equal(getattr(F, operation)(x, dim=0).numpy(), getattr(x, operation)(axis=0).numpy())
+    assert F.cat([x, x], dim=1).shape == F.cat([x, x], axis=1).shape == (2, 4)
+    assert F.stack([x, x], dim=1).shape == F.stack([x, x], axis=1).shape == (2, 2, 2)
+    assert x.sum(dim=[0, 1]).item() == x.sum(axis=(0, 1)).item() == 10.0
     assert x.var(axis=1).tolist() == x.var(1).tolist() == [2.0, 2.0]
 
 

@@ -156,6 +156,12 @@ def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there
     assert [meant for meant in MISSPELLED.values() if meant not in there] == []
 
 
+def test_hints_do_not_make_every_attribute_slower() -> None:
+    """A class with `__getattr__` or `__getattribute__` of its own leaves the interpreter's fast path."""
+    assert not any("__getattr__" in vars(kind) for kind in Tensor.__mro__)
+    assert Tensor.__getattribute__ is object.__getattribute__
+
+
 def test_a_missing_attribute_is_missing_to_hasattr_and_getattr() -> None:
     assert not hasattr(x(), "unsqueez")
     assert getattr(x(), "__array_interface__", None) is None
