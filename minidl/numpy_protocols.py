@@ -1,4 +1,4 @@
-"""Tensors beside numpy: operators keep the tape; numpy's functions, which would drop the gradient, are refused.
+"""numpy's array protocols: operators keep the tape; numpy's functions are refused where they would drop a gradient.
 
 array * tensor, np.float32(3) * tensor, array == tensor    are the tensor's own operators
 np.exp(tensor), np.concatenate([tensor]), np.asarray(...)   work on a tensor without gradient, and give arrays;
@@ -67,8 +67,8 @@ WITHOUT_GRADIENT = {  # their results have no gradient to drop
 }
 
 
-class BesideNumpy:
-    """numpy's protocols, for Tensor."""
+class NumpyProtocols:
+    """What numpy calls where a Tensor is an operand or an argument."""
 
     __slots__ = ()
 
@@ -140,7 +140,7 @@ def _tensors_in(value: Any) -> Iterator[Node]:
 
 
 def _as_arrays(value: Any) -> Any:
-    if isinstance(value, BesideNumpy):
+    if isinstance(value, NumpyProtocols):
         return value.numpy()
     if isinstance(value, (tuple, list)):
         return tuple(map(_as_arrays, value)) if isinstance(value, tuple) else list(map(_as_arrays, value))
