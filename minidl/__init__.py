@@ -12,6 +12,8 @@ on many nodes.
 array([2., 4., 6.], dtype=float32)
 """
 
+from typing import NoReturn
+
 from minidl.instruction_set import use_avx512
 
 use_avx512()  # before anything loads numpy
@@ -60,3 +62,10 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    """`minidl.cat`, as `torch.cat`: say where it is."""
+    if name in functional.__all__:
+        raise AttributeError(f"module 'minidl' has no {name!r}: type functional.{name}", name=name)
+    raise AttributeError(f"module 'minidl' has no attribute {name!r}", name=name)

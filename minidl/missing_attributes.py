@@ -16,7 +16,6 @@ INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "stride": "x.data.strides are the array's strides, in bytes",
     "type": "x.dtype is the type, x.to(dtype) converts",
     "nonzero": "np.nonzero(x.detach().numpy()) gives the positions",
-    "bfloat16": "numpy has no bfloat16; x.half() is float16",
     "ndimension": "x.ndim is the number of axes",
     "zero_grad": "x.grad = None forgets the gradient",
     "nelement": "x.size is how many numbers there are",

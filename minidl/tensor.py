@@ -4,7 +4,7 @@
     backward()   the walk along the tape (`tape.py`); what becomes of the gradients is in `gradients.py`
 
 The operations are in `functional/`; they bind their operators (`a + b`, `a.sum()`) to Tensor there, and `methods.py`
-lists them. `conversion.py` says what a tensor can be made of, `beside_numpy.py` what numpy's functions do with one.
+lists them. `conversion.py` says what a tensor can be made of, `numpy_protocols.py` what numpy's functions do with one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.beside_numpy import BesideNumpy
 from minidl.conversion import as_array
 from minidl.element_count import ElementCount
 from minidl.gradients import accumulate, grad, refuse_second_derivatives
@@ -24,12 +23,13 @@ from minidl.hooks import RemovableHandle
 from minidl.kernels import Array, counting
 from minidl.methods import Methods
 from minidl.missing_attributes import Missing, add_hints
+from minidl.numpy_protocols import NumpyProtocols
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 
 __all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
 
 
-class Tensor(Node, Methods, BesideNumpy):
+class Tensor(Node, Methods, NumpyProtocols):
     """An array that remembers how it was made, so that gradients can flow back through it.
 
     `data`: an array, a number or nested lists. Numbers and lists become float32; an array keeps its dtype, and its
@@ -168,7 +168,8 @@ class Tensor(Node, Methods, BesideNumpy):
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())
+        found = self == value
+        return bool(found.any()) if isinstance(found, Tensor) else found
 
     def __bool__(self) -> bool:
         if self._data.size != 1:
@@ -237,8 +238,8 @@ add_hints(Tensor)
 def _check_may_require_grad(data: Array, requires_grad: Any) -> None:
     if not isinstance(requires_grad, (bool, np.bool_)):
         raise TypeError(
-            f"requires_grad is True or False, not {requires_grad!r}: a tensor of a given shape is zeros(2, 3) or "
-            "randn(2, 3), and the type is that of the array"
+            f"requires_grad must be True or False, not {requires_grad!r}; for a tensor of a given shape type "
+            "zeros(2, 3) or randn(2, 3)"
         )
     if requires_grad and data.dtype.kind != "f":
         raise TypeError(

@@ -60,6 +60,11 @@ def axes() -> None:
         one, other = over(dim=1, keepdim=True), over(axis=1, keepdims=True)
         assert one.shape == (2, 1)
         np.testing.assert_array_equal(one.numpy(), other.numpy())
+    for operation in ("softmax", "log_softmax"):
+        np.testing.assert_array_equal(getattr(F, operation)(x, dim=0).numpy(), getattr(x, operation)(axis=0).numpy())
+    assert F.cat([x, x], dim=1).shape == F.cat([x, x], axis=1).shape == (2, 4)
+    assert F.stack([x, x], dim=1).shape == F.stack([x, x], axis=1).shape == (2, 2, 2)
+    assert x.sum(dim=[0, 1]).item() == x.sum(axis=(0, 1)).item() == 10.0
     assert x.var(axis=1).tolist() == x.var(1).tolist() == [2.0, 2.0]
 
 
@@ -101,6 +106,8 @@ def ties() -> None:
     assert x.sort().indices.tolist() == x.argsort().tolist() == [0, 3, 1, 2]
     assert x.argsort(descending=True).tolist() == [1, 2, 0, 3]
     assert x.topk(3).indices.tolist() == [1, 2, 0]
+    assert Tensor([0.0, 1.0] * 20).topk(3).indices.tolist() == [1, 3, 5]
+    assert Tensor([0.0, 1.0] * 20).topk(3, largest=False).indices.tolist() == [0, 2, 4]
     assert x.max(0).indices.item() == 1
 
 
@@ -174,6 +181,7 @@ def test_a_comparison_with_something_that_is_no_number_is_false() -> None:
 def test_a_number_is_looked_for_in_a_tensor() -> None:
     assert 2.0 in Tensor([1.0, 2.0])
     assert 3.0 not in Tensor([1.0, 2.0])
+    assert "a" not in Tensor([1.0, 2.0])
 
 
 def test_a_tensor_of_one_integer_is_an_index_and_a_length() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+import minidl
 from minidl import Tensor, arange, grad
 from minidl import functional as F
 from minidl.missing_attributes import INSTEAD, MISSPELLED
@@ -105,7 +106,7 @@ def backward_twice() -> None:
         (lambda: Tensor(None), TypeError, r"a Tensor holds numbers, not object \(from NoneType\): pass a number"),
         (lambda: Tensor("x"), TypeError, r"not <U1 \(from str\)"),
         (lambda: Tensor([[1, 2], [3]]), ValueError, r"equal lengths, and those of \[\[1, 2\], \[3\]\] differ: pad"),
-        (lambda: Tensor(2, 3), TypeError, r"requires_grad is True or False, not 3: .* zeros\(2, 3\)"),
+        (lambda: Tensor(2, 3), TypeError, r"requires_grad must be True or False, not 3; .* zeros\(2, 3\)"),
         (
             lambda: Tensor(np.arange(3), requires_grad=True),
             TypeError,
@@ -127,7 +128,7 @@ def backward_twice() -> None:
         (lambda: (x() * 2).backward(), ValueError, "reduce it to a scalar first"),
         # in place
         (lambda: x().add_(1), RuntimeError, r"leaf of shape \(2, 3\).*within `with no_grad\(\):`"),
-        (lambda: (x() * 1).mul_(2), RuntimeError, r"mul_ writes.*write h = h \+ x"),
+        (lambda: (x() * 1).mul_(2), RuntimeError, r"mul_ changes a tensor in place.*write h = h \+ x"),
         (lambda: (x() * 1).requires_grad_(), RuntimeError, r"is for leaves.*call \.detach\(\) first"),
         # names
         (lambda: x().unsqueez, AttributeError, "no attribute 'unsqueez': did you mean 'unsqueeze'"),
@@ -143,10 +144,22 @@ def test_a_mistake_is_answered_with_what_to_type(
         wrong()
 
 
+def test_an_operation_that_is_looked_for_in_minidl_is_found_in_functional() -> None:
+    with pytest.raises(AttributeError, match=r"no 'cat': type functional\.cat"):
+        minidl.cat  # noqa: B018
+    assert not hasattr(minidl, "nothing_like_it")
+
+
 def test_hints_are_about_names_that_are_missing_and_lead_to_names_that_are_there() -> None:
     there = dir(x())
     assert [name for name in {**INSTEAD, **MISSPELLED} if name in there or hasattr(Tensor, name)] == []
     assert [meant for meant in MISSPELLED.values() if meant not in there] == []
+
+
+def test_hints_do_not_make_every_attribute_slower() -> None:
+    """A class with `__getattr__` or `__getattribute__` of its own leaves the interpreter's fast path."""
+    assert not any("__getattr__" in vars(kind) for kind in Tensor.__mro__)
+    assert Tensor.__getattribute__ is object.__getattribute__
 
 
 def test_a_missing_attribute_is_missing_to_hasattr_and_getattr() -> None:

@@ -19,6 +19,7 @@ from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
 from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
+from minidl.functional.elementary import cos, sign, sin, square
 from minidl.functional.embedding import embedding
 from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
 from minidl.functional.extrema import min_ as min
@@ -73,6 +74,7 @@ __all__ = [
     "clone",
     "contiguous",
     "conv2d",
+    "cos",
     "cross_entropy",
     "cumsum",
     "div",
@@ -136,12 +138,15 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter_add",
     "sigmoid",
+    "sign",
+    "sin",
     "smooth_l1_loss",
     "softmax",
     "softplus",
     "sort",
     "split",
     "sqrt",
+    "square",
     "squeeze",
     "stack",
     "std",

@@ -120,8 +120,8 @@ def _by_name(name: str, a: Tensor, b: Tensor, write: Callable[[Any, Any], Any]) 
         if a.requires_grad and a._vjp is None:
             raise _leaf_in_use(a)
         raise RuntimeError(
-            f"{name} writes into a tensor behind the tape's back, and a gradient is required here: write h = h + x, or "
-            "do it within `with no_grad():`"
+            f"{name} changes a tensor in place, which the tape does not record, and a gradient is required here: write "
+            "h = h + x, or do it within `with no_grad():`"
         )
     return _written(a, b, write)
 

@@ -57,7 +57,7 @@ def logical_not(a: Any) -> Tensor:
     """~a, elementwise."""
     x = operand(a).data
     if x.dtype.kind == "f":
-        raise TypeError(f"~ turns booleans or integers round, not {x.dtype}: compare first, ~(x > 0)")
+        raise TypeError(f"~ inverts booleans or integers, not {x.dtype}: compare first, ~(x > 0)")
     return record(~x, (), None)
 
 
@@ -65,7 +65,7 @@ def logical_not(a: Any) -> Tensor:
 def any_(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Whether at least one number over `dim` (all axes by default) is not 0 or False.
+    """Whether at least one number over `dim` (all axes by default) is True or nonzero; of none it is False.
 
     >>> any_([False, True])
     Tensor(True, bool)
@@ -78,6 +78,6 @@ def any_(
 def all_(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Whether no number over `dim` (all axes by default) is 0 or False."""
+    """Whether all numbers over `dim` (all axes by default) are True or nonzero; of none it is True."""
     axis, kept = one_spelling("all", axis, keepdims, dim, keepdim)
     return record((operand(a).data != 0).all(axis=axis, keepdims=kept), (), None)

@@ -46,9 +46,9 @@ def flip(a: Any, *dims: Any) -> Tensor:
 
 @tensor_method("roll")
 def roll(a: Any, shifts: int, dims: int | None = None) -> Tensor:
-    """Moved on by `shifts` places along one axis, what falls off the end coming in at the beginning.
+    """Shift by `shifts` places along one axis; what leaves at one end enters at the other.
 
-    Without `dims` the flattened tensor is rolled.
+    dims: the axis; without it the flattened tensor is rolled.
 
     >>> roll([1.0, 2.0, 3.0], 1)
     Tensor([3., 1., 2.], float32)

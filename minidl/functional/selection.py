@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from minidl import kernels
 from minidl.functional.axes import counted_from_start, mesh
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import getitem, where
@@ -86,8 +88,11 @@ def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Te
     if source.shape != expected:
         raise ValueError(f"index_add: a source of shape {expected} expected, got {source.shape}")
     place = (*[slice(None)] * axis, index.data)
-    out = x.copy()
-    array_module(x).add.at(out, place, (source.data * alpha).astype(x.dtype))
+    module = array_module(x)
+    rows = module.moveaxis(source.data, axis, 0).astype(x.dtype)
+    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
+    added = kernels.current().embedding_backward(rows.reshape(index.size, math.prod(rest)), index.data, x.shape[axis])
+    out = x + alpha * module.moveaxis(added.reshape(x.shape[axis], *rest), 0, axis)
     return record(
         out,
         (a, index, source),

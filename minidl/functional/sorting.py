@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from minidl.functional.axes import counted_from_start, one_axis
+from minidl.functional.axes import counted_from_start, mesh, one_axis
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.selection import gather
 from minidl.kernels import Array, array_module
@@ -63,11 +63,28 @@ def topk(
     ValuesAndIndices(values=Tensor([3., 2.], float32), indices=Tensor([0, 2], int64))
     """
     a = operand(a)
-    along, k = counted_from_start("topk", one_axis("topk", axis, dim, -1), a.data), operator.index(k)
-    length = a.shape[along] if a.ndim else 1
+    x, k = a.data, operator.index(k)
+    along = counted_from_start("topk", one_axis("topk", axis, dim, -1), x)
+    length = x.shape[along] if x.ndim else 1
     if not 0 <= k <= length:
         raise ValueError(f"topk: k must lie in 0 <= k <= {length}, the length of axis {along}, got {k}")
-    indices = Tensor(
-        _order(a.data, along, largest)[(*[slice(None)] * along, slice(k))] if a.ndim else _order(a.data, 0, False)
-    )
-    return ValuesAndIndices(gather(a, along, indices) if a.ndim else a[()], indices)
+    if not x.ndim:
+        return sort(a)
+    indices = Tensor(_first(x, k, along, largest))
+    return ValuesAndIndices(gather(a, along, indices), indices)
+
+
+def _first(x: Array, k: int, axis: int, largest: bool) -> Array:
+    """The indices of the k largest (or smallest) in order; of equal numbers the first."""
+    module, first = array_module(x), (*[slice(None)] * axis, slice(k))
+    length = x.shape[axis]
+    if 0 < k < length // 4:  # a partition takes a fraction of the time of a sort
+        last = (*[slice(None)] * axis, slice(length - k, None))
+        found = module.argpartition(x, length - k if largest else k - 1, axis=axis)[last if largest else first]
+        found = module.sort(found, axis=axis)
+        values = x[mesh(found, axis)]
+        weakest = (values.min if largest else values.max)(axis=axis, keepdims=True)
+        if bool(((x == weakest).sum(axis=axis) == (values == weakest).sum(axis=axis)).all()):
+            return found[mesh(_order(values, axis, largest), axis)]
+        # otherwise numbers that equal the last of the k were left out, and the first of them are to be taken
+    return _order(x, axis, largest)[first]

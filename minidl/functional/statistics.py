@@ -126,7 +126,11 @@ def prod(
     x = a.data
     module = array_module(x)
 
+    out = x.prod(axis=axis, keepdims=kept)
+
     def vjp(g: Array, needs: Any) -> tuple[Array]:
+        if not (x == 0).any():
+            return ((g * out if kept else along(module.asarray(g * out), axis, x.ndim)) / x,)
         rows = x.reshape(-1, 1) if axis is None else module.moveaxis(x, axis, 0)
         others = module.ones_like(rows)
         for i in range(1, len(rows)):  # the product of those before
@@ -138,7 +142,7 @@ def prod(
         others = others.reshape(x.shape) if axis is None else module.moveaxis(others, 0, axis)
         return (others * (g if kept else along(g, axis, x.ndim)),)
 
-    return record(x.prod(axis=axis, keepdims=kept), (a,), vjp, saved=(0,))
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
 
 
 @tensor_method("cumsum")

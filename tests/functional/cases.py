@@ -180,7 +180,7 @@ case("matmul", "no rows", lambda F, a, b: a @ b, normal(0, 4), normal(4, 2))
 case("matmul", "nothing to sum", lambda F, a, b: a @ b, normal(3, 0), normal(0, 2))
 
 # elementwise functions
-for operation in ("exp", "tanh", "sigmoid", "relu", "gelu", "log", "sqrt"):
+for operation in ("exp", "tanh", "sigmoid", "relu", "gelu", "log", "sqrt", "sin", "cos", "square"):
     maker = {"log": positive, "sqrt": positive, "relu": apart}.get(operation, normal)
     for what, shape in (
         ("matrix", (3, 4)),
@@ -392,6 +392,8 @@ case("logsumexp", "rows", lambda F, a: F.logsumexp(a, 1), normal(3, 4))
 case("logsumexp", "two axes, kept", lambda F, a: a.logsumexp((0, 2), keepdim=True), normal(2, 3, 4))
 case("logsumexp", "large", lambda F, a: F.logsumexp(a * 1000, 0), apart(3, 4), smooth=False)
 
+case("sign", "a factor", lambda F, a: a * F.sign(a), apart(3, 4))
+
 # whole numbers and what is left over
 case("floor_divide", "operator", lambda F, a: a * (a.detach() * 10 // 3), apart(3, 4))
 case("floor_divide", "number on the left", lambda F, a: a + 3 // a.detach(), positive(3, 4))
@@ -497,6 +499,8 @@ case("argsort", "rows", lambda F, a: a * F.argsort(a).to(a.dtype), apart(3, 4))
 case("argsort", "columns, descending", lambda F, a: a * a.argsort(0, descending=True).to(a.dtype), apart(3, 4))
 case("topk", "the largest", lambda F, a: F.topk(a, 2).values, apart(3, 4))
 case("topk", "the smallest, first axis", lambda F, a: a.topk(2, dim=0, largest=False)[0], apart(3, 4))
+case("topk", "few of many", lambda F, a: F.topk(a, 3).values, apart(4, 20))
+case("topk", "few of many, smallest, first axis", lambda F, a: a.topk(2, 0, largest=False)[0], apart(20, 3))
 case("topk", "indices", lambda F, a: a[:, :3] * F.topk(a, 3).indices.to(a.dtype), apart(3, 4))
 
 # types and copies

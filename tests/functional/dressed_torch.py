@@ -112,6 +112,7 @@ var, std, prod, cumsum, logsumexp = (getattr(torch, name) for name in ("var", "s
 lt, le, gt, ge, eq, ne, isnan = (getattr(torch, name) for name in ("lt", "le", "gt", "ge", "eq", "ne", "isnan"))
 logical_and, any, all = torch.logical_and, torch.any, torch.all
 floor_divide, remainder = torch.floor_divide, torch.remainder
+sin, cos, square, sign = torch.sin, torch.cos, torch.square, torch.sign
 squeeze, unsqueeze, flatten, permute = torch.squeeze, torch.unsqueeze, torch.flatten, torch.permute
 broadcast_to, split, chunk, flip, roll = torch.broadcast_to, torch.split, torch.chunk, torch.flip, torch.roll
 tril, triu, gather, scatter_add, one_hot = torch.tril, torch.triu, torch.gather, torch.scatter_add, nn.one_hot

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minidl import Tensor, functional, kernels, manual_seed
+from minidl import Tensor, functional, gradcheck, kernels, manual_seed
 from tests.functional.cases import CASES, LAYOUTS, Case
-from tests.gradient_check import check_gradients
 
 SMOOTH = [case for case in CASES if case.smooth]
 
@@ -35,7 +34,7 @@ def test_gradient_equals_finite_differences(case: Case, kernel: str) -> None:
 
     with kernels.use(kernel):
         for layout in LAYOUTS.values():
-            check_gradients(function, case.arrays("float64", layout), case.differentiable)
+            gradcheck(function, case.arrays("float64", layout), case.differentiable)
 
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])

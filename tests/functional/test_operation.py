@@ -143,7 +143,9 @@ def scale(x, y=2.0):
         (lambda x: wrong(scale, lambda g, out, x: g.__imul__(2), x * 1), ValueError, "read-only"),
     ],
 )
-def test_a_wrong_operation_is_told_by_name_what_is_wrong(call: object, error: type[Exception], message: str) -> None:
+def test_an_error_in_an_operation_names_it_and_what_was_expected(
+    call: object, error: type[Exception], message: str
+) -> None:
     with pytest.raises(error, match=message):
         call(Tensor(np.ones((2, 3)), requires_grad=True))  # type: ignore[operator]
 

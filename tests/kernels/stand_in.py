@@ -25,7 +25,7 @@ FUNCTIONS = [
     *("log1p", "matmul", "max", "maximum", "mean", "min", "minimum", "moveaxis", "multiply", "negative", "ones"),
     *("ones_like", "pad", "power", "prod", "ravel", "reshape", "sign", "sin", "sqrt", "square", "stack", "subtract"),
     *("sum", "swapaxes", "tanh", "tensordot", "transpose", "tril", "triu", "var", "where", "zeros", "zeros_like"),
-    *("all", "any", "split", "take", "linalg.norm", "vdot", "cumsum", "sort", "argsort", "outer"),
+    *("all", "any", "argpartition", "split", "take", "linalg.norm", "vdot", "cumsum", "sort", "argsort", "outer"),
 ]
 CONSTANTS = ["inf", "nan", "pi", "newaxis", "float16", "float32", "float64", "int32", "int64", "bool_", "dtype"]
 TYPES = (bool, int, float, np.generic)  # what an operator takes beside arrays

@@ -1,4 +1,4 @@
-"""Tensors beside numpy: operators keep the tape; numpy's functions, which would drop the gradient, are refused.
+"""numpy's array protocols: operators keep the tape; numpy's functions are refused where they would drop a gradient.
 
 array * tensor, np.float32(3) * tensor, array == tensor    are the tensor's own operators
 np.exp(tensor), np.concatenate([tensor]), np.asarray(...)   work on a tensor without gradient, and give arrays;
@@ -49,7 +49,6 @@ INSTEAD = {  # what to type for a function of numpy, where it is not the method 
     "dot": "a @ b",
     "inner": "a @ b",
     "negative": "-x",
-    "square": "x ** 2",
     "reciprocal": "1 / x",
     "amax": "x.amax()",
     "amin": "x.amin()",
@@ -68,8 +67,8 @@ WITHOUT_GRADIENT = {  # their results have no gradient to drop
 }
 
 
-class BesideNumpy:
-    """numpy's protocols, for Tensor."""
+class NumpyProtocols:
+    """What numpy calls where a Tensor is an operand or an argument."""
 
     __slots__ = ()
 
@@ -99,9 +98,9 @@ class BesideNumpy:
     def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **settings: Any) -> Any:
         """cupy_array * tensor: CuPy calls this where numpy calls `__array_ufunc__`."""
         name = kernel.name.removeprefix("cupy_")
-        operator = OPERATORS.get(getattr(np, name, None))
-        if operator is not None and not settings:
-            return getattr(type(self), operator)(*inputs)
+        function = getattr(np, name, None)
+        if function in OPERATORS and not settings:
+            return getattr(type(self), OPERATORS[function])(*inputs)
         raise TypeError(f"cupy.{name} takes arrays, not tensors: type {_instead(name, type(self))}, or pass x.data")
 
 
@@ -141,7 +140,7 @@ def _tensors_in(value: Any) -> Iterator[Node]:
 
 
 def _as_arrays(value: Any) -> Any:
-    if isinstance(value, BesideNumpy):
+    if isinstance(value, NumpyProtocols):
         return value.numpy()
     if isinstance(value, (tuple, list)):
         return tuple(map(_as_arrays, value)) if isinstance(value, tuple) else list(map(_as_arrays, value))
