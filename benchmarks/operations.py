@@ -4,7 +4,8 @@
 
 The cases are a list in `operation_cases.py`. The two sides take turns, a block of calls each, so that whatever else the
 machine does meets both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1 minidl is faster.
-Operations whose median ratio is above 2 are marked. On a busy machine the ratio of the fastest blocks says more.
+Operations whose median ratio is above 2 are marked. With one thread the clock is the processor time of that thread, so
+that waiting for the processor counts for neither side; on a busy machine the ratio of the fastest blocks says more.
 OpenBLAS chooses its instruction set when numpy is loaded: set OPENBLAS_CORETYPE before the start to choose another.
 """
 
@@ -149,7 +150,8 @@ def torch_side(case: Case) -> Side:
 
 
 def clocked(case: Case, module: Any, tensors: list[Any], gradient: Any) -> Side:
-    function, now = case.function, time.perf_counter
+    function = case.function
+    now = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
 
     def run(count: int) -> tuple[float, float]:
         forward = backward = 0.0
