@@ -194,6 +194,9 @@ for groups, channels, filters, kernel, side, stride in (
         (filters,),
         what=f"{groups} groups, stride {stride}",
     )
+each_kind("conv2d", lambda F, x, w, b: F.conv2d(x, w, b, 1, 1), (8, 16, 28, 28), (16, 16, 3, 3), (16,))
+for name in ("max_pool2d", "avg_pool2d"):
+    each_kind(name, lambda F, x, name=name: getattr(F, name)(x, 3, 2, 1), (8, 16, 28, 28))
 case("conv2d", lambda F, x, w, b: F.conv2d(x, w, b, 1, 2, 2), (8, 16, 32, 32), (16, 16, 3, 3), (16,), what="dilated")
 for size in (1, 3, 7):
     for name in ("adaptive_avg_pool2d", "adaptive_max_pool2d"):

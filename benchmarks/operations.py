@@ -4,7 +4,8 @@
 
 The cases are a list in `operation_cases.py`. The two sides take turns, a block of calls each, so that whatever else the
 machine does meets both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1 minidl is faster.
-Operations whose median ratio is above 2 are marked. On a busy machine the ratio of the fastest blocks says more.
+Operations whose median ratio is above 2 are marked. With one thread the clock is the processor time of that thread, so
+that waiting for the processor counts for neither side; on a busy machine the ratio of the fastest blocks says more.
 OpenBLAS chooses its instruction set when numpy is loaded: set OPENBLAS_CORETYPE before the start to choose another.
 """
 
@@ -39,6 +40,7 @@ from operation_cases import CASES, Case
 from minidl import Tensor, functional, kernels
 
 BLOCK_SECONDS = 0.01  # of one side; a block has at least one call
+BATCH = 16  # calls between two readings of the clock, at most; of slow operations a block has fewer
 LIMIT = 2.0  # ratios above are marked
 
 
@@ -149,20 +151,24 @@ def torch_side(case: Case) -> Side:
 
 
 def clocked(case: Case, module: Any, tensors: list[Any], gradient: Any) -> Side:
-    function, now = case.function, time.perf_counter
+    """Calls come in batches, each timed as a whole: reading the clock takes as long as a small operation."""
+    function = case.function
+    now = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
 
     def run(count: int) -> tuple[float, float]:
         forward = backward = 0.0
-        for _ in range(count):
+        for size in [min(BATCH, count)] * -(-count // BATCH):
             began = now()
-            out = function(module, *tensors)
+            outs = [function(module, *tensors) for _ in range(size)]
             between = now()
-            out.backward(gradient)
+            for out in outs:
+                out.backward(gradient)
+                for tensor in tensors:
+                    tensor.grad = None
             ended = now()
             forward, backward = forward + between - began, backward + ended - between
-            for tensor in tensors:
-                tensor.grad = None
-        return forward / count, backward / count
+        calls = min(BATCH, count) * -(-count // BATCH)
+        return forward / calls, backward / calls
 
     return run
 

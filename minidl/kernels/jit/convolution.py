@@ -25,11 +25,7 @@ def conv2d(
 ) -> Array:
     """x (n, c, h, w), weight (f, c / groups, kh, kw), bias (f,) -> (n, f, oh, ow)."""
     x, weight = in_c_order(x), in_c_order(weight)
-    if (
-        not eligible(x, weight)
-        or (bias is not None and bias.dtype != x.dtype)
-        or _is_product(weight.shape, stride, padding)
-    ):
+    if not eligible(x, weight) or (bias is not None and bias.dtype != x.dtype) or _is_product(weight.shape):
         return reference.conv2d(x, weight, bias, stride, padding, dilation, groups)
     way = product if _many(weight.shape, groups) else sliding
     return way.conv2d(x, weight, bias, stride, padding, dilation, groups)
@@ -40,7 +36,7 @@ def conv2d_backward_input(
 ) -> Array:
     """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape."""
     g, weight = in_c_order(g), in_c_order(weight)
-    if not eligible(g, weight) or _is_product(weight.shape, stride, padding):
+    if not eligible(g, weight) or _is_product(weight.shape):
         return reference.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups)
     way = product if _many(weight.shape, groups) else sliding
     return way.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups)
@@ -51,15 +47,15 @@ def conv2d_backward_weight(
 ) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
     g, x = in_c_order(g), in_c_order(x)
-    if not eligible(g, x) or _is_product(shape, stride, padding):
+    if not eligible(g, x) or _is_product(shape):
         return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
     way = product if _many(shape, groups) else sliding
     return way.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
 
 
-def _is_product(shape: Shape, stride: Pair, padding: Pair) -> bool:
-    """Whether nothing has to be unfolded: there the reference is already nothing but a matrix product."""
-    return shape[2:] == stride == (1, 1) and padding == (0, 0)
+def _is_product(shape: Shape) -> bool:
+    """Whether a window is one pixel: there the reference is already nothing but a matrix product."""
+    return shape[2:] == (1, 1)
 
 
 def _many(shape: Shape, groups: int) -> bool:

@@ -38,7 +38,18 @@ def conv2d(
 def conv2d_backward_input(
     g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
-    """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape."""
+    """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape.
+
+    With stride 1 it is a convolution of g by the mirrored filters, as unfolding is faster than folding. Not so with
+    few channels, of which a product has few rows, nor with so many filters that mirroring takes longer.
+    """
+    own, (channels, kh, kw) = weight.shape[0] // groups, weight.shape[1:]
+    around = dilation[0] * (kh - 1) - padding[0], dilation[1] * (kw - 1) - padding[1]
+    mirroring = stride == (1, 1) and min(around) >= 0 and 2 * channels >= own and _worth_a_copy(g, own)
+    if mirroring and np.isfinite(weight.sum()):  # beyond the border g is 0: 0 * inf
+        parts = weight.reshape(groups, own, channels, kh, kw)[..., ::-1, ::-1]
+        mirrored = np.ascontiguousarray(parts.swapaxes(1, 2)).reshape(groups * channels, own, kh, kw)
+        return conv2d(g, mirrored, None, stride, around, dilation, groups)
     matrices = weight.reshape(groups, len(weight) // groups, -1)
     gradient = np.zeros(shape, dtype=g.dtype)
     rows = max(1, BLOCK // (matrices.shape[2] * g.shape[3]))
@@ -54,12 +65,19 @@ def conv2d_backward_weight(
     g: Array, x: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
-    filters = shape[0] // groups
-    gradient = np.zeros((groups, filters, shape[1] * shape[2] * shape[3]), dtype=x.dtype)
+    filters, taps = shape[0] // groups, shape[1] * shape[2] * shape[3]
+    transposed = _worth_a_copy(g, filters)
+    gradient = np.zeros((groups, taps, filters) if transposed else (groups, filters, taps), dtype=x.dtype)
     layout = layout_forward((len(x), *shape[1:2], *x.shape[2:]), shape[2:], stride, padding, dilation)
     for group, row, columns in _columns(x, groups, layout):
-        gradient[group] += _gathered(g, group, filters, row, columns.shape[1] // g.shape[3]) @ columns.T
-    return gradient.reshape(shape)
+        part = _gathered(g, group, filters, row, columns.shape[1] // g.shape[3])
+        gradient[group] += columns @ part.T if transposed else part @ columns.T  # BLAS is faster with the first
+    return np.ascontiguousarray(gradient.swapaxes(1, 2) if transposed else gradient).reshape(shape)
+
+
+def _worth_a_copy(g: Array, filters: int) -> bool:
+    """Whether the products with g (n, f, oh, ow) take so long that a copy of the filters costs little beside."""
+    return g.shape[0] * g.shape[2] * g.shape[3] >= 8 * filters
 
 
 def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, Array]]:
@@ -70,8 +88,9 @@ def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, 
     images, lead, stride, height, pitch, *_ = layout.numbers
     (oh, ow), shifts = layout.size, layout.shifts[: layout.taps]
     laid_out = np.zeros((layout.planes, layout.plane_size), dtype=x.dtype)
-    rows = max(1, BLOCK // (layout.taps * ow))
-    memory = np.empty(layout.taps * min(rows, images * oh) * ow + 8, dtype=x.dtype)
+    blocks = -(-images * oh // max(1, BLOCK // (layout.taps * ow)))
+    rows = -(-images * oh // blocks)
+    memory = np.empty(layout.taps * rows * ow + 8, dtype=x.dtype)
     for begin in range(0, len(x), images):
         end = min(begin + images, len(x))
         for group in range(groups):

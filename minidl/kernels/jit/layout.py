@@ -8,6 +8,7 @@ stride of s, the s x s classes of pixels (by row and column modulo s) get a plan
 from __future__ import annotations
 
 from functools import lru_cache
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,10 +100,11 @@ def _layout(
     return Layout(shifts.size, padded, planes, plane_size, tile_size, count, numbers)
 
 
-def taps_of_class(window: int, stride: int, dilation: int, a: int) -> Array:
+@lru_cache(maxsize=256)
+def taps_of_class(window: int, stride: int, dilation: int, a: int) -> slice:
     """Which of the window's taps read pixels of class a: those at a distance s k + a from the first one."""
-    taps = np.arange(window)
-    return taps[taps * dilation % stride == a]
+    taps = (tap for tap in range(window) if tap * dilation % stride == a)
+    return slice(next(taps, window), window, stride // gcd(stride, dilation))
 
 
 class _Axis(NamedTuple):
@@ -137,7 +139,8 @@ class _Axis(NamedTuple):
 
     def steps(self, a: int) -> Array:
         """The k of the taps that read class a."""
-        return (taps_of_class(self.window, self.stride, self.dilation, a) * self.dilation - a) // self.stride
+        taps = np.arange(self.window)[taps_of_class(self.window, self.stride, self.dilation, a)]
+        return (taps * self.dilation - a) // self.stride
 
     def lead(self) -> int:
         """The zeros that must precede the gradient, so that mirrored taps read zeros before its start."""

@@ -24,7 +24,7 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
     x = in_c_order(x)
     if not eligible(x):
         return reference.max_pool2d(x, rows, columns)
-    out = np.empty((*x.shape[:2], rows.count, columns.count), dtype=x.dtype)
+    out = np.empty((*x.shape[:2], rows.number, columns.number), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
     _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
     return out, position
@@ -46,12 +46,12 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     if not eligible(x):
         return reference.avg_pool2d(x, rows, columns)
     n, c, h, w = x.shape
-    out = np.empty((n, c, rows.count, columns.count), dtype=x.dtype)
-    if rows.tile * rows.count != h or columns.tile * columns.count != w:
+    out = np.empty((n, c, rows.number, columns.number), dtype=x.dtype)
+    if rows.tile * rows.number != h or columns.tile * columns.number != w:
         _avg_pool(x, out, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor)
         return out
     share = 1 / float(rows.divisor[0] * columns.divisor[0])
-    if rows.count == columns.count == 1:
+    if rows.number == columns.number == 1:
         _mean(x, out, share)
     else:
         _avg_pool_tiled(x, out, rows.tile, columns.tile, share)
@@ -63,7 +63,7 @@ def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows)
     g = in_c_order(g)
     if not eligible(g):
         return reference.avg_pool2d_backward(g, shape, rows, columns)
-    if rows.tile * rows.count != shape[2] or columns.tile * columns.count != shape[3]:
+    if rows.tile * rows.number != shape[2] or columns.tile * columns.number != shape[3]:
         gradient = np.zeros(shape, dtype=g.dtype)
         _avg_pool_backward(
             g, gradient, rows.start, rows.stop, rows.divisor, columns.start, columns.stop, columns.divisor
@@ -71,7 +71,7 @@ def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows)
         return gradient
     gradient = np.empty(shape, dtype=g.dtype)
     share = 1 / float(rows.divisor[0] * columns.divisor[0])
-    if rows.count == columns.count == 1:
+    if rows.number == columns.number == 1:
         _spread_mean(g, gradient, share)
     else:
         _avg_pool_tiled_backward(g, gradient, rows.tile, columns.tile, share)

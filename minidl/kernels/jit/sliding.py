@@ -26,9 +26,9 @@ def slide(rows: Any, start: int, shifts: Any, weights: Any, out: Any) -> None:
     never_inlined()
     filters, taps = weights.shape
     fours, eights = filters - filters % 4, taps - taps % 8
-    out[:] = 0
     for f in range(0, fours, 4):
         four, w = out[f : f + 4], weights[f : f + 4]
+        four[:] = 0
         for t in range(0, eights, 8):
             _add_8_taps(rows, start, shifts[t : t + 8], w[:, t : t + 8], four)
         rest = eights
@@ -38,6 +38,7 @@ def slide(rows: Any, start: int, shifts: Any, weights: Any, out: Any) -> None:
         for t in range(rest, taps):
             _add_tap(rows, start + shifts[t], w[:, t], four)
     for f in range(fours, filters):
+        out[f] = 0
         for t in range(0, eights, 8):
             _add_8_taps_of_one(rows, start, shifts[t : t + 8], weights[f, t : t + 8], out[f])
         for t in range(eights, taps):

@@ -27,7 +27,7 @@ class Windows(NamedTuple):
 
     start, stop: numpy arrays of int64; padding is outside 0 <= pixel < size and never covered.
     divisor: float64; the mean over window i is the sum over its pixels divided by divisor[i].
-    count: how many there are.
+    number: how many there are.
     tile: the length of the windows if they lie side by side from pixel 0 on and have one divisor, else 0.
     """
 
@@ -35,7 +35,7 @@ class Windows(NamedTuple):
     stop: np.ndarray
     step: int
     divisor: np.ndarray
-    count: int
+    number: int
     tile: int
 
     @property
