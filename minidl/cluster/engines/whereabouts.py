@@ -30,7 +30,7 @@ DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
-_PROGRAM = "in run_rank"  # the function that calls the program
+_CALLERS = ("in run_rank", "in _play")  # the functions that call a program: of a rank, and of a simulated one
 _CUT = "\n  ...\n"  # after 100 frames: so many has only the program
 
 
@@ -137,9 +137,9 @@ def ask(process: int, descriptor: int) -> None:
 
 def _stack_of_the_program(dumped: str) -> str:
     """Of the last dump: the frames of the program's thread, the innermost first, down to the first of the program."""
-    stacks = [stack for stack in _THREAD.split(dumped) if _PROGRAM in stack or _CUT in stack]
+    stacks = [stack for stack in _THREAD.split(dumped) if _CUT in stack or any(caller in stack for caller in _CALLERS)]
     if not stacks:
         return ""
     frames = [line for line in stacks[-1].splitlines() if _FRAME.match(line)]
-    last = next((index for index, line in enumerate(frames) if line.endswith(_PROGRAM)), len(frames))
+    last = next((index for index, line in enumerate(frames) if line.endswith(_CALLERS)), len(frames))
     return "\n".join(frames[:last])
