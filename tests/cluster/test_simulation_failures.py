@@ -493,7 +493,8 @@ def test_isolated_ranks_cannot_outlive_the_deadline_nor_take_this_process_with_t
     error = failure_of(endless, on=isolated, deadline=1.0)
     assert isinstance(error, cluster.CommTimeout)
     assert str(error).startswith("the run did not finish within its deadline of 1 s\n")
-    assert f"{__file__}:{endless.__code__.co_firstlineno + 2}" in str(error) or "in endless" in str(error)
+    first = endless.__code__.co_firstlineno
+    assert any(said in str(error) for said in (f"{__file__}:{first + 1}", f"{__file__}:{first + 2}", "in endless"))
     error = failure_of(lambda comm: os._exit(7), on=isolated, deadline=150)
     assert isinstance(error, cluster.RankFailed)
     assert str(error).startswith("the process ended with exit code 7")
