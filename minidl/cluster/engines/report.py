@@ -160,7 +160,7 @@ class Outcome:
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
         elif was_at is not None and was_at.stack:
-            lines += ["", f"Stack of rank {culprit}, the innermost call first:", was_at.stack]
+            lines += ["", f"Stack of rank {culprit} (most recent call last):", was_at.stack]
         if known is not None:
             operation = known.operation
         else:
