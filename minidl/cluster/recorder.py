@@ -43,7 +43,7 @@ class Shares(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A call that goes on beside the program: `isend`, `irecv`, or a collective with `async_op=True`."""
+    """A call that runs concurrently with the program: `isend`, `irecv`, or a collective with `async_op=True`."""
 
     operation: str
     call: int  # its number among the rank's communicator calls

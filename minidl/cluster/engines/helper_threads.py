@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.engines.protocol import Concurrent, Pending
 from minidl.cluster.recorder import Begun
 
 
 @dataclass(slots=True, eq=False)
-class Task(Pending, Beside):
+class Task(Pending, Concurrent):
     """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
 
     begun: Begun | None = None

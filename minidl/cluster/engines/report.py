@@ -44,7 +44,7 @@ def failure(
     """What there is to say about `error`, on which the program of this rank has ended.
 
     `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun. `unwaited`:
-    the call beside the program for which the end of the program waited.
+    the concurrent operation for which the end of the program waited.
     """
     operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
     if unwaited is not None:

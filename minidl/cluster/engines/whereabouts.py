@@ -31,7 +31,7 @@ DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+),? in (.*)$', re.MULTILINE)
 _CALLERS = ("in run_rank", "in _play")  # the functions that call a program: of a rank, and of a simulated one
-_CUT = "\n  ...\n"  # after 100 frames: so many has only the program
+_CUT = "\n  ...\n"  # where a dump ends after 100 frames; only the program's thread has that many
 
 
 def create_notes() -> int:
