@@ -92,11 +92,11 @@ class Caller(NamedTuple):
 
 
 def caller() -> Caller:
-    """Where the program has called this package: its innermost frame."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
-        outermost, frame = frame, frame.f_back
-    return Caller(frame.f_code, frame.f_lasti) if frame is not None else Caller(outermost.f_code, outermost.f_lasti)
+    """Where the program has called this package: the innermost frame outside of it."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_filename.startswith(HERE) and frame.f_back is not None:
+        frame = frame.f_back
+    return Caller(frame.f_code, frame.f_lasti)
 
 
 def place(file: str, function: str, line: int) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from minidl.cluster.call_site import Caller, call_site, caller
 from minidl.cluster.channel import Channel, Rank
-from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.engines.protocol import Concurrent, Pending
 from minidl.cluster.recorder import Begun
 from minidl.cluster.work_and_time import WorkAndTime
 
@@ -138,7 +138,7 @@ class Work:
         self._pending = pending
         self._finish = finish
         self._call = owner.recorder.call
-        if isinstance(pending, Beside):
+        if isinstance(pending, Concurrent):
             pending.begun = Begun(operation, self._call, caller())
         else:  # the program has called isend or irecv; both are too quick for anything but a note of its frame
             frame = sys._getframe(2)
@@ -182,7 +182,7 @@ class Work:
         return self._pending.payload
 
     def _begun(self) -> Begun | None:
-        if isinstance(self._pending, Beside):
+        if isinstance(self._pending, Concurrent):
             return self._pending.begun
         return Begun(self._operation, self._call, Caller(self._code, self._instruction))
 

@@ -1,4 +1,4 @@
-"""What one rank writes down while it runs: the events of its communicator calls and the ledger of its messages."""
+"""The record of one rank: its events over time, and the ledger of its messages and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
 
 
 class Traffic(NamedTuple):
-    """Messages and bytes that a rank sent and received in one operation."""
+    """The messages and bytes that a rank sent and received in one operation."""
 
     messages: int = 0
     nbytes: int = 0
@@ -22,9 +22,9 @@ class Traffic(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Fractions of a rank's time, which add up to 1, or are all 0 where no time has passed.
+    """Fractions of a rank's time. They add up to 1, or are all 0 if no time has passed.
 
-    Communication includes the arithmetic inside reductions.
+    `communication` includes the arithmetic of reductions.
     """
 
     compute: float
@@ -33,7 +33,7 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, seconds: list[float]) -> Shares:
-        """The shares that belong to the seconds spent in each of KINDS."""
+        """The shares, from the seconds spent in each of KINDS."""
         total = sum(seconds) or 1.0
         return cls(
             seconds[COMPUTE] / total,
@@ -43,23 +43,26 @@ class Shares(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A call that goes on beside the program: `isend`, `irecv`, or a collective with `async_op=True`."""
+    """A call that runs concurrently with the program: `isend`, `irecv`, or a collective with `async_op=True`."""
 
     operation: str
     call: int  # its number among the rank's communicator calls
     caller: Caller
 
 
-# An event as a rank writes it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; and
-# of a message when this side posted its half, and when the other side did (None: unknown)
+# An event as a rank records it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; for
+# a message also the times at which this side and the other side posted it (None: unknown)
 Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
 
 
 @dataclass(frozen=True)
 class Recording:
-    """All that a rank has written down, lane by lane; `rows` of a lane end early when there were more than the bound.
+    """The finished record of a rank.
 
-    `seconds` (by kind) are those of the program itself, lane 0: what runs beside it takes no time of its own.
+    rows      events, lane by lane; at most `max_events` in each lane
+    dropped   number of events beyond that bound
+    seconds   of the program (lane 0) in each of KINDS; concurrent lanes are not counted
+    ledger    messages and bytes by operation
     """
 
     rows: list[Row]
@@ -77,14 +80,15 @@ class CallObserver(Protocol):
 
 
 class Recorder:
-    """Writes the events of one rank.
+    """Records the events of one rank.
 
-    Time outside communicator calls is compute, under the label of the last `mark`. Time inside belongs to the call's
-    messages: each runs from the end of the one before, up to the moment the other side had posted its half it is
-    waiting, and after that transfer. After `max_events` only the ledger and the sums go on.
+    now          the clock, in seconds
+    max_events   events kept in each lane; beyond it only the ledger and the sums of seconds are updated
+    lane         0 for the program; concurrent collectives (`async_op=True`) have lanes 1, 2, ..., one thread each
+    calls        is notified of each communicator call of the program
 
-    Lane 0 is the program; collectives that run beside it (`async_op=True`) write into lanes of their own, each of which
-    is the affair of one thread.
+    Time outside communicator calls is compute, labelled by the last `mark`. Inside a call, each message's interval
+    starts where the previous one ended: first waiting for the peer, then the transfer.
     """
 
     __slots__ = (
@@ -119,7 +123,7 @@ class Recorder:
         self._dropped = 0
         self._seconds = [0.0] * len(KINDS)
         self._counts: dict[str, list[int]] = {}
-        self._count = [0, 0, 0, 0]  # of the operation at hand: messages and bytes sent, messages and bytes received
+        self._count = [0, 0, 0, 0]  # of the current operation: messages and bytes sent, messages and bytes received
         self._label = ""
         self.call = 0
         self._last = now()
@@ -127,18 +131,18 @@ class Recorder:
         self.begun: Begun | None = None  # what the program waited for when that failed
 
     def lane(self, number: int) -> Recorder:
-        """The recorder of what runs beside the program in that lane."""
+        """The recorder of that lane."""
         if number not in self._lanes:
             self._lanes[number] = Recorder(self._now, self._max_events, number)
         return self._lanes[number]
 
     def mark(self, label: str) -> None:
-        """From here on, compute goes under this label."""
+        """Label the compute from here on."""
         self._add(COMPUTE, self._now(), 0, -1, "")
         self._label = label
 
     def worked(self, label: str) -> None:
-        """What was computed since the last call or mark goes under this label, and nothing after it."""
+        """Label the compute since the last call or mark, and only that."""
         self._label, before = label or self._label, self._label
         self._add(COMPUTE, self._now(), 0, -1, "")
         self._label = before
@@ -151,7 +155,7 @@ class Recorder:
             self._calls.entered(operation, self.call)
 
     def begin(self, operation: str, call: int) -> None:
-        """A call that was numbered by the program begins in this lane, which was idle until now."""
+        """A call with the program's number begins in this lane, which was idle."""
         self._last = self._now()
         self._begin(operation, call)
 
@@ -171,7 +175,7 @@ class Recorder:
             self._calls.left()
 
     def sent(self, nbytes: int, peer: int, posted: float) -> None:
-        """A message has been handed over (an eager one) or posted (a synchronous one)."""
+        """A message has been sent (eager) or posted (synchronous)."""
         count = self._count
         count[0] += 1
         count[1] += nbytes
@@ -182,11 +186,11 @@ class Recorder:
             self._add(SEND, now, nbytes, peer, self.operation or "", posted)
 
     def delivered(self, peer: int, posted: float, peer_posted: float | None) -> None:
-        """The receiver has a synchronous message, for which it posted its receive at `peer_posted`."""
+        """The receiver has taken a synchronous message; it posted its receive at `peer_posted`."""
         self._transfer(SEND, 0, peer, posted, peer_posted)
 
     def received(self, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
-        """A message is here, which its sender posted at `peer_posted`."""
+        """A message has arrived; its sender posted it at `peer_posted`."""
         count = self._count
         count[2] += 1
         count[3] += nbytes
@@ -201,31 +205,31 @@ class Recorder:
             self._add(REDUCE, now, nbytes, -1, self.operation or "")
 
     def waited(self, peer: int = -1) -> None:
-        """Time has passed in a call that waits for what runs beside the program, or for what another rank does."""
+        """The rank has waited for a concurrent operation of its own, or for another rank."""
         self._add(WAIT, self._now(), 0, peer, self.operation or "")
 
     def laid_out(self, nbytes: int) -> None:
-        """This rank has put so many bytes where others read them."""
+        """This rank has written `nbytes` to shared memory."""
         self._add(SEND, self._now(), nbytes, -1, self.operation or "")
 
     def took(self, nbytes: int, peer: int) -> None:
-        """This rank has taken so many bytes from where another has put them."""
+        """This rank has read `nbytes` that `peer` wrote to shared memory."""
         self._add(RECEIVE, self._now(), nbytes, peer, self.operation or "")
 
     def exchanged(self, messages: int, nbytes: int) -> None:
-        """The engine's own way is done: for the ledger, as many messages and bytes have gone out as have come in."""
+        """A native collective of the engine has ended, with as many messages and bytes sent as received."""
         self._count[:] = [a + b for a, b in zip(self._count, (messages, nbytes) * 2, strict=True)]
         self._add(RECEIVE, self._now(), 0, -1, self.operation or "")
 
     def fault(self, what: str) -> None:
-        """A fault on purpose has taken effect; it is kept beyond the bound, because there are few."""
+        """A planned fault has taken effect. Faults are kept beyond `max_events`: they are few."""
         now = self._now()
         self._rows.append((FAULT, now, now, 0, -1, what, self.operation or "", self.call, self._lane, None, None))
 
     def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
         now, last = self._now(), self._last
         until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # of waiting
-        if self._is_full:  # the sums alone, without a call: simulations make millions of messages
+        if self._is_full:  # only the sums, without another call: simulations make millions of messages
             if until > last:
                 self._seconds[WAIT] += until - last
                 last = until
@@ -264,11 +268,11 @@ class Recorder:
         return sum(count[1] for recorder in (self, *self._lanes.values()) for count in recorder._counts.values())
 
     def shares(self) -> Shares:
-        """The shares of this rank's time up to now."""
+        """The fractions of this rank's time up to now."""
         return Shares.of(self._seconds)
 
     def close(self) -> Recording:
-        """The program has returned (or failed): what was recorded."""
+        """End the record: the program has returned or failed."""
         self._add(WAIT if self.operation else COMPUTE, self._now(), 0, -1, self.operation or "")
         recorders = [self, *(self._lanes[number] for number in sorted(self._lanes))]
         counts: dict[str, list[int]] = {}

@@ -1,12 +1,15 @@
-"""What all-reduces cost on a tree of racks, where messages of one moment share links: round by round.
+"""The cost of an all-reduce on a tree of racks, where concurrent messages share links. "auto" chooses by it.
 
-An algorithm is a list of rounds, in each of which some pairs of ranks pass messages of one size. A message begins when
-both ranks are done with the round before, and takes the latency of its path and, for every byte, the largest, over the
-links of the path, of (messages of the round on the link) / (bytes a second). That is exact where the messages of a
-round begin together and the fullest link is on all of their paths; else it may be somewhat too long.
+An algorithm is a list of rounds; in a round, pairs of ranks exchange messages of one size. A message starts when both
+ranks have finished the previous round, and takes
 
-Source: as `cost.py` for the rounds; for links as the measure of a pattern of messages: Leiserson, Fat-trees (IEEE
-Transactions on Computers C-34(10), 1985), section 3, the load factor.
+    latency of its path + nbytes * max over the links of its path (messages of the round on the link / bytes per second)
+
+seconds. This is exact if the messages of a round start together and the most loaded link is on all of their paths;
+otherwise it is an upper estimate.
+
+Sources: for the rounds, those of `cost.py`; for the load of links, Leiserson, Fat-trees (IEEE Transactions on Computers
+C-34(10), 1985), section 3, load factor.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from minidl.cluster.network import Network
 from minidl.cluster.partition import chain_segments, chunk_bytes, group_size
 from minidl.cluster.topology import Tree
 
-Pair = tuple[int, int]  # who sends, and who receives
+Pair = tuple[int, int]  # sender, receiver
 
 
 class Round(NamedTuple):
-    """So many rounds of the same kind: the pairs each pass nbytes; of these, `reduced` are then reduced."""
+    """`times` equal rounds: each sender sends `nbytes` to its receiver, which then reduces `reduced` bytes."""
 
     times: int
     pairs: list[Pair]
@@ -61,7 +64,7 @@ def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
     segments = chain_segments(p, -(-nbytes // itemsize), nbytes)
     down, segment = [(i, i - 1) for i in range(p - 1, 0, -1)], chunk_bytes(nbytes, segments, itemsize)
     for chain, reduced in ((down, segment), (_back(down[::-1]), 0)):
-        yield from (Round(1, [pair], segment, reduced) for pair in chain)  # the first segment; then one a round
+        yield from (Round(1, [pair], segment, reduced) for pair in chain)  # the first segment fills the pipeline
         yield Round(segments - 1, chain, segment, reduced)
 
 
@@ -75,7 +78,7 @@ def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = Non
     yield Round(size - 1, near, chunk)
 
 
-ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # those of `cost.py` that can be the fastest
+ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # the algorithms of `cost.py` that can be the fastest
     "recursive_doubling": recursive_doubling,
     "rabenseifner": rabenseifner,
     "ring": ring,
@@ -89,9 +92,9 @@ ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # those of `cost.py` 
 def best_all_reduce(
     network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4
 ) -> tuple[str, dict[str, int]]:
-    """The algorithm that is the fastest among these ranks of the tree, and its options: what "auto" means there.
+    """The fastest algorithm for these ranks of the tree, and its options.
 
-    Each is taken with its default options, and the hierarchical one also with a rack as a group.
+    Compared are all algorithms with their default options, and the hierarchical one also with one group per rack.
 
     >>> thin = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(1e-6, 2e8))
     >>> best_all_reduce(thin, tuple(range(8)), 10**7)
@@ -117,16 +120,16 @@ def all_reduce(
             ends = [max(clock[src], clock[dst]) + t for (src, dst), t in zip(pairs, lasting, strict=True)]
             for (src, dst), end in zip(pairs, ends, strict=True):
                 clock[src], clock[dst] = max(clock[src], end), max(clock[dst], end)
-            if times > 1:  # before long, all are as late as the slowest
+            if times > 1:  # every later round takes as long as its slowest message
                 clock = [max(clock) + (times - 1) * max(lasting)] * len(ranks)
     return max(clock)
 
 
 def _seconds(tree: Tree, ranks: tuple[int, ...], pairs: list[Pair], nbytes: int) -> list[float]:
-    """How long each message of a round takes."""
+    """Seconds that each message of a round takes."""
     paths = [tree.path(ranks[src], ranks[dst]) for src, dst in pairs]
     load = Counter(link for _, links in paths for link in links)
-    slowness = {link: messages / tree.capacities[link] for link, messages in load.items()}  # seconds a byte
+    slowness = {link: messages / tree.capacities[link] for link, messages in load.items()}  # seconds per byte
     return [latency + nbytes * max(slowness[link] for link in links) for latency, links in paths]
 
 
@@ -137,27 +140,28 @@ def _tree_of(network: Network) -> Tree:
 
 
 def _first(p: int) -> int:
-    """The greatest power of two that is at most p: so many ranks take part, the others lean on them."""
+    """The largest power of two that is at most p: the number of ranks that take part; the remaining ranks fold in."""
     return 1 << p.bit_length() - 1
 
 
 def _powers(below: int) -> list[int]:
-    """1, 2, 4, ..."""
+    """The powers of two below `below`: 1, 2, 4, ..."""
     return [1 << k for k in range((below - 1).bit_length())]
 
 
 def _partners(p: int, distance: int) -> list[Pair]:
-    """Who exchanges with whom."""
+    """The pairs of ranks that exchange at that distance."""
     return [(i, i ^ distance) for i in range(_first(p))]
 
 
 def _folded(p: int, nbytes: int, among_first: list[Round]) -> Iterator[Round]:
-    """The other ranks hand over their vectors before, and get the result after."""
-    leaning = [(i, i - _first(p)) for i in range(_first(p), p)]
-    yield Round(1, leaning, nbytes, nbytes)
+    """The remaining ranks send their vectors before these rounds, and receive the result after them."""
+    remaining = [(i, i - _first(p)) for i in range(_first(p), p)]
+    yield Round(1, remaining, nbytes, nbytes)
     yield from among_first
-    yield Round(1, _back(leaning), nbytes)
+    yield Round(1, _back(remaining), nbytes)
 
 
 def _back(pairs: list[Pair]) -> list[Pair]:
+    """The same pairs in the opposite direction."""
     return [(dst, src) for src, dst in pairs]

@@ -219,7 +219,7 @@ def test_a_simulated_rank_that_computes_for_too_long_is_at_fault_for_the_timeout
     assert "did not complete within 10 s of virtual time" in str(error)
 
 
-# What goes on beside the program
+# Concurrent operations
 
 
 def begin_and_wait(comm: cluster.Communicator, kind: str) -> Any:
@@ -273,7 +273,7 @@ def test_a_wait_that_has_failed_fails_again_with_the_same_error(on: str, kind: s
         elif kind == "isend":
             work = comm.isend(np.zeros(100_000), 1)
         else:
-            work = comm.background(lambda beside: beside.recv(1))
+            work = comm.background(lambda inside: inside.recv(1))
         errors = []
         for _ in range(2):
             with pytest.raises(cluster.Deadlock) as caught:

@@ -137,6 +137,13 @@ def stops(comm: Communicator) -> None:
     comm.all_reduce(np.ones(10))
 
 
+def computes_without_end(comm: Communicator) -> None:
+    comm.barrier()
+    while comm.rank == 1:
+        pass
+    comm.barrier()
+
+
 def wait_in_a_circle(comm: Communicator) -> None:
     comm.recv((comm.rank + 1) % comm.size)
 
@@ -160,6 +167,7 @@ def sends_too_much_too_early(comm: Communicator) -> None:
         (is_killed, cluster.RankFailed, {1}, "the process died"),
         (ends_without_a_word, cluster.RankFailed, {1}, "the process died"),
         (stops, cluster.CommTimeout, {0, 2}, "did not complete within 3 s"),
+        (computes_without_end, cluster.CommTimeout, {1}, "did not complete within 3 s"),
         (wait_in_a_circle, cluster.CommTimeout, {0, 1, 2}, "did not complete within 3 s"),
         (waits_for_one_that_has_returned, cluster.Deadlock, {1}, "rank 1 has already returned"),
         (sends_too_much_too_early, cluster.CommTimeout, {0, 1}, "a send of 80000 bytes"),
@@ -171,6 +179,8 @@ def test_a_run_that_fails_comes_back_with_the_cause(program: Any, kind: type, cu
     assert type(caught.value) is kind
     assert caught.value.rank in culprits
     assert said in str(caught.value).splitlines()[0]
+    if program is computes_without_end:
+        assert f"rank 1 did not answer: it was computing at {__file__}:" in str(caught.value)
 
 
 def waits_beside_itself(comm: Communicator) -> None:

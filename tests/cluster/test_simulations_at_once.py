@@ -82,7 +82,7 @@ def test_simulations_that_end_in_another_order_than_they_began_leave_the_process
 
 
 @pytest.mark.parametrize("error", [ValueError("lost"), KeyboardInterrupt(), SystemExit(3)], ids=str)
-def test_a_simulation_that_fails_beside_others_leaves_the_process_as_it_was(error: BaseException) -> None:
+def test_a_simulation_that_fails_while_others_run_leaves_the_process_as_it_was(error: BaseException) -> None:
     def program(comm: cluster.Communicator, fails: bool) -> int:
         with contextlib.redirect_stdout(io.StringIO()):
             comm.barrier()

@@ -50,7 +50,7 @@ class Failure:
     operation: str | None
     call: int  # its number among this rank's calls
     call_site: str | None
-    begun: str | None  # by which call, and where, if it went on beside the program
+    begun: str | None  # where a concurrent operation was begun, in words
     traceback: str
     exception: bytes | None
     wait: Wait | None

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minidl.cluster.engines.protocol import Beside, Pending
+from minidl.cluster.engines.protocol import Concurrent, Pending
 from minidl.cluster.recorder import Begun
 
 
 @dataclass(slots=True, eq=False)
-class Task(Pending, Beside):
+class Task(Pending, Concurrent):
     """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
 
     begun: Begun | None = None
@@ -34,7 +34,7 @@ class Helpers:
         self._finished = finished
         self._lanes: dict[int, queue.SimpleQueue[tuple[Task, contextvars.Context]]] = {}
         self._unwaited: list[Task] = []
-        self.last_begun: Begun | None = None  # of these, what the end of the program waits for
+        self.last_begun: Begun | None = None  # the call that began what the end of the program waits for
 
     def start(self, task: Task, lane: int) -> None:
         """Let the lane's thread do the task; the thread is made when the lane is first used."""

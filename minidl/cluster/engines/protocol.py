@@ -55,8 +55,8 @@ class Pending:
         return f"a send of {self.nbytes} bytes to {peer}" if self.kind == "send" else f"a receive from {peer}"
 
 
-class Beside:
-    """Mixed into what a helper does: it knows the call of the program that has begun it."""
+class Concurrent:
+    """Mixed into the work of a helper: `begun` is the call of the program that has begun it."""
 
     __slots__ = ()
     begun: Begun | None

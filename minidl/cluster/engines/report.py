@@ -44,7 +44,7 @@ def failure(
     """What there is to say about `error`, on which the program of this rank has ended.
 
     `blocked`: what the rank was blocked in, and since when. Without a recorder the program had not begun. `unwaited`:
-    the call beside the program for which the end of the program waited.
+    the concurrent operation for which the end of the program waited.
     """
     operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
     if unwaited is not None:
@@ -156,11 +156,11 @@ class Outcome:
         root, what = self._at_fault(culprit), known.summary if known else cause_of_death
         if known and known.wait and root not in (culprit, known.wait.peer, None) and root not in self.returned:
             what = f"{self._silence(root)}; hence {what}"
-        lines = [what, ", ".join(where), *self._situation(culprit)]
+        lines = [what, ", ".join(where), *self._situation(culprit, root)]
         if known is not None:
             lines += ["", f"Traceback of rank {culprit}:", known.traceback]
         elif was_at is not None and was_at.stack:
-            lines += ["", f"Stack of rank {culprit}, the innermost call first:", was_at.stack]
+            lines += ["", f"Stack of rank {culprit} (most recent call last):", was_at.stack]
         if known is not None:
             operation = known.operation
         else:
@@ -195,32 +195,32 @@ class Outcome:
         return not others and len(self.returned) > max(1, unknown)
 
     def _end_of_waits(self, rank: int) -> int | None:
-        """The rank for which this one waits in the end, because that one waits for nobody; None if there is none."""
+        """The rank for which this one waits in the end: it waits for nobody, or for itself. None if there is none."""
         passed = {rank}
-        while (known := self.failures.get(rank)) and known.wait:
+        while (known := self.failures.get(rank)) and known.wait and known.wait.peer != rank:
             if known.wait.peer is None or known.wait.peer in passed:
                 return None
             rank = known.wait.peer
             passed.add(rank)
         return rank
 
-    def deadline_error(self, deadline: float, had_begun: bool = True) -> CommTimeout:
-        """The error of a run that did not finish in time."""
+    def deadline_error(self, deadline: float, had_begun: bool = True, at_fault: int | None = None) -> CommTimeout:
+        """The error of a run that did not finish in time, by default because of the rank for which all others wait."""
         text = f"the run did not finish within its deadline of {deadline:g} s"
         if not had_begun:
             text += f"\n{NOT_BEGUN}"
         ends = {self._end_of_waits(rank) for rank in range(len(self.recordings)) if rank not in self.returned}
-        rank = ends.pop() if len(ends) == 1 and had_begun else None
-        return CommTimeout("\n".join([text, *self._situation(None)]), rank=rank, **self._evidence())
+        rank = ends.pop() if at_fault is None and len(ends) == 1 and had_begun else at_fault
+        return CommTimeout("\n".join([text, *self._situation(None, rank)]), rank=rank, **self._evidence())
 
     def deadlock_error(self, text: str) -> Deadlock:
         """The error of ranks that wait for each other or for one that has returned; their waits follow the text."""
         ends = {self._end_of_waits(rank) for rank, known in self.failures.items() if known.wait}
         rank = ends.pop() if len(ends) == 1 else None
-        return Deadlock("\n".join([text, *self._situation(None)]), rank=rank, **self._evidence())
+        return Deadlock("\n".join([text, *self._situation(None, rank)]), rank=rank, **self._evidence())
 
-    def _situation(self, culprit: int | None) -> list[str]:
-        """A line for each rank that was blocked, had returned, or could not say what it was doing."""
+    def _situation(self, culprit: int | None, at_fault: int | None) -> list[str]:
+        """A line for each rank that was blocked, had returned, is at fault, or could not say what it was doing."""
         lines = []
         for rank in range(len(self.recordings)):
             known = self.failures.get(rank)
@@ -228,7 +228,7 @@ class Outcome:
                 lines.append(str(known.wait))
             elif rank in self.returned:
                 lines.append(f"rank {rank} had returned")
-            elif rank != culprit and (not known or self.source == "simulated"):
+            elif rank != culprit and (not known or rank == at_fault or self.source == "simulated"):
                 lines.append(self._silence(rank))
         return lines
 

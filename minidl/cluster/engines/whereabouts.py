@@ -29,9 +29,9 @@ DUMP_SECONDS, LOOK_SECONDS = 0.3, 0.01
 DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
-_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
-_PROGRAM = "in run_rank"  # the function that calls the program
-_CUT = "\n  ...\n"  # after 100 frames: so many has only the program
+_FRAME = re.compile(r'^  File "(.*)", line (\d+),? in (.*)$', re.MULTILINE)
+_CALLERS = ("in run_rank", "in _play")  # the functions that call a program: of a rank, and of a simulated one
+_CUT = "\n  ...\n"  # where a dump ends after 100 frames; only the program's thread has that many
 
 
 def create_notes() -> int:
@@ -81,9 +81,10 @@ class Notes:
         slot = self._slot_of[operation, id(code), frame.f_lasti] = 0 if is_ours else len(self._codes)
         if is_ours:
             return 0
-        text = f"{operation}\0{place(code.co_filename, code.co_qualname, frame.f_lineno)}"
-        data = text.encode(errors="replace")[:SLOT_BYTES].ljust(SLOT_BYTES, b"\0")
-        self._mapping[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] = data
+        name = f"{operation}\0".encode()
+        site = place(code.co_filename, code.co_qualname, frame.f_lineno).encode(errors="replace")
+        data = name + site[-(SLOT_BYTES - len(name)) :]  # the end of a long path, with the line
+        self._mapping[slot * SLOT_BYTES : (slot + 1) * SLOT_BYTES] = data.ljust(SLOT_BYTES, b"\0")
         return slot
 
 
@@ -120,7 +121,7 @@ def whereabouts(descriptor: int) -> Whereabouts:
     stack = _stack_of_the_program(os.pread(descriptor, STACK_BYTES, NOTES_BYTES).decode(errors="replace"))
     frames = [(file, name, int(line)) for file, line, name in _FRAME.findall(stack)]
     own = [frame for frame in frames if is_program(frame[0])] or frames
-    line = place(*own[0]) if own else None
+    line = place(*own[-1]) if own else None
     return Whereabouts(operation, word >> 16, site, bool(word & INSIDE), line, stack)
 
 
@@ -136,10 +137,10 @@ def ask(process: int, descriptor: int) -> None:
 
 
 def _stack_of_the_program(dumped: str) -> str:
-    """Of the last dump: the frames of the program's thread, the innermost first, down to the first of the program."""
-    stacks = [stack for stack in _THREAD.split(dumped) if _PROGRAM in stack or _CUT in stack]
+    """Of the last dump: the frames of the program's thread, from its first one on, as a traceback has them."""
+    stacks = [stack for stack in _THREAD.split(dumped) if _CUT in stack or any(caller in stack for caller in _CALLERS)]
     if not stacks:
         return ""
-    frames = [line for line in stacks[-1].splitlines() if _FRAME.match(line)]
-    last = next((index for index, line in enumerate(frames) if line.endswith(_PROGRAM)), len(frames))
-    return "\n".join(frames[:last])
+    frames = [line for line in stacks[-1].splitlines() if _FRAME.match(line)]  # the innermost one first
+    last = next((index for index, line in enumerate(frames) if line.endswith(_CALLERS)), len(frames))
+    return "\n".join(_FRAME.sub(r'  File "\1", line \2, in \3', line) for line in reversed(frames[:last]))

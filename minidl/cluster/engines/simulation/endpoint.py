@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minidl.cluster.board import Fingerprint
-from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Beside, Peer, Pending
+from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer, Pending
 from minidl.cluster.engines.simulation.message import ARRAY, Awaited, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.scheduler import Task
@@ -283,7 +283,7 @@ def _first_from(src: Peer, sends: list[Send]) -> int:
     return next((index for index, send in enumerate(sends) if send.src in ranks), -1)
 
 
-class Helper(Awaited, Beside):
+class Helper(Awaited, Concurrent):
     """Work that goes on beside the program; `tag` is its lane, `task` does it once it has begun."""
 
     __slots__ = ("begun", "error", "task", "work")

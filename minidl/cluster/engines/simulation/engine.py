@@ -6,6 +6,7 @@ import contextvars
 import pickle
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from minidl import kernels
@@ -13,6 +14,7 @@ from minidl.cluster.engines import task
 from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import Outcome, loaded_result
+from minidl.cluster.engines.simulation.deadline import Overdue, enforced
 from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import routed
@@ -38,8 +40,9 @@ class Simulation:
     caches, and all that ranks could do to each other in one process (they share modules and the state of numpy's old
     global generator, so use `comm.rng`).
 
-    isolated: runs all ranks in one child process, so that a rank that never makes another call ends with the deadline,
-    and one that crashes the interpreter does no harm here. trace: "full", or "ledger" for messages, bytes and shares
+    isolated: runs all ranks in one child process, so that the deadline also ends a rank that loops within compiled code
+    (or any rank, where `launch` is not called in the main thread), and one that crashes the interpreter does no harm
+    here. trace: "full", or "ledger" for messages, bytes and shares
     without events (faster, and without limit).
 
     >>> from minidl import cluster
@@ -68,8 +71,9 @@ class Simulation:
             self.node.check(terms.nodes)
         terms = replace(terms, network=network)
         if self.isolated:
-            return in_a_child(replace(self, network=None, isolated=False).run, program, args, terms)
-        return self._simulate(program, args, terms)
+            simulate = partial(replace(self, network=None, isolated=False)._simulate, began=time.monotonic())
+            return in_a_child(simulate, program, args, terms)
+        return self._simulate(program, args, terms, time.monotonic())
 
     def _network(self, terms: Terms) -> Network | None:
         own = Network.of(self.network)
@@ -80,8 +84,8 @@ class Simulation:
             network.check(terms.nodes)
         return network
 
-    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
-        ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
+    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms, began: float) -> Run:
+        ends_at = float("inf") if terms.deadline is None else began + terms.deadline
         _, _, packed = pickle.loads(task.packed(program, args))
         with routed() as stdout, rare_collections:
             world = World(terms, ends_at, contextvars.copy_context().run, stdout)
@@ -90,7 +94,8 @@ class Simulation:
             try:
                 for rank in ranks:
                     rank.begin(packed)
-                world.scheduler.play(lambda: world.ended < terms.nodes)
+                with enforced(ends_at, world.overrun):
+                    world.scheduler.play(lambda: world.ended < terms.nodes)
             except BaseException as error:  # Ctrl-C while nobody's program was running
                 world.interrupt(error)
             finally:
@@ -102,7 +107,7 @@ class Simulation:
 
 def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
     """The Run, or the error that it ended with."""
-    if world.interruption is not None:
+    if world.interruption is not None and not isinstance(world.interruption, Overdue):
         raise world.interruption
     outcome = Outcome(
         {rank.number: rank.failure for rank in ranks if rank.failure},
@@ -116,7 +121,7 @@ def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
         {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
     )
     if world.is_late:
-        raise outcome.deadline_error(world.terms.deadline or 0.0)
+        raise outcome.deadline_error(world.terms.deadline or 0.0, at_fault=world.overran)
     if world.culprit is not None:
         raise outcome.error(world.culprit, world.failed[world.culprit])
     if world.scheduler.failure is not None:

@@ -43,6 +43,8 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
         run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)
     except CommTimeout as error:
         why = "the simulation did not answer: one of its ranks computed, or slept, without end"
+        if stack := error.tracebacks.get(0):
+            why += f"\n\nIts stack (most recent call last):\n{stack}"
         raise CommTimeout(
             f"the run did not finish within its deadline of {terms.deadline:g} s\n"
             f"{NOT_BEGUN if NOT_BEGUN in str(error) else why}"

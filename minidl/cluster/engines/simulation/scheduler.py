@@ -250,8 +250,9 @@ class Scheduler:
 
     def end(self, failure: BaseException) -> None:
         """The run is over: only `main` has a turn, and whatever a task still calls raises the failure."""
+        if self.failure is None:
+            self._ended_at = self.now
         self.failure = failure
-        self._ended_at = self.now
         self.now = -INFINITY  # so that every call takes the long way through `turn`
         self.woken.clear()
         self._round.clear()

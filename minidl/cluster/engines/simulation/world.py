@@ -8,6 +8,7 @@ from typing import Any, Protocol, TextIO
 
 import cloudpickle
 import numpy as np
+from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl.cluster.board import Board
 from minidl.cluster.engines.protocol import Array, Pending, Terms
@@ -59,6 +60,8 @@ class World:
         self.culprit: int | None = None  # whose failure has ended the run
         self.deadlock = ""
         self.is_late = False
+        self._has_overrun = False
+        self.overran: int | None = None  # the rank that ran without end when the deadline was over
         self.interruption: BaseException | None = None  # from outside of all ranks: Ctrl-C, or an error of the listener
         self._call_outside = call_outside
         self.stopped: set[int] = set()
@@ -243,6 +246,16 @@ class World:
     def late(self) -> None:
         self.is_late = True
         self.scheduler.end(RankFailed(f"the run did not finish within its deadline of {self.terms.deadline:g} s"))
+
+    def overrun(self) -> bool:
+        """The deadline is over; returns whether a rank runs that does not end by itself."""
+        running, is_ending, self._has_overrun = self.scheduler.running, self._has_overrun, True
+        if self.scheduler.failure is None:
+            if running.greenlet is getcurrent() and running is not self.scheduler.main:
+                self.overran = running.rank
+            self.late()
+            is_ending = True
+        return is_ending
 
     # The end
 

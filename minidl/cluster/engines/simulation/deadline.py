@@ -1,0 +1,70 @@
+"""The deadline of a simulation reaches a rank that computes or sleeps without end, and so never takes a turn.
+
+A watching thread sends a signal to the main thread, where Python then raises Overdue in whichever rank is running. That
+works where `launch` was called in the main thread and the rank comes back to Python code, as it does from a sleep or a
+lock, but not from an endless loop within compiled code; `isolated=True` ends those too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+
+AGAIN_SECONDS = 1.0  # until a rank that has caught Overdue, or cleans up without end, gets another one
+SIGNAL = signal.SIGRTMAX - 1 if hasattr(signal, "SIGRTMAX") else signal.SIGALRM
+
+_deadlines: list[_Deadline] = []  # of the simulations under way in the main thread, which may be nested
+
+
+class Overdue(BaseException):
+    """Ends a rank when the deadline of the run is over; an `except Exception` of the program lets it pass."""
+
+
+class _Deadline:
+    def __init__(self, ends_at: float, main: greenlet, overrun: Callable[[], bool]) -> None:
+        self.ends_at = ends_at
+        self.main = main
+        self.overrun = overrun
+
+
+@contextlib.contextmanager
+def enforced(ends_at: float, overrun: Callable[[], bool]) -> Iterator[None]:
+    """Within this, call `overrun` at the time `ends_at` (of time.monotonic()), and again as long as this goes on.
+
+    Where it returns True, Overdue is raised in the rank that runs.
+    """
+    if ends_at == float("inf") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    deadline, is_over = _Deadline(ends_at, getcurrent(), overrun), threading.Event()
+    watcher = threading.Thread(target=_watch, args=(ends_at, is_over, threading.get_ident()), daemon=True)
+    before = signal.signal(SIGNAL, _end_what_is_late)
+    _deadlines.append(deadline)
+    watcher.start()
+    try:
+        yield
+    finally:
+        _deadlines.remove(deadline)
+        is_over.set()
+        watcher.join()
+        signal.signal(SIGNAL, before or signal.SIG_DFL)
+
+
+def _watch(ends_at: float, is_over: threading.Event, thread: int) -> None:
+    seconds = ends_at - time.monotonic()
+    while not is_over.wait(max(0.0, seconds)):
+        signal.pthread_kill(thread, SIGNAL)
+        seconds = AGAIN_SECONDS
+
+
+def _end_what_is_late(number: int, frame: FrameType | None) -> None:
+    for deadline in _deadlines:
+        is_late = time.monotonic() >= deadline.ends_at and deadline.overrun()
+        if is_late and getcurrent() is not deadline.main:
+            raise Overdue("the deadline of the run is over")
