@@ -1,4 +1,4 @@
-"""Where in the user's program a communicator call was made: a key that is the same in every process, and the lines."""
+"""The line of the user's program that makes a communicator call, with a key that is the same in every process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ENGINES = HERE + "engines" + os.sep
 
 
 class Site(NamedTuple):
-    """`key` stands for the whole stack of user calls (64 bits); `place` is the line of the call, and who called that.
+    """A hash of the whole stack of user calls (`key`, 64 bits), and the line of the call and its caller as text (`place`).
 
-    The key is the same on two ranks when the same line of the same function was reached by the same calls.
+    Two ranks have the same key if the same calls led to the same line of the same function.
     """
 
     key: int
@@ -23,9 +23,9 @@ class Site(NamedTuple):
 
 
 def call_site() -> Site:
-    """The site of the communicator call that is under way: the frames outside this package, down to the engine's.
+    """The site of the current communicator call: the frames outside this package, down to the engine's.
 
-    Costs about a tenth of a microsecond a frame, because what a code object stands for is kept, and so is every site.
+    Takes about 0.1 microseconds a frame, because the hashes of code objects and all sites are cached.
     """
     frame: FrameType | None = sys._getframe(1)
     key = 1
@@ -73,7 +73,7 @@ def _remember_site(key: int) -> Site:
 
 
 def place(code: CodeType, line: int) -> str:
-    """File and line; of a notebook's cell, whose file is the kernel's own invention, the function and the line."""
+    """File and line; in a notebook, where the kernel invents the file's name, function and line."""
     if "ipykernel_" in code.co_filename or code.co_filename.startswith("<ipython-input-"):
         where = "a notebook cell" if code.co_name == "<module>" else f"the notebook cell of {code.co_qualname}"
         return f"line {line} of {where}"

@@ -115,10 +115,10 @@ def _number(x: Any, op: str, operation: str, size: int) -> Any:
         return int(x)
     if _is_whole(x):
         dtype = x.dtype if isinstance(x, np.integer) else np.dtype(np.int64)
-        if not _fits(abs(int(x)) * (size if op == "sum" else 1), dtype):
+        if not _fits(int(x) * size if op == "sum" else int(x), dtype):
             raise OverflowError(
-                f"{operation} reduces a whole number in {dtype}, and the {op} of {x} on {size} ranks could overflow it: "
-                "all_gather the numbers and reduce the list, or pass a float"
+                f"{operation} reduces a whole number in {dtype}, and the {op} of {x} on {size} ranks could overflow "
+                "it: all_gather the numbers and reduce the list, or pass a float"
             )
     return x
 
@@ -128,5 +128,5 @@ def _is_whole(x: Any) -> bool:
 
 
 def _fits(number: int, dtype: np.dtype[Any]) -> bool:
-    limits = np.iinfo(dtype)
-    return bool(limits.min <= number <= limits.max)
+    bits = 8 * dtype.itemsize
+    return 0 <= number < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= number < 1 << bits - 1

@@ -56,6 +56,15 @@ def test_a_whole_number_whose_result_cannot_be_exact_raises(x: Any, op: str, mes
     results(program)
 
 
+def test_the_least_and_the_greatest_number_of_a_dtype_are_reduced() -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        numbers = [-(2**63), 2**63 - 1, np.uint64(2**64 - 1), np.int8(-128)]
+        return [int(comm.all_reduce(x, op)) for x in numbers for op in ("max", "min")]
+
+    lowest, highest = -(2**63), 2**63 - 1
+    assert results(program) == [[lowest] * 2 + [highest] * 2 + [2**64 - 1] * 2 + [-128] * 2] * 4
+
+
 def test_a_whole_number_and_a_float_are_different_calls_and_a_numpy_integer_is_a_whole_number() -> None:
     with pytest.raises(cluster.CollectiveMismatch, match="dtype=<i8"):
         results(lambda comm: comm.all_reduce(1.5 if comm.rank else 1))
