@@ -13,7 +13,7 @@ ENGINES = HERE + "engines" + os.sep
 
 
 class Site(NamedTuple):
-    """A hash of the whole stack of user calls (`key`, 64 bits), and the line of the call and its caller as text (`place`).
+    """A hash of the stack of user calls (`key`, 64 bits), and the line of the call and its caller as text (`place`).
 
     Two ranks have the same key if the same calls led to the same line of the same function.
     """

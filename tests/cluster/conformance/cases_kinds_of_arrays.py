@@ -34,7 +34,6 @@ def kinds(factor: int) -> dict[str, Any]:
         "masked": np.ma.masked_array([1.0 * factor, 2.0, 3.0], [False, bool(factor), False]),
         "dates": np.array(["2024-01-01", "NaT"] if factor else ["1970-01-01"] * 2, "datetime64[D]"),
         "durations": np.array([5 * factor, 2], "timedelta64[s]"),
-        "matrix": np.matrix([[1.0 * factor, 2.0], [3.0, 4.0]]),
         "no elements": np.zeros((0, 3)),
         "byte-swapped": (factor * np.arange(4)).astype(">i4"),
         "text": np.array(["abc" * factor, "longer"]),
@@ -45,8 +44,8 @@ def kinds(factor: int) -> dict[str, Any]:
     }
 
 
-SUBCLASSES = {"recarray": np.recarray, "masked": np.ma.MaskedArray, "matrix": np.matrix}
-NUMBERS = ("memmap", "in Fortran's order", "no dimensions", "matrix", "no elements", "byte-swapped", "long double")
+SUBCLASSES = {"recarray": np.recarray, "masked": np.ma.MaskedArray}
+NUMBERS = ("memmap", "in Fortran's order", "no dimensions", "no elements", "byte-swapped", "long double")
 
 
 def check(name: str, received: Any, expected: Any) -> None:

@@ -7,7 +7,8 @@ then sleeps in the mailbox like one that waits for a message, where an abort rea
 into its slot, and the rank that raises the flag wakes it.
 
 A wake-up must not be lost: one rank goes to sleep while another, which does not see that yet, raises the flag. So both
-first write, then issue a memory barrier, then read: at least one of them sees what the other wrote (Dekker's algorithm).
+first write, then issue a memory barrier, then read: one of them at least sees what the other wrote (Dekker's
+algorithm).
 """
 
 from __future__ import annotations
