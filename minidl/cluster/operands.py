@@ -19,6 +19,7 @@ from minidl.cluster.board import Fingerprint
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.phantom import Phantom
 
+HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1
 OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
 
 
@@ -45,7 +46,7 @@ class Operand:
             raise TypeError(
                 f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})"
             )
-        if isinstance(x, np.ma.MaskedArray):
+        if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
             raise TypeError(
                 f"{operation} would lose the mask of a masked array: pass an array without one, x.filled(0)"
             )
@@ -109,6 +110,8 @@ def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str
 
 def _number(x: Any, op: str, operation: str, size: int) -> Any:
     """A single x as a number that can hold the result."""
+    if op == "sum" and type(x) is int and -HALF <= x * size < HALF:
+        return x  # the usual case first: numbers are reduced in every step of a training run
     if op == "mean" and (_is_whole(x) or isinstance(x, (bool, np.bool_))):
         return np.float64(x)
     if op == "sum" and isinstance(x, (bool, np.bool_)):
