@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from minidl.cluster.call_order import CallOrder, Crossing
-from minidl.cluster.call_site import Site
+from minidl.cluster.call_site import ANYWHERE, Site
 from minidl.cluster.errors import CollectiveMismatch
 
 
@@ -144,7 +144,7 @@ class _Group:
         known.missing -= 1
         if not known.missing:
             del self._calls[call]
-            if fingerprint.label is None:
+            if fingerprint.label is None and all(site.key != ANYWHERE for site in known.ranks_at):
                 crossing = self._order.next(fingerprint[:-1], call, known.ranks_at)
                 if crossing is not None:
                     raise crossed(str(fingerprint), call, crossing)

@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
+ANYWHERE = 0  # no line: the order of the calls is not judged by this one
 
 
 class Site(NamedTuple):
     """A hash of the stack of user calls (`key`, 64 bits), and the line of the call and its caller as text (`place`).
 
-    Two ranks have the same key if the same calls led to the same line of the same function.
+    Two ranks have the same key if the same calls led to the same line of the same function. In an `except` handler the
+    key is ANYWHERE: what is done there, others do in the `try`.
     """
 
     key: int
@@ -37,7 +39,8 @@ def call_site() -> Site:
         elif known.is_engine:
             break
         frame = frame.f_back
-    return _sites.get(key) or _remember_site(key)
+    site = _sites.get(key) or _remember_site(key)
+    return site if sys.exception() is None else Site(ANYWHERE, site.place)
 
 
 class _Code(NamedTuple):
