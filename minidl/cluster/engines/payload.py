@@ -56,7 +56,7 @@ class Refusal:
 
 
 def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """The payload again; or a Refusal, because the error is not for whoever happens to deliver."""
+    """The payload again; or a Refusal, because the error belongs to the receive and not to the code that delivers."""
     try:
         return decode(form, description, body, out)
     except Exception as error:

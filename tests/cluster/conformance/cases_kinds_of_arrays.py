@@ -94,6 +94,18 @@ def arrays_of_every_kind_are_received_into_one_that_is_contiguous(comm: Communic
                 comm.sendrecv(x, right, left, out=out)
 
 
+@case(at_least=2)
+def a_message_that_is_refused_is_over_for_its_sender_too(comm: Communicator) -> None:
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    for size in (10, 20_000):
+        for message in (np.ones(size), [np.ones(size)]):
+            sent = comm.isend(message, right)
+            with pytest.raises((ValueError, TypeError), match=r"a receive was given an? .*array"):
+                comm.recv(left, out=np.ones(size, np.float32))
+            sent.wait()
+    assert comm.all_reduce(1) == comm.size
+
+
 @case()
 def numbers_of_every_kind_are_reduced_in_place_and_others_are_refused(comm: Communicator) -> None:
     for name, x in kinds(1).items():
