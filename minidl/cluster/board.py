@@ -144,10 +144,15 @@ class _Group:
         known.missing -= 1
         if not known.missing:
             del self._calls[call]
-            if fingerprint.label is None and all(site.key != ANYWHERE for site in known.ranks_at):
-                crossing = self._order.next(fingerprint[:-1], call, known.ranks_at)
-                if crossing is not None:
-                    raise crossed(str(fingerprint), call, crossing)
+            if fingerprint.label is None:
+                self._judge_order(call, fingerprint, known.ranks_at)
+
+    def _judge_order(self, call: int, fingerprint: Fingerprint, lines: dict[Site, int]) -> None:
+        if len(lines) > 1 and any(line.key == ANYWHERE for line in lines):
+            return
+        crossing = self._order.next(fingerprint[:-1], call, lines)
+        if crossing is not None:
+            raise crossed(str(fingerprint), call, crossing)
 
 
 def _posted(call: _Call) -> dict[int, Posted]:
