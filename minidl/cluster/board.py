@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from minidl.cluster.call_order import CallOrder, Crossing
-from minidl.cluster.call_site import Site
+from minidl.cluster.call_site import ANYWHERE, Site
 from minidl.cluster.errors import CollectiveMismatch
 
 
@@ -145,9 +145,14 @@ class _Group:
         if not known.missing:
             del self._calls[call]
             if fingerprint.label is None:
-                crossing = self._order.next(fingerprint[:-1], call, known.ranks_at)
-                if crossing is not None:
-                    raise crossed(str(fingerprint), call, crossing)
+                self._judge_order(call, fingerprint, known.ranks_at)
+
+    def _judge_order(self, call: int, fingerprint: Fingerprint, lines: dict[Site, int]) -> None:
+        if len(lines) > 1 and any(line.key == ANYWHERE for line in lines):
+            return
+        crossing = self._order.next(fingerprint[:-1], call, lines)
+        if crossing is not None:
+            raise crossed(str(fingerprint), call, crossing)
 
 
 def _posted(call: _Call) -> dict[int, Posted]:

@@ -7,15 +7,18 @@ Calls of different lines may belong together: `if rank == 0: broadcast(x) else: 
 
 every call finds an equal one on the other rank, and x is added to y. This is a *crossing*: at one call some ranks leave
 a line, at a later one others arrive at it. Branches that take turns look similar, and are right: a leader that rotates
-(`if rank == turn: ... else: ...`), a retry in `except`. What tells them apart is whether the two lines are
-*alternatives*, two ways to make one call:
+(`if rank == turn: ... else: ...`), a retry after an error. What tells them apart is whether the lines are
+*alternatives*, ways to make the same call. Calls in an `except` handler always are (see `call_site.py`); the board does
+not judge their order. Otherwise two observations show it, once and for all:
 
-1. A rank that makes both calls from the line that others leave and arrive at shows alternatives: all but the old and
-   the new leader stay. When lines are swapped, or a call is skipped, no rank stays.
-2. So does a call between the two that all ranks make from one of these lines: the ranks are in step.
-3. Otherwise ranks that move in the same way from the one line to the other show the order that the program has.
-4. Where no two ranks do (two ranks alone, above all), lines that all ranks have used together before are different
-   calls. Lines that never were can be a leader that rotates, unless more than two lines are involved: a skipped call.
+* A rank makes both calls of a crossing from the line that others leave and arrive at: all but the old and the new
+  leader stay. When lines are swapped, or a call is skipped, no rank stays.
+* After a call from several lines, all ranks make one from the same of these lines: they are in step again.
+
+Without such evidence, ranks that move in the same way from the one line to the other show the order that the program
+has, and the crossing is reported. Where no two ranks do (two ranks alone, above all), it is reported if all ranks have
+used the lines together before, as different calls; or, with two ranks, if more than two lines are involved, because one
+has skipped a call.
 
 Two ranks that swap two lines from the first call on are therefore not found, because a leader that rotates between two
 ranks makes exactly the same calls. A label (`all_reduce(x, label="weights")`) tells them apart.
@@ -57,14 +60,16 @@ class CallOrder:
 
 class _EqualCalls:
     def __init__(self) -> None:
-        self._together: dict[Site, int] = {}  # the last call that all ranks made from this line
+        self._together: dict[Site, None] = {}  # lines from which all ranks have made a call
         self._apart: dict[frozenset[tuple[Site, int]], int] = {}  # the last call that they made from these lines
+        self._kind: dict[Site, Site] = {}  # alternatives have the same
+        self._in_step: set[Site] = set()  # lines used together after all calls from several lines
 
     def next(self, call: int, lines: Lines) -> Crossing | None:
         if len(lines) == 1:
             (line,) = lines
-            self._together[line] = call
-            _limit(self._together)
+            if line not in self._in_step:
+                self._come_together(line)
             return None
         apart = frozenset(lines.items())
         if apart not in self._apart:
@@ -74,24 +79,49 @@ class _EqualCalls:
                     return crossing
         self._apart[apart] = call
         _limit(self._apart)
+        self._in_step -= lines.keys()
         return None
+
+    def _come_together(self, line: Site) -> None:
+        """All ranks make a call from this line, the first one since some made one from another."""
+        self._together[line] = None
+        _limit(self._together)
+        self._in_step = {line, *self._in_step} & self._together.keys()
+        for apart in self._apart:
+            lines = dict(apart)
+            if line in lines:
+                self._are_alternatives(lines)
+
+    def _are_alternatives(self, lines: Lines) -> None:
+        kinds = {self._kind.get(line, line) for line in lines}
+        kind = min(kinds)
+        for line in [line for line, other in self._kind.items() if other in kinds]:
+            self._kind[line] = kind
+        for line in lines:
+            self._kind[line] = kind
+            _limit(self._kind)
 
     def _crossing(self, before: Lines, now: Lines, earlier: int) -> Crossing | None:
         common = before.keys() & now.keys()
         crossed = [line for line in common if before[line] & ~now[line] and now[line] & ~before[line]]
-        if not crossed or any(before[line] & now[line] for line in crossed):
+        if not crossed:
+            return None
+        if any(before[line] & now[line] for line in crossed):
+            self._are_alternatives(before)
+            self._are_alternatives(now)
             return None
         line = min(crossed)
         leaves, arrives = _lowest(before[line]), _lowest(now[line])
         lines = {rank: (_line_of(rank, before), _line_of(rank, now)) for rank in sorted((leaves, arrives))}
-        involved = {line for pair in lines.values() for line in pair}
-        last_together = [self._together[line] for line in involved if line in self._together]
-        if any(call > earlier for call in last_together):
+        if any(
+            self._kind.get(one, one) == self._kind.get(other, other) for one, other in zip(*lines.values(), strict=True)
+        ):
             return None
         if not _move_together(before, now):
+            involved = {line for pair in lines.values() for line in pair}
+            together = involved & self._together.keys()
             are_two = sum(ranks.bit_count() for ranks in now.values()) == 2
-            is_skipped = are_two and len(involved) > 2 and not last_together
-            if not is_skipped and len(last_together) < len(involved):
+            if together != involved and (together or not are_two or len(involved) == 2):
                 return None
         return Crossing(earlier, lines)
 

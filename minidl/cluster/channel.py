@@ -1,6 +1,6 @@
 """A channel: messages among the ranks of a group under one tag, counted and recorded. Collectives are made of these.
 
-`Rank` holds what all communicators of one rank share; a `Channel` is the way in which one group of ranks talks over it.
+`Rank` holds what all communicators of one rank share; a `Channel` is what one collective of one group sends through.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operati
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from functools import wraps
 from itertools import cycle
 from typing import Any
@@ -20,16 +19,9 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.partition import chain_segments, group_size, split
-from minidl.cluster.point_to_point import Array, PointToPoint
+from minidl.cluster.point_to_point import Array, PointToPoint, own
 
 AllReduce = Callable[..., None]
-
-
-def own(x: Any) -> Any:
-    """A rank's item for itself, as the others receive it: a copy that shares no memory with x, at any depth."""
-    if type(x) in (np.ndarray, np.memmap) and not x.dtype.hasobject:
-        return np.array(x, order="C")
-    return deepcopy(x)
 
 
 # Collectives of every day

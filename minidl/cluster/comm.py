@@ -92,7 +92,7 @@ class Communicator(Messages):
         Numbers as for `all_reduce`.
         """
         dst = self._rank("dst", dst)
-        operand = Operand(x, op, "reduce", is_written=self.rank == dst)
+        operand = Operand(x, op, "reduce", self.size, is_written=self.rank == dst)
 
         def work(channel: Channel) -> Any:
             total = collectives.reduce_tree(channel, operand.flat, dst, op)
@@ -147,14 +147,14 @@ class Communicator(Messages):
         differently, and floating-point sums depend on the order.
 
         Arrays keep their dtype: the sum of int64 wraps around as numpy's does, the sum of True and False is `or`. The
-        mean of float16 is computed and sent in float32. A single whole number is exact, as in Python, or raises
-        OverflowError (more than 74 bits in a sum; a numpy integer whose dtype cannot hold the result). Its mean is a
-        float, and the sum of True and False is a count.
+        mean of float16 is computed and sent in float32. A single whole number is reduced exactly or raises
+        OverflowError: its sum if the same number on all ranks would not fit in 64 bits. Its mean is a float, and the
+        sum of True and False is a count.
 
         Errors: ValueError for an unknown op or algorithm and for a read-only array; TypeError for no number, for
         a masked array, and for the mean of an array of integers.
         """
-        operand = Operand(x, op, "all_reduce", is_written=True)
+        operand = Operand(x, op, "all_reduce", self.size, is_written=True)
         check_algorithm(algorithm, collectives.ALL_REDUCE, options)
 
         def work(channel: Channel) -> Any:
@@ -181,7 +181,7 @@ class Communicator(Messages):
 
     def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
         """Combine the array x over all ranks; each gets its chunk, `np.array_split(result, size)[rank]`, anew."""
-        operand = Operand(x, op, "reduce_scatter")
+        operand = Operand(x, op, "reduce_scatter", self.size)
         if operand.is_scalar or x.ndim == 0:
             what = type(x).__name__ if operand.is_scalar else "one without dimensions"
             raise TypeError(f"reduce_scatter takes an array, not {what}: there is nothing to split")

@@ -1,4 +1,4 @@
-"""Messages from one rank to another: what a program can send and receive itself."""
+"""Point-to-point messages: what a program sends and receives itself."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Messages(WorkAndTime):
     def recv(self, src: int | Collection[int], tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
         """Receive the next message of this tag from rank `src`, or from any rank with `src=cluster.ANY`.
 
-        `src` may be a collection of ranks: then from whoever of these comes first. It raises when all of them have
-        failed, so that a server which waits for some of its clients learns that there is nobody to wait for.
+        `src` may be a collection of ranks: then the first message from any of these. It raises when all of them have
+        failed, so that a server that waits for some of its clients does not wait forever.
 
         Returns the array or object; `comm.last_source` then says who sent it. With `out`, a contiguous array of the
         message's dtype and size, it is written there and `out` is returned.
@@ -130,7 +130,7 @@ class Messages(WorkAndTime):
 
 
 class Work:
-    """Something that was begun and goes on: `isend`, `irecv`, or a collective with `async_op=True`."""
+    """An operation in progress: `isend`, `irecv`, or a collective with `async_op=True`."""
 
     def __init__(self, owner: Rank, operation: str, pending: Pending, finish: Callable[[Pending], Any]) -> None:
         self._owner = owner
@@ -150,9 +150,9 @@ class Work:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
     def is_completed(self) -> bool:
-        """Whether `wait()` would return, or raise, at once: it raises when the rank that is waited for has failed.
+        """Whether `wait()` would return, or raise because the other rank has failed, at once.
 
-        In a simulation, a look that finds it is not done takes a microsecond.
+        In a simulation, a call that returns False takes a microsecond.
         """
         endpoint = self._owner.endpoint
         if endpoint.is_done(self._pending):
@@ -161,7 +161,7 @@ class Work:
         return self._error is not None or endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
-        """Return when it is done: what was received, what the collective returns, or None after a send.
+        """Return when it is done, with what was received or what the collective returns; None after a send.
 
         A wait that has failed fails again with the same error.
         """
@@ -189,7 +189,7 @@ class Work:
 
 @lru_cache(64)
 def _numbers(ranks: tuple[int, ...]) -> tuple[dict[int, int], frozenset[int]]:
-    """The number of each world rank within the group, and their set; one for all ranks that are simulated here."""
+    """The number of each world rank within the group, and the set of the world ranks; cached for simulated ranks."""
     return {world: number for number, world in enumerate(ranks)}, frozenset(ranks)
 
 

@@ -1,9 +1,9 @@
 """The argument of a reduction: checked, laid out flat, and returned in its original form.
 
-Arithmetic is numpy's, in the dtype of the array, so sums of integers wrap around. There are two exceptions:
+Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap around. There are two exceptions:
 
-* A single whole number is reduced exactly, as Python would: its sum travels as two 64-bit numbers, the upper and the
-  lower bits, neither of which can overflow; its product travels as a Python int.
+* A single whole number is reduced exactly, or not at all. A sum is refused where the same number on all ranks would not
+  fit in its 64 bits; a product travels as a Python int, which has no limit.
 * The mean of float16 is computed, and travels, in float32: the sum would overflow at 65,504.
 """
 
@@ -19,8 +19,8 @@ from minidl.cluster.board import Fingerprint
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.phantom import Phantom
 
+HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1
 OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
-LOW_BITS, HIGH_BITS = 32, 42  # of a whole number in a sum: 2**20 ranks can add such halves in 64 bits
 
 
 class Operand:
@@ -30,21 +30,23 @@ class Operand:
     flat         the same in one dimension
     """
 
-    def __init__(self, x: Any, op: str, operation: str, is_written: bool = False) -> None:
+    def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
         if op not in REDUCE:
             raise ValueError(f"unknown op {op!r}: choose one of {', '.join(REDUCE)}")
         self._x, self._op = x, op
         self.is_phantom = isinstance(x, Phantom)
         self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
-        self.is_exact = self.is_scalar and _is_exact(x, op)
-        array = _exact(int(x), op, operation) if self.is_exact else np.array(_number(x, op)) if self.is_scalar else x
+        self.is_exact = self.is_scalar and op == "prod" and _is_whole(x)
+        if self.is_scalar and not self.is_exact:
+            x = _number(x, op, operation, size)
+        array = np.array(int(x), object) if self.is_exact else np.array(x) if self.is_scalar else x
         self._dtype = array.dtype
         self._shape = array.shape
         if not self.is_exact and (array.dtype.kind not in "biufc" or (self.is_scalar and array.ndim > 0)):
             raise TypeError(
                 f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})"
             )
-        if isinstance(x, np.ma.MaskedArray):
+        if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
             raise TypeError(
                 f"{operation} would lose the mask of a masked array: pass an array without one, x.filled(0)"
             )
@@ -88,34 +90,11 @@ class Operand:
         return total if total.dtype == self._dtype else total.astype(self._dtype)
 
     def _exact_result(self, flat: npt.NDArray[Any]) -> Any:
-        total = (int(flat[0]) << LOW_BITS) + int(flat[1]) if self._op == "sum" else flat[0]
         if not isinstance(self._x, np.integer):
-            return total
-        limits = np.iinfo(self._x.dtype)
-        if not limits.min <= total <= limits.max:
-            raise OverflowError(
-                f"the {self._op} is {total}, more than {self._x.dtype} holds: pass a Python int, int(x)"
-            )
-        return self._x.dtype.type(total)
-
-
-def _is_exact(x: Any, op: str) -> bool:
-    """Whether x is a whole number whose result could leave its dtype. The sum of True and False is a count."""
-    return (op == "sum" and isinstance(x, (int, np.integer, np.bool_))) or (
-        op == "prod" and isinstance(x, (int, np.integer)) and not isinstance(x, bool)
-    )
-
-
-def _exact(number: int, op: str, operation: str) -> npt.NDArray[Any]:
-    if op == "prod":
-        return np.array([number], object)
-    high, low = number >> LOW_BITS, number & (1 << LOW_BITS) - 1
-    if high.bit_length() > HIGH_BITS:
-        raise OverflowError(
-            f"{operation} sums whole numbers of up to {HIGH_BITS + LOW_BITS} bits, got one of {number.bit_length()}: "
-            "all_gather them and add them up"
-        )
-    return np.array([high, low])
+            return flat[0]
+        if not _fits(flat[0], self._x.dtype):
+            raise OverflowError(f"the product is {flat[0]}, more than {self._x.dtype} holds: pass a Python int, int(x)")
+        return self._x.dtype.type(flat[0])
 
 
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
@@ -129,10 +108,28 @@ def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str
         raise ValueError(f"all_reduce by {algorithm!r} has no option {min(unknown)!r}: its options are {allowed}")
 
 
-def _number(x: Any, op: str) -> Any:
+def _number(x: Any, op: str, operation: str, size: int) -> Any:
     """A single x as a number that can hold the result."""
-    if op == "mean" and isinstance(x, (int, np.integer, np.bool_)):
+    if op == "sum" and type(x) is int and -HALF <= x * size < HALF:
+        return x  # the usual case first: numbers are reduced in every step of a training run
+    if op == "mean" and (_is_whole(x) or isinstance(x, (bool, np.bool_))):
         return np.float64(x)
-    if isinstance(x, int) and not -(2**63) <= x < 2**63:
-        raise OverflowError(f"op {op!r} takes whole numbers of 64 bits, got {x}: all_gather them instead")
+    if op == "sum" and isinstance(x, (bool, np.bool_)):
+        return int(x)
+    if _is_whole(x):
+        dtype = x.dtype if isinstance(x, np.integer) else np.dtype(np.int64)
+        if not _fits(int(x) * size if op == "sum" else int(x), dtype):
+            raise OverflowError(
+                f"{operation} reduces a whole number in {dtype}, and the {op} of {x} on {size} ranks could overflow "
+                "it: all_gather the numbers and reduce the list, or pass a float"
+            )
     return x
+
+
+def _is_whole(x: Any) -> bool:
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+
+
+def _fits(number: int, dtype: np.dtype[Any]) -> bool:
+    bits = 8 * dtype.itemsize
+    return 0 <= number < 1 << bits if dtype.kind == "u" else -1 << bits - 1 <= number < 1 << bits - 1

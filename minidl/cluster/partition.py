@@ -19,12 +19,12 @@ def split(x: Array, parts: int) -> list[Array]:
 
 
 def chunk_bytes(nbytes: int, parts: int, itemsize: int) -> int:
-    """The bytes of the largest of so many parts of a vector, no element of which is cut in two."""
+    """The bytes of the largest of `parts` parts of a vector, none of whose elements is split."""
     return math.ceil(nbytes / (parts * itemsize)) * itemsize
 
 
 def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = None) -> int:
-    """How many segments the pipelined chain makes: those asked for, but none of them empty.
+    """The number of segments of the pipelined chain: as requested, but none of them empty.
 
     By default the optimum sqrt((p - 2) n (beta + gamma/2) / alpha) for gamma = 0 and alpha / beta = 32 KiB, which is
     about right for Ethernet between 10 and 100 Gbit/s. ValueError for less than one segment.
@@ -37,7 +37,7 @@ def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = No
 
 
 def group_size(p: int, per_group: int | None = None) -> int:
-    """How many ranks a group of the hierarchical all-reduce has: by default the divisor of p nearest to its root.
+    """Ranks per group of the hierarchical all-reduce: by default the divisor of p that is nearest to its root.
 
     ValueError if it does not divide p.
     """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
@@ -30,3 +32,10 @@ class PointToPoint(Protocol):
     def reduce_into(self, a: Array, b: Array, op: str) -> None: ...
 
     def among(self, ranks: Sequence[int]) -> PointToPoint: ...
+
+
+def own(x: Any) -> Any:
+    """A rank's item for itself, as the others receive it: a copy that shares no memory with x, at any depth."""
+    if type(x) in (np.ndarray, np.memmap) and not x.dtype.hasobject:
+        return np.array(x, order="C")
+    return deepcopy(x)

@@ -10,7 +10,7 @@ import pytest
 from minidl import cluster
 from minidl.cluster.board import Board, Fingerprint
 from minidl.cluster.call_order import HISTORY, CallOrder, Crossing
-from minidl.cluster.call_site import Site, call_site
+from minidl.cluster.call_site import ANYWHERE, Site, call_site
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -329,6 +329,36 @@ def test_branches_that_take_turns_pass_with_any_number_of_ranks(on: str, nodes: 
 
     retried = 8.0 * nodes + 4 * (nodes - 1)
     assert cluster.launch(program, nodes=nodes, on=on).results == [[3.0 * nodes, 2.0 * nodes, retried]] * nodes
+
+
+def a_retry_at_random(comm: cluster.Communicator) -> float:
+    total = 0.0
+    for _ in range(30):
+        try:
+            if comm.rng.random() < 0.4:
+                raise FloatingPointError("overflow")
+            total += comm.all_reduce(1.0)
+        except FloatingPointError:
+            total += comm.all_reduce(0.0)
+    return total
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+def test_a_retry_in_except_passes_whichever_ranks_it_meets(nodes: int) -> None:
+    for seed in range(20):
+        results = cluster.launch(a_retry_at_random, nodes=nodes, on="simulation", seed=seed).results
+        assert results == results[:1] * nodes
+    assert len(set(cluster.launch(a_retry_at_random, nodes=nodes).results)) == 1
+
+
+def test_a_call_in_an_except_handler_has_no_line_and_says_where_it_is() -> None:
+    try:
+        raise ValueError
+    except ValueError:
+        site = call_site()
+    assert site.key == ANYWHERE
+    assert site.place.startswith(f"{__file__}:")
+    assert call_site().key != ANYWHERE
 
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])

@@ -16,10 +16,15 @@ def results(program: Any, nodes: int = 4, on: str = "simulation") -> list[Any]:
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
-def test_the_sum_of_python_integers_is_exact(on: str) -> None:
-    assert results(lambda comm: comm.all_reduce(2**62), on=on) == [2**64] * 4
-    assert results(lambda comm: comm.all_reduce(-(2**70) - comm.rank), on=on) == [-(2**72) - 6] * 4
-    assert results(lambda comm: comm.reduce(2**62), on=on) == [2**64, None, None, None]
+def test_the_sum_of_python_integers_that_would_overflow_raises(on: str) -> None:
+    for collective in (lambda comm: comm.all_reduce(2**62), lambda comm: comm.reduce(-(2**62))):
+        with pytest.raises(
+            cluster.RankFailed, match=r"sum of -?4611686018427387904 on 4 ranks could overflow"
+        ) as caught:
+            results(collective, on=on)
+        assert isinstance(caught.value.cause, OverflowError)
+    largest = (2**63 - 1) // 4
+    assert results(lambda comm: comm.all_reduce(-largest), on=on) == [-4 * largest] * 4
 
 
 @pytest.mark.parametrize("on", ["simulation", "processes"])
@@ -33,9 +38,14 @@ def test_the_product_of_python_integers_is_exact(on: str) -> None:
 @pytest.mark.parametrize(
     ("x", "op", "message"),
     [
-        (2**100, "sum", "all_reduce sums whole numbers of up to 74 bits, got one of 101"),
-        (2**64, "max", "op 'max' takes whole numbers of 64 bits, got 18446744073709551616"),
-        (np.int8(100), "sum", "the sum is 400, more than int8 holds"),
+        (
+            2**100,
+            "sum",
+            f"all_reduce reduces a whole number in int64, and the sum of {2**100} on 4 ranks could overflow it",
+        ),
+        (2**64, "max", "in int64, and the max of 18446744073709551616 on 4 ranks could overflow it"),
+        (np.int8(100), "sum", "in int8, and the sum of 100 on 4 ranks could overflow it"),
+        (np.int8(10), "prod", "the product is 10000, more than int8 holds"),
     ],
 )
 def test_a_whole_number_whose_result_cannot_be_exact_raises(x: Any, op: str, message: str) -> None:
@@ -46,8 +56,17 @@ def test_a_whole_number_whose_result_cannot_be_exact_raises(x: Any, op: str, mes
     results(program)
 
 
+def test_the_least_and_the_greatest_number_of_a_dtype_are_reduced() -> None:
+    def program(comm: cluster.Communicator) -> list[int]:
+        numbers = [-(2**63), 2**63 - 1, np.uint64(2**64 - 1), np.int8(-128)]
+        return [int(comm.all_reduce(x, op)) for x in numbers for op in ("max", "min")]
+
+    lowest, highest = -(2**63), 2**63 - 1
+    assert results(program) == [[lowest] * 2 + [highest] * 2 + [2**64 - 1] * 2 + [-128] * 2] * 4
+
+
 def test_a_whole_number_and_a_float_are_different_calls_and_a_numpy_integer_is_a_whole_number() -> None:
-    with pytest.raises(cluster.CollectiveMismatch, match="dtype=int"):
+    with pytest.raises(cluster.CollectiveMismatch, match="dtype=<i8"):
         results(lambda comm: comm.all_reduce(1.5 if comm.rank else 1))
     assert results(lambda comm: int(comm.all_reduce(np.int64(2) if comm.rank else 1))) == [7] * 4
 

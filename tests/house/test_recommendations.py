@@ -64,7 +64,7 @@ NAMED = {  # operations that a message names: what the caller has done, or is to
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
-    *("where()", "x.copy()"),
+    *("int(x)", "where()", "x.copy()", "x.filled(0)"),
     *("cuda()", "scale(loss)", "state_dict()", "step()", "step(optimizer)", "to({})", "unscale_()", "update()"),
     *("all()", "any()", "float()", "grad()", "int(...)", "long()", "mean()", "numpy()"),
     *("item()", "tolist()", "x.detach()"),

@@ -1,7 +1,7 @@
-"""Which receive takes which message: receives that were posted early wait here, and so do messages that came early.
+"""Matching of receives and messages, where each may come before the other.
 
-A message goes to the first receive that was posted for its sender and tag; a receive takes the first message that came
-from any of its senders with its tag. That is MPI's rule, by which messages of one sender and tag keep their order.
+A message goes to the first receive that was posted for its sender and tag. A receive takes the first message that
+arrived from one of its senders with its tag. This is MPI's rule: messages of one sender and tag keep their order.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Matching(Generic[Message]):
         self._arrivals = 0
 
     def post(self, receive: Pending) -> tuple[int, Message] | None:
-        """The message that a new receive takes, and before it its sender; None if the receive has to wait."""
+        """The sender and the message that a new receive takes; None if the receive has to wait."""
         sources = (receive.peer,) if isinstance(receive.peer, int) else receive.peer
         tag = receive.tag
         waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
@@ -38,7 +38,7 @@ class Matching(Generic[Message]):
         return source, message
 
     def arrive(self, source: int, tag: int) -> Pending | None:
-        """The receive that takes a new message; None if the message has to wait, see `keep`."""
+        """The receive that takes a new message; None if the message has to wait (then call `keep`)."""
         for receive in self._receives:
             peer = receive.peer
             if receive.tag == tag and (source == peer if isinstance(peer, int) else source in peer):
@@ -47,6 +47,6 @@ class Matching(Generic[Message]):
         return None
 
     def keep(self, source: int, tag: int, message: Message) -> None:
-        """Let a message wait for its receive."""
+        """Store a message until its receive is posted."""
         self._arrivals += 1
         self._arrived.setdefault((source, tag), deque()).append((self._arrivals, message))

@@ -56,7 +56,7 @@ class Refusal:
 
 
 def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """The payload again; or a Refusal, because the error is not for whoever happens to deliver."""
+    """The payload again; or a Refusal, because the error belongs to the receive and not to the code that delivers."""
     try:
         return decode(form, description, body, out)
     except Exception as error:
@@ -87,7 +87,7 @@ def unpickle(pieces: Sequence[Any], out: npt.NDArray[Any] | None) -> Any:
         return received
     if not isinstance(received, np.ndarray):
         raise TypeError(
-            f"an array was given to receive into, but the message is {_a(type(received).__name__)}: pass None instead"
+            f"a receive was given an array, but the message is {_a(type(received).__name__)}: give it none (None, say)"
         )
     _check_fit(out, received.dtype, received.shape, received.nbytes)
     out[...] = received.reshape(out.shape)
@@ -98,7 +98,7 @@ def _check_fit(out: npt.NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ..
     if out.dtype != dtype or out.nbytes != nbytes or not out.flags.c_contiguous or not out.flags.writeable:
         flaws = ("" if out.flags.writeable else "read-only ") + ("" if out.flags.c_contiguous else "non-contiguous ")
         raise ValueError(
-            f"to receive into, {_a(f'{flaws}{out.dtype} array')} of shape {out.shape} was given, but the message is "
+            f"a receive was given {_a(f'{flaws}{out.dtype} array')} of shape {out.shape}, but the message is "
             f"{dtype} of shape {shape}: give a contiguous array like that, which can be written"
         )
 

@@ -1,7 +1,7 @@
-"""Memory that two processes share, known by a descriptor and not by a name, so that nothing can be left behind.
+"""Memory shared by two processes through a file descriptor. It has no name, so that nothing can be left behind.
 
-Linux gives such memory with `memfd_create`; elsewhere a temporary file that has lost its name serves. The kernel frees
-it when the last process that holds it ends, however that process ends.
+On Linux `memfd_create` makes it; elsewhere it is a temporary file that has been unlinked. The kernel frees it when the
+last process that holds it ends, however that process ends.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SMALLEST = 1 << 17
 
 
 def anonymous_file(name: str, nbytes: int = 0) -> int:
-    """A descriptor of a file of so many zeros, which has no name and vanishes with its last holder.
+    """The descriptor of a file of `nbytes` zeros that has no name and vanishes with its last holder.
 
-    Such memory belongs to no file system: how small /dev/shm is, as in a container, does not matter.
+    The memory belongs to no file system, so that a small /dev/shm (as in a container) does not limit it.
     """
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):  # a kernel, or a sandbox, without it
@@ -49,7 +49,7 @@ def _of_size(descriptor: int, nbytes: int, is_on_disk: bool = False) -> int:
 
 
 class Segment:
-    """A piece of shared memory as an array of bytes: `segment.bytes`; `segment.descriptor` is what one passes on."""
+    """Shared memory as an array of bytes, `segment.bytes`; other processes attach by `segment.descriptor`."""
 
     __slots__ = ("bytes", "descriptor", "number", "peers")
 
@@ -71,7 +71,7 @@ class Segment:
         return segment
 
     def fill(self, buffers: Sequence[Any]) -> None:
-        """Copy the buffers into it, one behind the other."""
+        """Copy the buffers into it, one after the other."""
         offset = 0
         for buffer in buffers:
             self.bytes[offset : offset + len(buffer)] = np.frombuffer(buffer, np.uint8)
@@ -79,9 +79,9 @@ class Segment:
 
 
 class SegmentPool:
-    """Segments that a rank sends from: taken for one message, given back when the receiver has copied it out.
+    """The segments that a rank sends from: taken for one message, reused once the receiver has copied it.
 
-    Sizes are powers of two, so a rank never holds more than about twice what it had in flight at once, for each size.
+    Sizes are powers of two. For each size, a rank holds at most about twice what it had in flight at once.
     """
 
     def __init__(self) -> None:

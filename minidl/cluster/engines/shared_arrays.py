@@ -1,8 +1,8 @@
-"""Arrays that all ranks of a run see at the same place: one anonymous file, which every rank maps piece by piece.
+"""Arrays in memory that all ranks of a run share: one anonymous file, of which every rank maps what it needs.
 
-Nobody hands them out: the file begins with a directory of what lies where, and whoever asks for a name first enters it
-there, under a lock of the kernel's that a dying process gives up. The file has no name, so it ends with its last
-holder. Pages that nobody has written to take no memory.
+The file begins with a directory of names and offsets. The first rank that asks for a name enters it there, under a file
+lock that the kernel releases if the rank dies. The file has no name, so it ends with its last holder. Pages that were
+never written take no memory.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import functools
 from typing import Any
 
 import numpy as np
+import pytest
 
 from minidl.cluster import Communicator
 from minidl.cluster.collectives import ALL_REDUCE
@@ -146,19 +147,20 @@ def numbers_come_back_as_new_values_of_their_own_type(comm: Communicator) -> lis
 
 
 @case(alike=True)
-def whole_numbers_are_exact(comm: Communicator) -> list[Any]:
+def whole_numbers_are_exact_or_refused(comm: Communicator) -> list[Any]:
     p = comm.size
-    results = []
+    largest = (2**63 - 1) // p
     for algorithm in ALGORITHMS:
-        for x in (2**62, -(2**62) - 1, 2**73, 0, -1):
+        for x in (largest, -largest, 0, -1):
             assert comm.all_reduce(x, algorithm=algorithm) == p * x
             total = comm.reduce(x, dst=p - 1)
             assert total == (p * x if comm.rank == p - 1 else None)
         assert comm.all_reduce(10**30 + 1, "prod", algorithm) == (10**30 + 1) ** p
         assert comm.all_reduce(2**63 - 1 - comm.rank, "max", algorithm) == 2**63 - 1
-        results.append(comm.all_reduce(np.int64(3) if comm.rank else 3, algorithm=algorithm))
-    assert [int(result) for result in results] == [3 * p] * len(results)
-    return [comm.all_reduce(3**40, "prod"), comm.all_reduce(np.int8(2))]
+        assert comm.all_reduce(np.int64(3) if comm.rank else 3, algorithm=algorithm) == 3 * p
+        with pytest.raises(OverflowError, match="could overflow it: all_gather the numbers"):
+            comm.all_reduce(largest + 1, algorithm=algorithm)
+    return [comm.all_reduce(3**40, "prod"), comm.all_reduce(np.int8(2)), comm.all_reduce(np.int64(1), "prod")]
 
 
 @case(at_most=5)

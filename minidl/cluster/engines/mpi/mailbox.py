@@ -134,14 +134,15 @@ class MPIMailbox:
     # Progress
 
     def wait(self, pending: Pending) -> None:
-        if pending.done:
-            return
         since = self.now()
         try:
-            self.look_until(lambda: pending.done, pending)
+            if not pending.done:
+                self.look_until(lambda: pending.done, pending)
         except ClusterError:
             self.failed_in[threading.get_ident()] = pending, since
             raise
+        if type(pending.payload) is payload.Refusal:
+            raise pending.payload.error
 
     def is_done(self, pending: Pending) -> bool:
         self.progress()
@@ -228,7 +229,7 @@ class MPIMailbox:
 
     def _complete(self, pending: Pending, source: int, message: Message) -> None:
         header = message.header
-        pending.payload = payload.decode(header.form, message.description, message.body, pending.out)
+        pending.payload = payload.deliver(header.form, message.description, message.body, pending.out)
         pending.source, pending.nbytes, pending.peer_posted = source, header.nbytes, header.posted
         pending.done = True
         if message.send is not None:

@@ -1,11 +1,12 @@
-"""Deadlock on processes: which ranks can never go on, read from what they say of their waiting on the shared page.
+"""Deadlock detection on processes: which ranks can never continue, from what they write on the shared page.
 
-A rank is stuck when all that it waits for could only come from ranks that are stuck or have ended, and nothing is on
-its way to it. Stuck ranks are found by striking out of the blocked ones, again and again, each that is not.
+A rank is deadlocked if everything it waits for could come only from ranks that are deadlocked or have ended, and no
+message is on its way to it. To find these ranks, start with the blocked ones, and repeatedly remove the ranks that some
+other rank could still wake; those left are deadlocked.
 
-Why this is never a false alarm: a rank that was blocked with the same epoch at two looks was blocked all the time
-between them; so it sent nothing, and handled nothing. If it had also handled all that the others had sent to it, and
-those were blocked or ended too, then nobody could have woken it, and nobody ever will.
+There are no false alarms. A rank whose epoch is the same at two looks was blocked during the whole interval, so it sent
+nothing and handled nothing. If it has also handled everything that the others sent to it, and all of those were blocked
+or had ended, nobody could have woken it, and nobody ever will.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from minidl.cluster.engines.processes.shared_page import EPOCH, HANDLED, PEERS, 
 
 
 class DeadlockWatch:
-    """Looks at the page from time to time; it takes two looks to be sure."""
+    """Reads the page at intervals; it takes two looks to find a deadlock."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._before: Words = np.zeros(page.nodes, np.uint64)
 
     def look(self, returned: Collection[int], dead: Collection[int]) -> list[int]:
-        """The ranks that are stuck; `returned` have said goodbye, `dead` ended without a word."""
+        """The deadlocked ranks. Ranks in `returned` said goodbye when they ended; those in `dead` did not."""
         waits = self._page.waits.copy()
         epochs, before = waits[:, EPOCH], self._before
         self._before = epochs

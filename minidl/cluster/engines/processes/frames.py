@@ -44,8 +44,7 @@ class Frame:
 class FrameSocket:
     """A non-blocking stream socket that sends and receives whole frames.
 
-    What the kernel does not take at once is copied and kept; `flush` tries again. `receive` yields the frames that have
-    arrived in full.
+    What the kernel does not accept at once is copied and kept; `flush` tries again. `receive` yields complete frames.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -98,7 +97,7 @@ class FrameSocket:
         except BlockingIOError:
             return 0
         except (BrokenPipeError, ConnectionResetError):
-            # The peer has ended. What it never received is lost, as under MPI; who waits for its answer is told so.
+            # The peer has ended. What it never received is lost, as under MPI; a rank that waits for its answer fails.
             self.closed = True
             return sum(len(piece) for piece in pieces)
 

@@ -20,14 +20,13 @@ import numpy as np
 
 from minidl.cluster.board import Fingerprint, Posted, crossed, differed_before, digest, left_out, mismatch
 from minidl.cluster.call_order import CallOrder
-from minidl.cluster.call_site import Site
+from minidl.cluster.call_site import ANYWHERE, Site
 from minidl.cluster.engines.processes.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
 from minidl.cluster.errors import CollectiveMismatch
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # words of an entry: number of the call from 1, ..., text
 TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)
 PLACE_BYTES = 200
-ANYWHERE = 0  # the site of a call with a label, whose line does not matter
 
 
 class SharedBoard:
@@ -95,6 +94,8 @@ class SharedBoard:
         """Look from which lines the ranks have made a call, unless one of them has overwritten its entry."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
+        if ANYWHERE in heads[:, SITE]:
+            return
         lines: dict[Site, int] = {}
         for rank, (_, _, _, site, _, _) in zip(group.ranks, heads.tolist(), strict=True):
             line = group.lines.get(site)

@@ -1,6 +1,6 @@
-"""The page: a piece of memory that the launcher and all ranks of a run share, to know of each other without messages.
+"""The page: memory shared by the launcher and all ranks of a run, in which ranks publish their state without messages.
 
-Its first part says what each rank waits for (`Waits`, read by `deadlock.py`), the second which collectives it makes
+The first part says what each rank waits for (`Waits`, read by `deadlock.py`), the second which collectives it makes
 (`shared_board.py`). Each word has one writer, and nothing here is locked.
 """
 
@@ -50,7 +50,7 @@ class Page:
 
 
 class Waits:
-    """What one rank says about its waiting. From these words it can be told that a rank can never go on.
+    """What one rank waits for. `deadlock.py` reads from these words whether the rank can ever continue.
 
     The epoch is odd while the rank is blocked: all its threads wait, and none of what they wait for is done. `blocked`
     then holds until the rank calls `running`, which it does before it handles a frame. `sent` and `handled` count the
@@ -63,7 +63,7 @@ class Waits:
         self._epoch = 0
 
     def blocked(self, peers: Iterable[Peer]) -> None:
-        """From here on the rank can go on only when one of these sends something."""
+        """From now on the rank can continue only when one of these peers sends something."""
         mask = 0
         for peer in peers:
             mask |= 1 << peer if isinstance(peer, int) else sum(1 << one for one in peer)
@@ -78,9 +78,9 @@ class Waits:
             self._words[EPOCH] = self._epoch
 
     def sent(self, peer: int) -> None:
-        """A frame for the peer has been handed over; before it can arrive."""
+        """Count a frame for the peer; called before the frame can arrive."""
         self._words[SENT + peer] += 1
 
     def handled(self, peer: int) -> None:
-        """A frame of the peer's has taken effect here."""
+        """Count a frame from the peer that has taken effect here."""
         self._words[HANDLED + peer] += 1

@@ -1,12 +1,14 @@
-"""All-reduce in memory that the ranks share: each reduces a chunk of everybody's array, and no message is sent.
+"""All-reduce in shared memory: every rank reduces one chunk of all ranks' arrays, and no message is sent.
 
-Every rank puts its array, block by block, where the others can read it (its slot), reduces one chunk of the block when
-all have put theirs, and takes the other chunks from the ranks that have reduced them. Flags in the slots (`slots.py`)
-say how far their owners are. A rank that waits for a flag looks at it for a moment, and then sleeps in the mailbox like
-one that waits for a message, where an abort reaches it; it leaves word in its slot, and who raises the flag wakes it.
+Each rank copies its array, block by block, into its slot, where the others can read it. When all have copied a block,
+each rank reduces one chunk of it and then copies the other chunks from the ranks that reduced them. Flags in the slots
+(`slots.py`) count the blocks that their owners have finished. A rank that waits for a flag first polls it for a moment,
+then sleeps in the mailbox like one that waits for a message, where an abort reaches it. Before it sleeps, it writes so
+into its slot, and the rank that raises the flag wakes it.
 
-It must not happen that one rank goes to sleep while another, which does not see that yet, raises the flag. Hence both
-first write, then let memory settle, then look: one of the two sees what the other has written (Dekker's idea).
+A wake-up must not be lost: one rank goes to sleep while another, which does not see that yet, raises the flag. So both
+first write, then issue a memory barrier, then read: one of them at least sees what the other wrote (Dekker's
+algorithm).
 """
 
 from __future__ import annotations
@@ -23,20 +25,20 @@ from minidl.cluster.engines.processes.slots import BLOCKS, Slot, Slots
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.recorder import Recorder
 
-AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces everything: then there is less to wait for
-SPIN_SECONDS = 5e-4  # to look at a flag before going to sleep
+AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces the whole array, which saves one round of waiting
+SPIN_SECONDS = 5e-4  # how long a rank polls a flag before it sleeps
 
-PUT, REDUCED = 0, 1  # the flags: how many blocks the owner has put, and of how many it has reduced its chunk
+PUT, REDUCED = 0, 1  # the flags: the number of blocks that the owner has copied in, and reduced its chunk of
 
 _yield: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
 _settling = threading.Lock()
 
 
 class SharedReduction:
-    """One all-reduce of the contiguous one-dimensional x; all ranks get the same bits, those of rank order.
+    """One all-reduce of the contiguous one-dimensional x in rank order; all ranks get the same bits.
 
-    A rank reads (p - 1) n bytes of the others when it reduces everything, else 2 n (p - 1)/p: as few as it would
-    receive in a ring.
+    For n bytes on p ranks, a rank reads (p - 1) n bytes from the others if it reduces the whole array, else
+    2 n (p - 1)/p, as many as it would receive in a ring.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class SharedReduction:
         self._slots: list[Slot | None] = [None] * len(ranks)
 
     def run(self) -> None:
-        """Reduce; what a rank of the group has failed in is raised by the mailbox."""
+        """Reduce x in place. If a rank of the group has failed, the mailbox raises its error."""
         self._mine = self._slots[self._me] = self._all_slots.take(self._ranks, self._tag)
         if self._x.nbytes <= AT_ONCE_BYTES:
             self._all_at_once()
@@ -92,12 +94,12 @@ class SharedReduction:
         for number, block in enumerate(blocks):
             self._reduce_chunk(block, number)
             if number + 1 < len(blocks):
-                # Its place held the block two before the last: all have taken that, or they had not reduced the last.
+                # This overwrites block `number - 2`. All ranks have taken it: they did so before they put `number`.
                 self._put(blocks[number + 1], number + 1)
             self._take(block, number)
 
     def _put(self, block: Array, number: int) -> None:
-        """Let the others read all but this rank's own chunk of the block, which nobody else needs."""
+        """Publish the block for the others, except this rank's own chunk, which none of them reads."""
         room = self._mine.blocks(block.dtype)[number % BLOCKS]
         start, end = self._chunk(self._me, block.size)
         room[:start] = block[:start]
@@ -106,7 +108,7 @@ class SharedReduction:
         self._raise_flag(PUT, number + 1)
 
     def _reduce_chunk(self, block: Array, number: int) -> None:
-        """Reduce this rank's own chunk of the block, and let the others read it."""
+        """Reduce this rank's own chunk of the block, and publish the result."""
         self._wait_for_all(PUT, number + 1)
         start, end = self._chunk(self._me, block.size)
         shares = [self._slot(rank).blocks(block.dtype)[number % BLOCKS][start:end] for rank in range(len(self._ranks))]
@@ -117,8 +119,8 @@ class SharedReduction:
         block[start:end] = result
 
     def _take(self, block: Array, number: int) -> None:
-        """Take the chunks that the other ranks have reduced."""
-        for rank in self._others[self._me :] + self._others[: self._me]:  # not all from the same one at once
+        """Copy the chunks that the other ranks reduced."""
+        for rank in self._others[self._me :] + self._others[: self._me]:  # so that ranks do not all read the same one
             self._wait_for(rank, REDUCED, number + 1)
             start, end = self._chunk(rank, block.size)
             block[start:end] = self._slot(rank).blocks(block.dtype)[number % BLOCKS][start:end]
@@ -167,8 +169,8 @@ class SharedReduction:
         self._recorder.waited(self._ranks[number])
 
     def _sleep_until(self, is_raised: Callable[[], bool], number: int) -> None:
-        """Look for a moment, then sleep."""
-        if self._mailbox.is_program:  # a helper would keep the program from its work
+        """Poll for a moment, then sleep."""
+        if self._mailbox.is_program:  # in a helper thread, polling would take the core from the program
             end = time.perf_counter() + SPIN_SECONDS
             while time.perf_counter() < end:
                 _yield()
@@ -183,9 +185,10 @@ class SharedReduction:
 
 
 def _settle() -> None:
-    """What this thread has written is seen by all processors before it reads on: an atomic instruction sees to that.
+    """A memory barrier: all processors see what this thread has written before it reads on.
 
-    Two, because where processors reorder freely it takes the end of one critical section and the begin of another.
+    Taking a lock is an atomic instruction. Twice, because on processors with weak ordering the barrier needs the end of
+    one critical section and the begin of the next.
     """
     with _settling:
         pass

@@ -1,7 +1,7 @@
-"""Slots: where a rank puts arrays for others to read, with flags that say how far it is.
+"""Slots: shared memory in which a rank publishes arrays for the other ranks, with flags that count its progress.
 
-A slot belongs to one collective at a time, known by its tag. Whoever looks for it finds it by that in the directory of
-its rank. It is taken again when all who were to read it have said that they have.
+A slot belongs to one collective at a time, identified by its tag. The other ranks find it by this tag in the directory
+of its rank. It is reused once every reader has finished.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.engines.threads import cores
 from minidl.cluster.errors import RankFailed
 
-BLOCK_BYTES = 1 << 18  # as much as still lies in a core's cache when others read it
-CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores: to wait for each other is dear then, so they do it less often
+BLOCK_BYTES = 1 << 18  # small enough to be in a core's cache still when the other ranks read it
+CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores and waiting is expensive: larger blocks mean fewer waits
 BLOCKS = 3
-MAX_SLOTS = 256  # of a rank: one for each collective at a time, and for each that was broken off
-FLAGS = 8  # words; then for each rank: the tag under which it has read last, and whether the owner sleeps for it
+MAX_SLOTS = 256  # per rank: one for each concurrent collective, and one for each that an error interrupted
+FLAGS = 8  # words; then, for each rank: the last tag that it has read, and whether the owner sleeps until it wakes it
 
 
 class Slot:
-    """Slot number `number` of `rank`: `blocks` to put arrays in, and `flags` for whoever uses it."""
+    """Slot number `number` of `rank`: `blocks` holds the arrays, `flags` the progress of the owner."""
 
     def __init__(self, arrays: SharedArrays, rank: int, number: int, size: int, block_bytes: int) -> None:
         header = -(-8 * (FLAGS + 2 * size) // 64) * 64
@@ -41,7 +41,7 @@ class Slot:
         self._flag_bytes = self.flags.cast("B")
 
     def blocks(self, dtype: np.dtype[Any]) -> list[Array]:
-        """The BLOCKS blocks as arrays of that dtype."""
+        """The blocks, as arrays of this dtype."""
         typed = self._typed.get(dtype)
         if typed is None:
             whole = self._blocks.shape[1] // dtype.itemsize * dtype.itemsize
@@ -57,11 +57,11 @@ class Slot:
         self._flag_bytes[:] = bytes(8 * FLAGS)
 
     def leave(self) -> None:
-        """The owner is done with it; others may not be."""
+        """The owner has finished; other ranks may still read."""
         self._is_taken = False
 
     def read_by(self, rank: int, tag: int) -> None:
-        """That rank will not read any more of what was put here under the tag."""
+        """Rank `rank` has finished reading what was published under this tag."""
         self._words[self._read + rank] = tag
 
     def begin_sleep(self, peer: int) -> None:
@@ -69,7 +69,7 @@ class Slot:
         self._words[self._asleep + peer] = 1
 
     def stop_sleep(self, peer: int) -> bool:
-        """Whether the owner sleeps until `peer` wakes it, which is hereby over."""
+        """Whether the owner was asleep until `peer` wakes it; clears the mark."""
         if self._words[self._asleep + peer]:
             self._words[self._asleep + peer] = 0
             return True
@@ -90,12 +90,12 @@ class Slots:
         self._directories: dict[int, memoryview] = {}
 
     def take(self, ranks: tuple[int, ...], tag: int) -> Slot:
-        """A slot of this rank that nobody reads any more; the other ranks of the group are to read it."""
+        """A free slot of this rank for the collective `tag`, which the other ranks of the group will read."""
         with self._mutex:
             slot = next((slot for slot in self._mine if slot.is_free()), None)
             if slot is None:
                 if len(self._mine) == MAX_SLOTS:
-                    raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} were broken off", rank=self._rank)
+                    raise RankFailed(f"{MAX_SLOTS} all-reduces of rank {self._rank} are unfinished", rank=self._rank)
                 slot = Slot(self._arrays, self._rank, len(self._mine), self._size, self.block_bytes)
                 self._mine.append(slot)
             slot.begin(tag, [rank for rank in ranks if rank != self._rank])
@@ -105,7 +105,7 @@ class Slots:
         return slot
 
     def find(self, rank: int, tag: int) -> Slot | None:
-        """The slot that another rank has taken under that tag; None if it has not come so far."""
+        """The slot that another rank took for this tag; None if it has not begun the collective yet."""
         directory = self._directories.get(rank) or self._directory(rank)
         for number in range(directory[0]):
             if directory[1 + number] == tag:
@@ -117,7 +117,7 @@ class Slots:
         return None
 
     def _directory(self, rank: int) -> memoryview:
-        """Of the slots of a rank: how many there are, and the tag under which each was last taken."""
+        """The number of slots of a rank, then the tag for which each was last taken."""
         if rank not in self._directories:
             words = self._arrays.get(f"slots/{rank}", (1 + MAX_SLOTS,), np.dtype(np.uint64))
             self._directories[rank] = words.data
