@@ -236,6 +236,78 @@ def test_what_mpi_cannot_do_is_refused_with_a_reason(monkeypatch: pytest.MonkeyP
         launcher.find_mpiexec()
 
 
+IMPORTS_FROM_BESIDE = """
+from minidl import cluster
+import of_the_student
+print(cluster.launch(of_the_student.program, nodes=2, on="mpi", timeout=25).results)
+"""
+
+
+@pytest.mark.parametrize("started", [["-c", IMPORTS_FROM_BESIDE], ["-"]])
+def test_ranks_import_what_lies_in_the_current_folder_where_the_caller_can(tmp_path: Path, started: list[str]) -> None:
+    (tmp_path / "of_the_student.py").write_text("def program(comm):\n    return comm.rank\n")
+    done = subprocess.run(
+        [sys.executable, *started], input=IMPORTS_FROM_BESIDE, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout == "[0, 1]\n", done.stderr
+
+
+def test_a_launch_from_a_folder_that_was_deleted_runs(tmp_path: Path) -> None:
+    script = f"import os; os.rmdir(os.getcwd()); from minidl import cluster; {RETURN_RANKS}"
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout == "[0, 1]\n", done.stderr
+
+
+RETURN_RANKS = "print(cluster.launch(lambda comm: comm.rank, nodes=2, on='mpi', timeout=25).results)"
+
+
+def test_no_file_of_mpiexec_stays_in_the_temporary_folder() -> None:
+    before = topology_files()
+    cluster.launch(right, nodes=2, on="mpi", timeout=25)
+    with pytest.raises(cluster.RankFailed):
+        cluster.launch(is_killed, nodes=2, on="mpi", timeout=25)
+    end = time.monotonic() + 20
+    while topology_files() - before and time.monotonic() < end:  # those of other tests go
+        time.sleep(0.05)
+    assert topology_files() - before == set()
+
+
+def topology_files() -> set[str]:
+    """MPICH's mpiexec writes them there whatever TMPDIR says."""
+    return {path.name for path in Path("/tmp").glob("hydra_hwloc_xmlfile_*")}
+
+
+@pytest.mark.parametrize("victim", ["mpiexec", "hydra_pmi_proxy", "minidl.cluster.engines.mpi.rank"])
+def test_a_kill_while_the_ranks_connect_leaves_no_process_and_no_segment(victim: str) -> None:
+    before = process_census.shared_memory()
+    killed: list[int] = []
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while not any(name.startswith("mpich_shm") for name in process_census.shared_memory() - before):
+            if time.monotonic() > end:
+                return
+        for pid in process_census.descendants(os.getpid()):
+            if any(word.endswith(victim) for word in process_census.command(pid).split()[:4]):
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+                return
+
+    watcher = threading.Thread(target=kill)
+    watcher.start()
+    with pytest.raises(cluster.ClusterError):  # ranks that outlive their proxy connect, and time out
+        cluster.launch(wait_in_a_circle, nodes=4, on="mpi", timeout=3)
+    watcher.join()
+    assert killed
+    assert process_census.ranks(os.getpid()) == []
+
+
 # In debug mode
 
 
