@@ -146,6 +146,18 @@ def waits_for_one_that_has_returned(comm: Communicator) -> None:
         comm.recv(1)
 
 
+def reduces_by_mpi_without_one_that_has_returned(comm: Communicator) -> None:
+    x = np.ones(10)
+    comm.all_reduce(x)
+    if comm.rank != 1:
+        comm.all_reduce(x)
+
+
+def reduces_beside_itself_without_one_that_has_returned(comm: Communicator) -> None:
+    if comm.rank != 1:
+        comm.all_reduce(np.ones(10), algorithm="ring", async_op=True).wait()
+
+
 def sends_too_much_too_early(comm: Communicator) -> None:
     if comm.rank < 2:
         comm.send(np.ones(10_000), 1 - comm.rank)
@@ -162,6 +174,8 @@ def sends_too_much_too_early(comm: Communicator) -> None:
         (stops, cluster.CommTimeout, {0, 2}, "did not complete within 3 s"),
         (wait_in_a_circle, cluster.CommTimeout, {0, 1, 2}, "did not complete within 3 s"),
         (waits_for_one_that_has_returned, cluster.Deadlock, {0, 2}, "rank 1 has already returned"),
+        (reduces_by_mpi_without_one_that_has_returned, cluster.Deadlock, {0, 2}, "rank 1 has already returned"),
+        (reduces_beside_itself_without_one_that_has_returned, cluster.Deadlock, {0, 2}, "rank 1 has already returned"),
         (sends_too_much_too_early, cluster.CommTimeout, {0, 1}, "a send of 80000 bytes"),
     ],
 )
@@ -484,6 +498,34 @@ def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: st
     if "KILL" not in what:
         assert "CommTimeout: a receive from rank 1 did not complete within 4 s" in done.stderr
         assert "rank 1 did not answer" in done.stderr
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 1), (256, 1), (3, 3)])
+def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
+    tmp_path: Path, status: int, code: int
+) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        f"""
+        import os
+        from minidl import cluster
+
+        def program(comm):
+            comm.barrier()
+            if comm.rank == 1:
+                if os.fork() == 0:
+                    os._exit(0)  # a copy may end
+                os.wait()
+                os._exit({status})
+            comm.recv(1)
+
+        cluster.launch(program, nodes=3, on="mpi", timeout=20)
+        """,
+        nodes=3,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert f"rank 1 left the program by os._exit({status}) without a result" in done.stderr
 
 
 # The launching process
