@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -27,6 +26,7 @@ from minidl.cluster.engines.mpi.leftovers import end_processes, no_topology_file
 from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
 from minidl.cluster.engines.processes.engine import standard_error
 from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
@@ -101,7 +101,7 @@ class Job:
         self._name = f"minidl-{secrets.token_hex(8)}"
         self._door.bind(address(self._name))
         self._door.listen(self._nodes)
-        self._said = self._stack.enter_context(tempfile.TemporaryFile())
+        self._said = self._stack.enter_context(open(anonymous_file("minidl mpiexec"), "w+b"))
         module = ("-m", "minidl.cluster.engines.mpi.rank", self._name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
         variables = {
