@@ -127,7 +127,7 @@ def train_on() -> None:
     assert again.history[-1]["loss"] < report.history[-1]["loss"]
 
 
-def add_one(on: str | cluster.Simulation, network: cluster.Network | None = None) -> None:
+def add_one(on: str | cluster.Processes | cluster.Simulation, network: cluster.Network | None = None) -> None:
     run = cluster.launch(lambda comm: comm.all_reduce(1), nodes=2, on=on, network=network)
     assert run.results == [2, 2]
 
@@ -142,6 +142,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "SGD(momentum_form='v')": correct_momentum,
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
+    "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),

@@ -52,6 +52,8 @@ class Processes:
     start_method: "forkserver" (a launch takes hundredths of a second), "spawn", or None for the best there is.
     threads: of BLAS and numba in each rank; None for max(1, cores // nodes), counting no more cores than BLAS uses in
     this process. trace_events: how many events each rank keeps; the ledger and the shares of the trace go on beyond.
+
+    Ranks multiply matrices by the same BLAS kernels as this process, so that equal sums have equal bits.
     """
 
     start_method: str | None = None
