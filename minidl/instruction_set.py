@@ -11,16 +11,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from typing import NamedTuple
 
 VARIABLE = "OPENBLAS_CORETYPE"
 WIDEST = "SKYLAKEX"  # OpenBLAS's AVX-512 kernels; numpy's wheels have no others
 AVX512_KERNELS = ("SkylakeX", "Cooperlake", "SapphireRapids")
 UNSELECTABLE = ("SapphireRapids", "Unknown")  # architectures that OPENBLAS_CORETYPE cannot name
 
-CPUINFO = Path("/proc/cpuinfo")
+CPUINFO = "/proc/cpuinfo"
 FEATURES = frozenset({"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"})  # what the SKYLAKEX kernels need
 
 # The models of Intel's family 6 that OpenBLAS 0.3.31 recognizes without looking for AVX-512. Cannon Lake (0x66) is left
@@ -37,8 +36,7 @@ NEWER_INTEL_FAMILY = 15  # from this family on OpenBLAS 0.3.31 sees a Pentium 4;
 OLDER_AMD_FAMILY = 0x17  # Zen and Zen 2; from family 0x19 on (Zen 4) OpenBLAS looks for AVX-512
 
 
-@dataclass(frozen=True)
-class Processor:
+class Processor(NamedTuple):
     """A processor by name, as OpenBLAS sees it, and its features, as Linux reports them."""
 
     vendor: str
@@ -77,7 +75,7 @@ def processor() -> Processor | None:
     if sys.platform != "linux" or os.uname().machine != "x86_64" or sys.maxsize < 2**32:
         return None
     try:
-        with CPUINFO.open(encoding="utf-8", errors="replace") as lines:
+        with open(CPUINFO, encoding="utf-8", errors="replace") as lines:
             return _parsed(_first_block(lines))
     except (OSError, KeyError, ValueError):  # a sandbox without /proc, or one with its own idea of the file
         return None

@@ -26,6 +26,7 @@ LONGEST_FIRST = (
     "parallel/test_learning.py",
     "kernels/test_compiled.py",
     "course/test_release.py",
+    "cluster/test_fork_server.py",
     "course/test_student_check.py",
     "course/test_hostile_answers.py",
     "cluster/test_scripts.py",

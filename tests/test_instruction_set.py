@@ -78,11 +78,11 @@ def on_a_machine_with(folder: Path, text: str) -> str:
     """The beginning of a script: the module that minidl is about to import, reading another /proc/cpuinfo."""
     (folder / "cpuinfo").write_text(text)
     return stripped(f"""
-        import importlib.util, pathlib, sys
+        import importlib.util, sys
         spec = importlib.util.spec_from_file_location("minidl.instruction_set", {instruction_set.__file__!r})
         module = sys.modules["minidl.instruction_set"] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        module.CPUINFO = pathlib.Path({str(folder / "cpuinfo")!r})
+        module.CPUINFO = {str(folder / "cpuinfo")!r}
     """)
 
 
@@ -166,7 +166,7 @@ def test_info_says_what_is_lost_and_what_to_type(monkeypatch: pytest.MonkeyPatch
     from minidl.cli.info import facts
 
     (tmp_path / "cpuinfo").write_text(cpuinfo())
-    monkeypatch.setattr(instruction_set, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(instruction_set, "CPUINFO", str(tmp_path / "cpuinfo"))
     monkeypatch.setattr(instruction_set, "openblas", lambda: "Haswell")
     monkeypatch.delenv(VARIABLE, raising=False)
     lost = dict(facts())["AVX-512"]
@@ -181,6 +181,6 @@ def test_info_is_silent_where_nothing_is_lost(
     kernels: str | None, flags: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "cpuinfo").write_text(cpuinfo(flags=flags))
-    monkeypatch.setattr(instruction_set, "CPUINFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(instruction_set, "CPUINFO", str(tmp_path / "cpuinfo"))
     monkeypatch.setattr(instruction_set, "openblas", lambda: kernels)
     assert instruction_set.lost() is None

@@ -25,7 +25,8 @@ def _parents() -> dict[int, int]:
     return parents
 
 
-def _command(pid: int) -> str:
+def command(pid: int) -> str:
+    """The command line of a process, or nothing if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
     except OSError:
@@ -53,7 +54,7 @@ def _below(pid: int, parents: dict[int, int]) -> list[int]:
 
 
 def _is_server(pid: int) -> bool:
-    return any(server in _command(pid) for server in SERVERS)
+    return any(server in command(pid) for server in SERVERS)
 
 
 def alive(pids: list[int]) -> list[int]:

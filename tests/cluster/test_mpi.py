@@ -153,6 +153,18 @@ def waits_for_one_that_has_returned(comm: Communicator) -> None:
         comm.recv(1)
 
 
+def reduces_by_mpi_without_one_that_has_returned(comm: Communicator) -> None:
+    x = np.ones(10)
+    comm.all_reduce(x)
+    if comm.rank != 1:
+        comm.all_reduce(x)
+
+
+def reduces_beside_itself_without_one_that_has_returned(comm: Communicator) -> None:
+    if comm.rank != 1:
+        comm.all_reduce(np.ones(10), algorithm="ring", async_op=True).wait()
+
+
 def sends_too_much_too_early(comm: Communicator) -> None:
     if comm.rank < 2:
         comm.send(np.ones(10_000), 1 - comm.rank)
@@ -170,6 +182,8 @@ def sends_too_much_too_early(comm: Communicator) -> None:
         (computes_without_end, cluster.CommTimeout, {1}, "did not complete within 3 s"),
         (wait_in_a_circle, cluster.CommTimeout, {0, 1, 2}, "did not complete within 3 s"),
         (waits_for_one_that_has_returned, cluster.Deadlock, {1}, "rank 1 has already returned"),
+        (reduces_by_mpi_without_one_that_has_returned, cluster.Deadlock, {1}, "rank 1 has already returned"),
+        (reduces_beside_itself_without_one_that_has_returned, cluster.Deadlock, {1}, "rank 1 has already returned"),
         (sends_too_much_too_early, cluster.CommTimeout, {0, 1}, "a send of 80000 bytes"),
     ],
 )
@@ -244,6 +258,78 @@ def test_what_mpi_cannot_do_is_refused_with_a_reason(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(FileNotFoundError, match=r"pip install 'minidl\[mpi\]'"):
         launcher.find_mpiexec()
+
+
+IMPORTS_FROM_BESIDE = """
+from minidl import cluster
+import of_the_student
+print(cluster.launch(of_the_student.program, nodes=2, on="mpi", timeout=25).results)
+"""
+
+
+@pytest.mark.parametrize("started", [["-c", IMPORTS_FROM_BESIDE], ["-"]])
+def test_ranks_import_what_lies_in_the_current_folder_where_the_caller_can(tmp_path: Path, started: list[str]) -> None:
+    (tmp_path / "of_the_student.py").write_text("def program(comm):\n    return comm.rank\n")
+    done = subprocess.run(
+        [sys.executable, *started], input=IMPORTS_FROM_BESIDE, capture_output=True, text=True, timeout=60,
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout == "[0, 1]\n", done.stderr
+
+
+def test_a_launch_from_a_folder_that_was_deleted_runs(tmp_path: Path) -> None:
+    script = f"import os; os.rmdir(os.getcwd()); from minidl import cluster; {RETURN_RANKS}"
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60,
+        cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert done.stdout == "[0, 1]\n", done.stderr
+
+
+RETURN_RANKS = "print(cluster.launch(lambda comm: comm.rank, nodes=2, on='mpi', timeout=25).results)"
+
+
+def test_no_file_of_mpiexec_stays_in_the_temporary_folder() -> None:
+    before = topology_files()
+    cluster.launch(right, nodes=2, on="mpi", timeout=25)
+    with pytest.raises(cluster.RankFailed):
+        cluster.launch(is_killed, nodes=2, on="mpi", timeout=25)
+    end = time.monotonic() + 20
+    while topology_files() - before and time.monotonic() < end:  # those of other tests go
+        time.sleep(0.05)
+    assert topology_files() - before == set()
+
+
+def topology_files() -> set[str]:
+    """MPICH's mpiexec writes them there whatever TMPDIR says."""
+    return {path.name for path in Path("/tmp").glob("hydra_hwloc_xmlfile_*")}
+
+
+@pytest.mark.parametrize("victim", ["mpiexec", "hydra_pmi_proxy", "minidl.cluster.engines.mpi.rank"])
+def test_a_kill_while_the_ranks_connect_leaves_no_process_and_no_segment(victim: str) -> None:
+    before = process_census.shared_memory()
+    killed: list[int] = []
+
+    def kill() -> None:
+        end = time.monotonic() + 60
+        while not any(name.startswith("mpich_shm") for name in process_census.shared_memory() - before):
+            if time.monotonic() > end:
+                return
+        for pid in process_census.descendants(os.getpid()):
+            if any(word.endswith(victim) for word in process_census.command(pid).split()[:4]):
+                killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
+                return
+
+    watcher = threading.Thread(target=kill)
+    watcher.start()
+    with pytest.raises(cluster.ClusterError):  # ranks that outlive their proxy connect, and time out
+        cluster.launch(wait_in_a_circle, nodes=4, on="mpi", timeout=3)
+    watcher.join()
+    assert killed
+    assert process_census.ranks(os.getpid()) == []
 
 
 # In debug mode
@@ -422,6 +508,34 @@ def test_under_mpiexec_a_rank_that_is_lost_ends_the_job(tmp_path: Path, what: st
     if "KILL" not in what:
         assert "CommTimeout: a receive from rank 1 did not complete within 4 s" in done.stderr
         assert "rank 1 did not answer" in done.stderr
+
+
+@pytest.mark.parametrize(("status", "code"), [(0, 1), (256, 1), (3, 3)])
+def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
+    tmp_path: Path, status: int, code: int
+) -> None:
+    done = under_mpiexec(
+        tmp_path,
+        f"""
+        import os
+        from minidl import cluster
+
+        def program(comm):
+            comm.barrier()
+            if comm.rank == 1:
+                if os.fork() == 0:
+                    os._exit(0)  # a copy may end
+                os.wait()
+                os._exit({status})
+            comm.recv(1)
+
+        cluster.launch(program, nodes=3, on="mpi", timeout=20)
+        """,
+        nodes=3,
+        timeout=60,
+    )
+    assert done.returncode == code
+    assert f"rank 1 left the program by os._exit({status}) without a result" in done.stderr
 
 
 # The launching process

@@ -132,7 +132,7 @@ def train_on() -> None:
     assert again.history[-1]["loss"] < report.history[-1]["loss"]
 
 
-def add_one(on: str | cluster.Simulation, network: cluster.Network | None = None) -> None:
+def add_one(on: str | cluster.Processes | cluster.Simulation, network: cluster.Network | None = None) -> None:
     run = cluster.launch(lambda comm: comm.all_reduce(1), nodes=2, on=on, network=network)
     assert run.results == [2, 2]
 
@@ -180,6 +180,7 @@ RUNS: dict[str, Callable[[], object]] = {
     "Sequential(*modules)": apply_in_turn,
     "Synchronous()": lambda: train(parallel.Synchronous()),
     "TopK(0.01)": lambda: trains(ErrorFeedback(TopK(0.01))),
+    "cluster.Processes('spawn')": lambda: add_one(cluster.Processes("spawn")),
     "cluster.Simulation()": lambda: add_one(cluster.Simulation()),
     "cluster.calibrate()": lambda: cluster.calibrate(),
     "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),

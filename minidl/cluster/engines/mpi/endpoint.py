@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +18,7 @@ from minidl.cluster.engines.mpi.reduction import NativeAllReduce
 from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.engines.real_rank import RealRank
 from minidl.cluster.engines.shared_arrays import SharedArrays
-from minidl.cluster.errors import ClusterError, CollectiveMismatch
+from minidl.cluster.errors import ClusterError, CollectiveMismatch, Deadlock
 from minidl.cluster.network import Network
 from minidl.cluster.recorder import Recorder
 
@@ -56,6 +57,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._memory = memory
         self._shared_arrays: SharedArrays | None = None
         self._reduction = NativeAllReduce(self, comm)
+        self._begun_by: dict[int, dict[int, int]] = {}  # by rank that has returned: its last all-reduces by MPI
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
@@ -92,10 +94,8 @@ class MPIEndpoint(MPIMailbox, RealRank):
                 self.failed_in[self._program] = pending.blocked
             raise pending.error
 
-    def _raise_if_hopeless(self, pending: Pending) -> None:
-        # What goes on beside the program may yet send it, and may have done so since the last look.
-        if all(task.done for task in self._helpers.unwaited()) and not pending.done:
-            super()._raise_if_hopeless(pending)
+    def _has_help(self) -> bool:
+        return not all(task.done for task in self._helpers.unwaited())
 
     def flush(self) -> None:
         self._helpers.finish(self.wait)
@@ -120,9 +120,26 @@ class MPIEndpoint(MPIMailbox, RealRank):
             self._requests.append((request, x))
             return request
 
-    def finish_all_reduce(self, request: MPI.Request) -> None:
-        """Return when x is reduced: `progress` has then found the request done, which makes it the null request."""
-        self.look_until(lambda: request == MPI.REQUEST_NULL, "MPI's own all-reduce")
+    def finish_all_reduce(self, request: MPI.Request, ranks: tuple[int, ...], group: int, call: int) -> None:
+        """Return when x is reduced: `progress` has then found the request done, which makes it the null request.
+
+        Raises Deadlock when another rank has returned from the program without this call of the group.
+        """
+
+        def raise_if_hopeless() -> None:
+            for rank in ranks:
+                if rank in self._ended and self._begun_by[rank].get(group, -1) < call:
+                    raise Deadlock(
+                        f"MPI's own all-reduce can never complete: rank {rank} has already returned from the program"
+                    )
+
+        self.look_until(lambda: request == MPI.REQUEST_NULL, "MPI's own all-reduce", raise_if_hopeless)
+
+    def _farewell(self) -> bytes:
+        return pickle.dumps(self._reduction.begun)
+
+    def _hear_farewell(self, source: int, farewell: bytes) -> None:
+        self._begun_by[source] = pickle.loads(farewell)
 
     # The board: every rank keeps one, and tells the others of the group what it puts up
 

@@ -12,6 +12,7 @@ from mpi4py import MPI
 from minidl.cluster.comm import world
 from minidl.cluster.engines import mpi, report
 from minidl.cluster.engines.control import Failure, Result
+from minidl.cluster.engines.mpi.abrupt_exit import abrupt_exit_ends_the_job
 from minidl.cluster.engines.mpi.council import Council
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
@@ -66,7 +67,8 @@ def _end_of(
     recorder = Recorder(endpoint.now, trace_events)
     try:
         faults = terms.faults.of(endpoint, recorder.fault, sleeps=True) if terms.faults else None
-        value = program(world(endpoint, recorder, terms.seed, faults), *args)
+        with abrupt_exit_ends_the_job():
+            value = program(world(endpoint, recorder, terms.seed, faults), *args)
         seconds = endpoint.now()
         endpoint.flush()
         return Result(report.pickled_result(value, endpoint.rank), seconds, recorder.close())

@@ -8,13 +8,11 @@ import pickle
 import secrets
 import select
 import shutil
-import signal
 import socket
 import struct
 import subprocess
 import sys
 import sysconfig
-import tempfile
 import time
 from dataclasses import replace
 from importlib.util import find_spec
@@ -24,10 +22,11 @@ from typing import Any
 from minidl import kernels
 from minidl.cluster.engines import control
 from minidl.cluster.engines.interrupts import interrupts_held
-from minidl.cluster.engines.mpi.leftovers import remove_unused, segments
+from minidl.cluster.engines.mpi.leftovers import end_processes, no_topology_file, remove_unused, segments
 from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
 from minidl.cluster.engines.processes.engine import standard_error
 from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.supervisor import RankProcess, Supervisor
 from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
@@ -39,6 +38,7 @@ LOOK_MILLISECONDS = 50
 CREDENTIALS = struct.Struct("3i")  # of who has connected: process, user, group (man 7 unix)
 VERSION_SECONDS = 10.0
 GRACE_SECONDS = 2.0  # for mpiexec to end by itself once its ranks have ended
+MARK = "MINIDL_MPI_JOB"  # in the environment of all processes of a job, with its name
 
 
 def run_under_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, trace_events: int, debug: bool) -> Run:
@@ -98,20 +98,18 @@ class Job:
         self._segments = segments()
         self._stack = contextlib.ExitStack()
         self._door = self._stack.enter_context(socket.socket(socket.AF_UNIX))
-        name = f"minidl-{secrets.token_hex(8)}"
-        self._door.bind(address(name))
+        self._name = f"minidl-{secrets.token_hex(8)}"
+        self._door.bind(address(self._name))
         self._door.listen(self._nodes)
-        self._said = self._stack.enter_context(tempfile.TemporaryFile())
-        module = ("-m", "minidl.cluster.engines.mpi.rank", name, "debug" if self._debug else "")
+        self._said = self._stack.enter_context(open(anonymous_file("minidl mpiexec"), "w+b"))
+        module = ("-m", "minidl.cluster.engines.mpi.rank", self._name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
-        variables = (
-            of_children()
-            | thread_variables(self._threads)
-            | {
-                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-                "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
-            }
-        )
+        variables = {
+            "PYTHONPATH": os.pathsep.join(_module_folders()),
+            "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
+            MARK: self._name,
+        }
+        variables |= thread_variables(self._threads) | of_children() | no_topology_file()
         with interrupts_held():
             self._process = subprocess.Popen(
                 command,
@@ -124,29 +122,42 @@ class Job:
         return self
 
     def connect(self, ranks: list[RankProcess]) -> None:
-        """Fill the list with all ranks, in order, when they have connected."""
+        """Fill the list with all ranks, in order, when they have connected; with those that have if this fails."""
         found: dict[int, RankProcess] = {}
         door = select.poll()
         door.register(self._door, select.POLLIN)
-        while len(found) < self._nodes:
-            if time.monotonic() > self._ends_at:
-                raise CommTimeout(
-                    f"the run did not finish within its deadline of {self._deadline:g} s: it was still starting"
-                )
-            if self._process.poll() is not None:
-                raise RankFailed(f"{self._mpiexec} ended before its ranks had started; it said:\n{self.words()}")
-            if door.poll(LOOK_MILLISECONDS):
-                link, _ = self._door.accept()
-                process, user, _ = CREDENTIALS.unpack(
-                    link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-                )
-                if user != os.getuid():
-                    link.close()
-                    continue
-                (rank,) = HELLO.unpack(link.recv(HELLO.size, socket.MSG_WAITALL))
-                found[rank] = StartedRank(rank, StartedProcess(process), link)
+        try:
+            while len(found) < self._nodes:
+                self._check_start()
+                if door.poll(LOOK_MILLISECONDS):
+                    self._let_in(found)
+        finally:
+            ranks += [found[rank] for rank in sorted(found)]
         self._has_connected = True
-        ranks += [found[rank] for rank in range(self._nodes)]
+
+    def _check_start(self) -> None:
+        if time.monotonic() > self._ends_at:
+            raise CommTimeout(
+                f"the run did not finish within its deadline of {self._deadline:g} s: it was still starting"
+            )
+        if self._process.poll() is not None:
+            words = f"; it said:\n{self.words()}" if self.words() else ", without a word: a process was killed"
+            raise RankFailed(f"{self._mpiexec} ended before its ranks had started{words}")
+
+    def _let_in(self, found: dict[int, RankProcess]) -> None:
+        """Accept one connection: a rank's, or that of a stranger, which is closed."""
+        link, _ = self._door.accept()
+        process, user, _ = CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
+        hello = link.recv(HELLO.size, socket.MSG_WAITALL) if user == os.getuid() else b""
+        if len(hello) < HELLO.size:
+            link.close()
+            return
+        (rank,) = HELLO.unpack(hello)
+        try:
+            found[rank] = StartedRank(rank, StartedProcess(process), link)
+        except ProcessLookupError as error:
+            link.close()
+            raise RankFailed(f"the process of rank {rank} died while it started", rank=rank) from error
 
     def __exit__(self, *_: object) -> None:
         """End mpiexec, which ends what it has started."""
@@ -155,8 +166,8 @@ class Job:
                 self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(GRACE_SECONDS)
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.kill()
+            end_processes(self._name, GRACE_SECONDS)
             self._process.wait()
             remove_unused(self._segments)
             self._stack.close()
@@ -165,6 +176,17 @@ class Job:
         """What mpiexec itself has said."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace").strip()
+
+
+def _module_folders() -> list[str]:
+    """Where the ranks look for modules: where this process does.
+
+    In a notebook, and for `python -c` and `python -`, an empty entry of sys.path stands for the current folder.
+    """
+    with contextlib.suppress(FileNotFoundError):  # the folder has been deleted: nothing can be imported from it
+        here = os.getcwd()
+        return [folder or here for folder in sys.path]
+    return [folder for folder in sys.path if folder]
 
 
 def _options(mpiexec: str) -> list[str]:

@@ -137,7 +137,7 @@ class MPIMailbox:
         since = self.now()
         try:
             if not pending.done:
-                self.look_until(lambda: pending.done, pending)
+                self.look_until(lambda: pending.done, pending, lambda: self._raise_if_hopeless(pending))
         except ClusterError:
             self.failed_in[threading.get_ident()] = pending, since
             raise
@@ -157,15 +157,16 @@ class MPIMailbox:
             return True
         return False
 
-    def look_until(self, is_done: Callable[[], bool], what: object) -> None:
-        """Make progress until it is done; raises when a failure or the timeout forbids it."""
+    def look_until(
+        self, is_done: Callable[[], bool], what: object, raise_if_hopeless: Callable[[], None] = lambda: None
+    ) -> None:
+        """Make progress until `what` is done; raises when a failure, `raise_if_hopeless` or the timeout forbids it."""
         since, looks, pause = self.now(), 0, SHORTEST_PAUSE
         while True:
             self.progress()
             if is_done():
                 return
-            if isinstance(what, Pending):
-                self._raise_if_hopeless(what)
+            raise_if_hopeless()
             if self.now() - since > self.timeout:
                 raise CommTimeout(f"{what} did not complete within {self.timeout:g} s")
             looks += 1
@@ -206,11 +207,19 @@ class MPIMailbox:
         elif header.kind == NOTE:
             self._read_note(source, payload.decode(header.form, description, body, None))
         else:
+            self._hear_farewell(source, description)
             self._ended.add(source)
 
     def _read_note(self, source: int, note: Any) -> None:
         """What a note means is known to the endpoint that is made of this mailbox."""
         raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
+
+    def _farewell(self) -> bytes:
+        """What the others hear when the program of this rank has returned."""
+        return b""
+
+    def _hear_farewell(self, source: int, farewell: bytes) -> None:
+        """The program of that rank has returned."""
 
     def _arrive(self, source: int, message: Message) -> None:
         pending = self._matching.arrive(source, message.header.tag)
@@ -241,22 +250,36 @@ class MPIMailbox:
     def flush(self) -> None:
         """The program has returned: say goodbye to the others. What they still want from here needs more `progress`."""
         with self._mpi:
+            farewell = self._farewell()
             for peer in range(self.size):
                 if peer != self.rank:
-                    self._post(peer, Header(GOODBYE, self.now()))
+                    self._post(peer, Header(GOODBYE, self.now(), description=len(farewell)), farewell)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise self._failure
 
     def _raise_if_hopeless(self, pending: Pending) -> None:
-        peers = {pending.peer} if isinstance(pending.peer, int) else pending.peer - {self.rank}
-        if peers and peers <= self._ended:
-            who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
-            at_fault = min(peers) if len(peers) == 1 else None
-            raise Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
-        if peers <= {self.rank}:
+        asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
+        if self.rank in asked and self._has_help():
+            return  # what goes on beside the program may yet send it
+        peers = asked - {self.rank}
+        # In this order: what a rank has sent arrives before its farewell, perhaps while a helper looks.
+        if not peers <= self._ended or pending.done or self._is_arriving(pending):
+            return
+        if not peers:
             raise Deadlock(f"{pending} can never complete: it would have to come from this rank itself", rank=self.rank)
+        who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
+        at_fault = min(peers) if len(peers) == 1 else None
+        raise Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
+
+    def _has_help(self) -> bool:
+        """Whether another thread of this rank may send something."""
+        return False
+
+    def _is_arriving(self, pending: Pending) -> bool:
+        with self._mpi:
+            return pending.done or any(entry[1] is pending for entry in self._bodies)
 
 
 def highest_tag(comm: MPI.Intracomm) -> int:

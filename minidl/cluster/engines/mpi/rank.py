@@ -1,7 +1,7 @@
 """A rank that mpiexec has started for a launch: `python -m minidl.cluster.engines.mpi.rank NAME`.
 
-It tells the launcher at the socket of that name who it is, becomes a rank as any process does, and lives until the
-launcher ends the run: other ranks may still want messages that it has sent.
+It connects to the launcher's socket of that name, initializes MPI, becomes a rank as any process does, and lives until
+the launcher ends the run: other ranks may still want messages that it has sent.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ LOOK_SECONDS = 0.001
 def main(name: str, debug: bool) -> NoReturn:
     """Serve the launcher whose socket has that name; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
-    MPI.Init_thread()
-    comm = MPI.COMM_WORLD
-    forget_names(comm)
-    memory = SharedFile(comm)
     link = socket.socket(socket.AF_UNIX)
     try:
+        # First, so that the launcher hears of a death in MPI_Init, where the other ranks would wait without end.
         link.connect(address(name))
-        link.sendall(HELLO.pack(comm.rank))
+        link.sendall(HELLO.pack(int(next(os.environ[name] for name in mpi.STARTED if name in os.environ))))
+        MPI.Init_thread()
+        comm = MPI.COMM_WORLD
+        forget_names(comm)
+        memory = SharedFile(comm)
         launcher = control.ControlSocket(link)
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()

@@ -30,6 +30,7 @@ class NativeAllReduce:
         self._world = comm
         self._comm_of: dict[int, MPI.Intracomm] = {0: comm}  # by group
         self._expected: dict[int, deque[int]] = {}  # by group: the calls that have not started yet, in order
+        self.begun: dict[int, int] = {}  # by group: the last call that this rank has begun
 
     def expect(self, group: int, call: int) -> None:
         """The program makes this call of the group, which may come here, from itself or from a helper."""
@@ -46,9 +47,10 @@ class NativeAllReduce:
             if group not in self._comm_of:
                 self._comm_of[group] = self._communicator(ranks, group, tag)
             request = self._endpoint.begin_all_reduce(self._comm_of[group], x, OPS[op])
+            self.begun[group] = call
         finally:
             expected.popleft()
-        self._endpoint.finish_all_reduce(request)
+        self._endpoint.finish_all_reduce(request, ranks, group, call)
         return True
 
     def _communicator(self, ranks: tuple[int, ...], group: int, tag: int) -> MPI.Intracomm:

@@ -13,7 +13,7 @@ import pickle
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,9 @@ from minidl.instruction_set import of_children
 PROCESS_NAME = "minidl rank"
 PRELOAD = "minidl.cluster.engines.processes.preload"
 
+START_DESCRIPTORS = 8  # that the launcher needs for a moment to start a rank
+SERVER_LOST = (EOFError, ConnectionError)  # what a request to a fork server raises that has ended, or ends meanwhile
+
 _starting = threading.Lock()
 
 
@@ -49,6 +52,8 @@ class Processes:
     start_method: "forkserver" (a launch takes hundredths of a second), "spawn", or None for the best there is.
     threads: of BLAS and numba in each rank; None for max(1, cores // nodes), counting no more cores than BLAS uses in
     this process. trace_events: how many events each rank keeps; the ledger and the shares of the trace go on beyond.
+
+    Ranks multiply matrices by the same BLAS kernels as this process, so that equal sums have equal bits.
     """
 
     start_method: str | None = None
@@ -115,27 +120,78 @@ class Processes:
 
     def _start_processes(self, ranks: list[RankProcess], nodes: int, threads: int) -> None:
         method = self.start_method or _best_start_method()
-        context = multiprocess.get_context(method)
         with _starting, _without_main(), _environment(_environment_at_start(method, threads)):
-            if method == "forkserver":
-                context.set_forkserver_preload([PRELOAD])
-                multiprocess.resource_tracker.ensure_running()  # first: its own start lets Ctrl-C in again
-                with interrupts_held():
-                    multiprocess.forkserver.ensure_running()
-            for rank in range(nodes):
-                # The first start may have to wait until the server is warm, so Ctrl-C works there. A process that was
-                # asked for and not waited for finds the other end of its socket closed, and ends.
-                with contextlib.nullcontext() if rank == 0 and method == "forkserver" else interrupts_held():
-                    ours, theirs = socket.socketpair()
-                    with theirs:
-                        name = f"{PROCESS_NAME} {rank}"
-                        process = context.Process(target=worker.entry, args=(theirs,), name=name, daemon=True)
-                        ranks.append(RankProcess(rank, process, ours))
-                        try:
-                            process.start()
-                        except KeyboardInterrupt:
-                            _end_server()
-                            raise
+            try:
+                _start_ranks(method, ranks, nodes)
+            except SERVER_LOST:
+                if method != "forkserver":
+                    raise
+                # Killed since the last launch, or out of descriptors. Its ranks cannot stay: it was to reap them.
+                _end_server()
+                _close_and_forget(ranks)
+                try:
+                    _start_ranks(method, ranks, nodes)
+                except SERVER_LOST as error:
+                    _end_server()
+                    raise OSError(
+                        f"the process that forks the ranks ended twice while it started {nodes} of them: raise "
+                        "the limit on open files (`ulimit -n 8192`), or use on=cluster.Processes('spawn')"
+                    ) from error
+
+
+def _start_ranks(method: str, ranks: list[RankProcess], nodes: int) -> None:
+    context = multiprocess.get_context(method)
+    if method == "forkserver":
+        context.set_forkserver_preload([PRELOAD])
+        multiprocess.resource_tracker.ensure_running()  # first: its own start lets Ctrl-C in again
+        with interrupts_held(), _room_for_a_socket():
+            multiprocess.forkserver.ensure_running()
+    for rank in range(nodes):
+        # The first start may have to wait until the server is warm, so Ctrl-C works there. A process that was
+        # asked for and not waited for finds the other end of its socket closed, and ends.
+        with contextlib.nullcontext() if rank == 0 and method == "forkserver" else interrupts_held():
+            ours, theirs = socket.socketpair()
+            with theirs:
+                name = f"{PROCESS_NAME} {rank}"
+                process = context.Process(target=worker.entry, args=(theirs,), name=name, daemon=True)
+                ranks.append(RankProcess(rank, process, ours))
+                _check_room()
+                try:
+                    process.start()
+                except KeyboardInterrupt:
+                    _end_server()
+                    raise
+
+
+@contextlib.contextmanager
+def _room_for_a_socket() -> Iterator[None]:
+    """The fork server's socket lies in the temporary folder: say so where there is no room for it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            raise
+        raise OSError(
+            f"the process that forks the ranks cannot make its socket in the temporary folder: {error}; free some room "
+            "there, set TMPDIR to another folder, or use on=cluster.Processes('spawn')"
+        ) from error
+
+
+def _check_room() -> None:
+    """Raise OSError if this process has too few descriptors left to start a rank.
+
+    The fork server would end if a request broke off in the middle.
+    """
+    with contextlib.ExitStack() as stack:
+        for _ in range(START_DESCRIPTORS // 2):
+            for descriptor in os.pipe():
+                stack.callback(os.close, descriptor)
+
+
+def _close_and_forget(ranks: list[RankProcess]) -> None:
+    with interrupts_held():
+        while ranks:
+            ranks.pop().close()
 
 
 def _end_server() -> None:
@@ -215,7 +271,10 @@ def _without_main() -> Iterator[None]:
     original = multiprocess.spawn.get_preparation_data
 
     def get_preparation_data(name: str) -> dict[str, Any]:
-        data: dict[str, Any] = original(name)
+        try:
+            data: dict[str, Any] = original(name)
+        except FileNotFoundError:
+            data = _in_a_folder_that_exists(original, name)
         if name.startswith(PROCESS_NAME):
             data.pop("init_main_from_name", None)
             data.pop("init_main_from_path", None)
@@ -226,3 +285,16 @@ def _without_main() -> Iterator[None]:
         yield
     finally:
         multiprocess.spawn.get_preparation_data = original
+
+
+def _in_a_folder_that_exists(preparation_data: Callable[[str], dict[str, Any]], name: str) -> dict[str, Any]:
+    """The data for a launch from a folder that has been deleted; the ranks then run in that of the fork server."""
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(os.sep)
+        data = preparation_data(name)
+    finally:
+        os.fchdir(here)
+        os.close(here)
+    del data["dir"]
+    return data

@@ -4,6 +4,7 @@ A compiled kernel costs a fresh process some tenths of a second even when it com
 a process that has called it start in hundredths.
 """
 
+import atexit
 import contextlib
 import os
 import threading
@@ -11,6 +12,7 @@ import warnings
 from collections.abc import Iterator
 
 import cloudpickle  # noqa: F401
+import multiprocess.forkserver
 import threadpoolctl  # noqa: F401
 
 import minidl.cluster.engines.worker  # noqa: F401
@@ -41,6 +43,16 @@ def ending_with_the_launcher() -> Iterator[None]:
         is_over.set()
         watcher.join()  # forked ranks would inherit it half
 
+
+def remove_socket() -> None:
+    """Remove the server's socket and its temporary folder, which a launcher that was killed has left behind."""
+    socket = multiprocess.forkserver._forkserver._forkserver_address
+    with contextlib.suppress(OSError):  # the launcher has removed them itself, or keeps something else in the folder
+        os.unlink(socket)
+        os.rmdir(os.path.dirname(socket))
+
+
+atexit.register(remove_socket)  # for the server alone: a rank leaves by os._exit
 
 if kernels.active() == "numba":
     try:

@@ -1,0 +1,156 @@
+"""A launch recovers when the process that forks the ranks was killed, or ran out of descriptors, since the last one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import process_census
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(sys.platform != "linux", reason="the census of processes reads /proc"),
+]
+
+BEGINNING = """
+import os, resource, signal
+from minidl import cluster
+
+def ranks(nodes=3, on="processes"):
+    return len(cluster.launch(lambda comm: comm.all_reduce(1), nodes=nodes, on=on, timeout=60).results)
+
+def server():
+    from multiprocess.forkserver import _forkserver
+    return _forkserver._forkserver_pid
+
+"""
+
+
+def run(folder: Path, script: str, limit: int | None = None) -> tuple[str, str]:
+    """What a script with that end prints and writes to standard error; no process is left when it has ended."""
+    path = folder / "script.py"
+    path.write_text(BEGINNING + script)
+    command = [sys.executable, str(path)]
+    if limit is not None:
+        command = ["sh", "-c", f'ulimit -Sn {limit}; exec "$0" "$1"', *command]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder, start_new_session=True
+    ) as process:
+        out, err = process.communicate(timeout=200)
+        assert process.returncode == 0, err
+        assert process_census.wait_until_gone(process_census.descendants(process.pid)) == []
+    return out, err
+
+
+@pytest.mark.slow
+def test_a_launch_starts_another_fork_server_when_the_last_one_was_killed(tmp_path: Path) -> None:
+    kill_at_once = """
+for _ in range(3):
+    print(ranks())
+    os.kill(server(), signal.SIGKILL)  # not yet dead when the next launch asks
+print(ranks())
+"""
+    assert run(tmp_path, kill_at_once) == ("3\n" * 4, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("limit", [8, 14])
+def test_a_launch_starts_another_fork_server_when_the_last_one_has_no_descriptors_left(
+    limit: int, tmp_path: Path
+) -> None:
+    few_descriptors = f"""
+print(ranks())
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.prlimit(server(), resource.RLIMIT_NOFILE, ({limit}, hard))
+before = server()
+print(ranks(6), server() != before)
+print(ranks())
+"""
+    out, _ = run(tmp_path, few_descriptors)
+    assert out == "3\n6 True\n3\n"
+
+
+def test_a_launch_with_too_few_descriptors_says_so_and_leaves_the_fork_server_as_it_is(tmp_path: Path) -> None:
+    too_many = """
+print(ranks(2))
+before = server()
+for nodes in (18, 20, 24):
+    try:
+        print(ranks(nodes))
+    except OSError as error:
+        print(str(error).partition(":")[0])
+    print(ranks(2), server() == before)
+"""
+    out, err = run(tmp_path, too_many, limit=64)
+    refused = [f"[Errno 24] {nodes} nodes need more open files than this process may have" for nodes in (18, 20, 24)]
+    assert out.splitlines() == ["2", *(line for sentence in refused for line in (sentence, "2 True"))]
+    assert err == ""
+
+
+def test_a_launch_that_loses_its_fork_server_twice_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    from minidl import cluster
+    from minidl.cluster.engines.processes import engine
+
+    def lose(*_: object) -> None:
+        raise EOFError("unexpected EOF")
+
+    monkeypatch.setattr(engine, "_start_ranks", lose)
+    monkeypatch.setattr(engine, "_end_server", lambda: None)
+    with pytest.raises(OSError, match=r"ended twice while it started 2 of them: raise the limit on open files"):
+        cluster.launch(lambda comm: None, nodes=2)
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_launch_from_a_folder_that_was_deleted_runs(method: str, tmp_path: Path) -> None:
+    deleted = f"""
+os.mkdir("deleted"); os.chdir("deleted"); os.rmdir("../deleted")
+print(ranks(2, cluster.Processes({method!r})))
+"""
+    assert run(tmp_path, deleted) == ("2\n", "")
+
+
+def test_without_a_temporary_folder_a_launch_says_what_to_do_or_runs(tmp_path: Path) -> None:
+    no_folder = """
+import tempfile
+tempfile.tempdir = "/nowhere"
+try:
+    ranks(2)
+except OSError as error:
+    print(error)
+print(ranks(2, cluster.Processes("spawn")))
+"""
+    said, _, count = run(tmp_path, no_folder)[0].partition("\n")
+    assert said.startswith("the process that forks the ranks cannot make its socket in the temporary folder: ")
+    assert "set TMPDIR to another folder" in said
+    assert count == "2\n"
+
+
+@pytest.mark.slow
+def test_under_mpi_a_launch_needs_no_temporary_folder(tmp_path: Path) -> None:
+    pytest.importorskip("mpi4py", reason="needs the extra mpi")
+    no_folder = """
+import tempfile
+tempfile.tempdir = "/nowhere"
+print(ranks(2, "mpi"))
+"""
+    assert run(tmp_path, no_folder) == ("2\n", "")
+
+
+def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_killed(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "script.py").write_text(f"{BEGINNING}print(ranks(2))\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    done = subprocess.run(
+        [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(temporary)},
+    )  # fmt: skip
+    assert done.stdout == "2\n"
+    end = time.monotonic() + 20
+    while list(temporary.iterdir()) and time.monotonic() < end:  # the server ends after its ranks
+        time.sleep(0.05)
+    assert list(temporary.iterdir()) == []
