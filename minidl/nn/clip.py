@@ -28,9 +28,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
     array([0.6, 0.8], dtype=float32)
     """
     if hasattr(parameters, "parameters"):
-        raise TypeError(
-            f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()"
-        )
+        raise TypeError(f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()")
     if not max_norm >= 0:
         raise ValueError(f"max_norm must be at least 0, got {max_norm}")
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
