@@ -45,7 +45,9 @@ class autocast:  # noqa: N801  (PyTorch's name)
 
     def __init__(self, device_type: str = "cpu", dtype: Any = "bfloat16", enabled: bool = True) -> None:
         if device_type != "cpu":
-            raise ValueError(f"autocast: there is no device {device_type!r} here: leave it out, or give 'cpu'")
+            raise ValueError(
+                f"autocast: the first argument is the device, 'cpu', not {device_type!r}; dtype goes by name"
+            )
         self.dtype = _sixteen_bit_type(dtype) if enabled else None
         self._tokens: list[Token[Any]] = []  # a list, since one object may be entered again inside itself
 

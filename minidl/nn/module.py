@@ -140,7 +140,7 @@ class Module:
         strict: names that are missing or unexpected are an error; otherwise they are left out, and returned.
         Errors: ValueError that lists all missing and unexpected names and wrong shapes; nothing has then been written.
         """
-        if not isinstance(state_dict, Mapping):
+        if not hasattr(state_dict, "keys"):
             kind = type(state_dict).__name__
             raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {kind}")
         tensors = dict(self._named_tensors())

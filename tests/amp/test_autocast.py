@@ -94,7 +94,7 @@ def test_float64_and_integers_are_not_converted() -> None:
     ("make", "message"),
     [
         (lambda: amp.autocast(dtype="float32"), "dtype 'float16' or 'bfloat16' expected, got 'float32'"),
-        (lambda: amp.autocast("cuda"), "there is no device 'cuda' here"),
+        (lambda: amp.autocast("float16"), "the first argument is the device, 'cpu', not 'float16'; dtype goes by name"),
     ],
 )
 def test_other_types_and_devices_are_refused(make: Callable[[], object], message: str) -> None:
@@ -193,3 +193,8 @@ def test_a_factor_that_is_too_large_falls_until_training_goes_on() -> None:
     scaler = amp.GradScaler(init_scale=2.0**40)
     assert trained("float16", scaler) > 0.85
     assert scaler.get_scale() < 2.0**30
+
+
+def test_a_tensor_can_be_made_of_bfloat16_and_multiplied_by_a_number() -> None:
+    ones = np.ones(3, pytest.importorskip("ml_dtypes").bfloat16)
+    assert (Tensor(ones) * 2.5).dtype == ones.dtype

@@ -763,7 +763,7 @@ for what, mask in (
         normal(2, 3, 5),
         normal(2, 4, 5),
         normal(2, 4, 2),
-        Operand(lambda random, mask=mask: mask, differentiable=False),
+        Operand(lambda random, mask=mask: mask.copy(), differentiable=False),
     )
 case(
     "scaled_dot_product_attention",
