@@ -132,17 +132,20 @@ def binary_cross_entropy_with_logits(
     z = x.data
     t = y.data if y.dtype == z.dtype else y.data.astype(z.dtype)
     factor, positive = _factor(name, "weight", weight, z), _factor(name, "pos_weight", pos_weight, z)
-    yes = 1 if positive is None else 1 + (positive - 1) * t
-    log_sigmoid = kernels.current().log_sigmoid(z)
-    losses = (1 - t) * z - yes * log_sigmoid
+    yes = t if positive is None else positive * t
+    module = array_module(z)
+    small = kernels.current().softplus(-module.abs(z))  # log(1 + exp(-|z|)): what the larger of 0 and z falls short
+    losses = (1 - t) * module.maximum(z, 0) + yes * module.maximum(-z, 0) + ((1 - t) + yes) * small
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         g = g * z.dtype.type(1 / max(z.size, 1) if reduction == "mean" else 1)
         if factor is not None:
             g = g * factor
-        no = kernels.current().sigmoid(-z)  # 1 - sigmoid(z)
-        slope_y = -z if positive is None else -z - (positive - 1) * log_sigmoid
-        return needs[0] and g * ((1 - t) - yes * no), needs[1] and g * slope_y
+        sigmoid = kernels.current().sigmoid
+        slope_y = (
+            -z if positive is None else positive * (module.maximum(-z, 0) + small) - (module.maximum(z, 0) + small)
+        )
+        return needs[0] and g * ((1 - t) * sigmoid(z) - yes * sigmoid(-z)), needs[1] and g * slope_y
 
     if factor is not None:
         losses = losses * factor

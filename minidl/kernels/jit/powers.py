@@ -42,7 +42,7 @@ def power(x: Array, y: Any) -> Array:
     else:
         return reference.power(x, y)
     out = np.asarray(np.abs(dense(x)) ** dense(exponents))
-    if out.size and not (x.ndim == 0 and x >= 0):
+    if out.size and (x.ndim or np.signbit(x)):
         _put_signs(
             _arranged(x, out), _arranged(exponents, out) if exponents.ndim else exponents.reshape(1), out.ravel("K")
         )
