@@ -103,14 +103,12 @@ def nll_loss(
     losses = -module.take_along_axis(x, index, axis)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        gradient = module.zeros_like(x)
         scaled = samples.scaled(g, reduction)
         if samples.kept is not None:
             scaled = module.where(samples.kept, scaled, 0)
-        module.put_along_axis(
-            gradient, index, module.broadcast_to(-scaled, samples.labels.shape).reshape(index.shape), axis
-        )
-        return gradient, None
+        classes = module.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        slopes = module.broadcast_to(-scaled, samples.labels.shape).reshape(index.shape)
+        return module.where(classes == index, slopes, 0), None
 
     return record(samples.reduced(losses.reshape(-1), reduction), (inputs, labels), vjp, saved=(1,))
 
@@ -123,7 +121,8 @@ class _Samples:
         targets = module.asarray(labels.data).reshape(-1)
         lowest, highest = (int(targets.min()), int(targets.max())) if targets.size else (0, -1)
         self.shape, self.dtype = labels.shape, x.dtype
-        self.kept, self.weights = None, None
+        self.kept: Array | None = None
+        self.weights: Array | None = None
         if lowest < 0 or highest >= classes or lowest <= ignore_index <= highest:
             self.kept = targets != ignore_index
             counted = targets[self.kept]
@@ -135,7 +134,8 @@ class _Samples:
             targets = module.where(self.kept, targets, 0)
         self.labels = targets
         if weight is not None:
-            self.weights = _weights(name, weight, Tensor(x), axis).reshape(-1)[targets]
+            weight = _weights(name, weight, Tensor(x), axis)
+            self.weights = weight.reshape(-1)[targets]
         if self.kept is not None:
             ones = module.ones(targets.shape, dtype=x.dtype) if self.weights is None else self.weights
             self.weights = module.where(self.kept, ones, 0)
@@ -241,7 +241,7 @@ def _axis_in_range(name: str, shape: tuple[int, ...], axis: int | None, default:
     return axis % len(shape)
 
 
-def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array | None:
+def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     """The weights of the classes, as an array that broadcasts along `axis` of x."""
     if weight is None:
         return None

@@ -95,4 +95,4 @@ def _inverse_squares(x: Any, out: Any) -> None:
         out[i] = one / (x[i] * x[i])
 
 
-_PRODUCTS = {3: _cubes, -1: _inverses, -2: _inverse_squares}
+_PRODUCTS: dict[float, Any] = {3: _cubes, -1: _inverses, -2: _inverse_squares}
