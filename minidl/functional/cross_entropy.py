@@ -248,7 +248,7 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     if isinstance(weight, str):
         raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
     axis = _axis_in_range(name, x.shape, axis, min(1, x.ndim - 1))
-    data = array_module(x.data).asarray(operand(weight).data, dtype=x.dtype)
+    data = array_module(x.data).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     if data.shape != (x.shape[axis],):
         raise ValueError(f"{name}: weight must be ({x.shape[axis]},), one number a class, got {data.shape}")
     return data.reshape(-1, *(1,) * (x.ndim - 1 - axis))

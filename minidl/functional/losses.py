@@ -101,10 +101,9 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
         probabilities = t
         losses = t * module.log(module.where(t == 0, 1, t)) - t * x.data
     losses = losses.astype(x.dtype)
-    if reduction == "batchmean":
-        count = max(x.shape[0] if x.ndim else 1, 1)
-        return _reduced(losses, lambda: -probabilities, x, target, "sum") / count
-    return _reduced(losses, lambda: -probabilities, x, target, reduction)
+    total = "sum" if reduction == "batchmean" else reduction
+    out = _reduced(losses, lambda: -probabilities, x, target, total, saved=(1,))
+    return out / max(x.shape[0] if x.ndim else 1, 1) if reduction == "batchmean" else out
 
 
 def binary_cross_entropy_with_logits(
@@ -174,7 +173,9 @@ def _compared(
     return x, target, x.data - target.data
 
 
-def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+def _reduced(
+    losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str, saved: tuple[int, ...] = ()
+) -> Tensor:
     """The reduced losses as one node; slope(): the derivative of each loss with respect to x, minus that of target."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
 
@@ -182,7 +183,7 @@ def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: st
         gradient = g * scale * slope()
         return needs[0] and unbroadcast(gradient, x.data), needs[1] and unbroadcast(-gradient, target.data)
 
-    return record(_reduce(losses, reduction), (x, target), vjp)
+    return record(_reduce(losses, reduction), (x, target), vjp, saved=saved)
 
 
 def _reduce(losses: Array, reduction: str) -> Array:
@@ -196,7 +197,7 @@ def _reduce(losses: Array, reduction: str) -> Array:
 def _factor(name: str, what: str, weight: Any, x: Array) -> Array | None:
     if weight is None:
         return None
-    data = array_module(x).asarray(operand(weight).data, dtype=x.dtype)
+    data = array_module(x).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     extra = x.ndim - data.ndim
     if extra < 0 or any(own not in (1, length) for own, length in zip(data.shape, x.shape[extra:], strict=True)):
         raise ValueError(f"{name}: {what} of shape {data.shape} does not broadcast to the logits' shape {x.shape}")
