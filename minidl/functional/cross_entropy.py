@@ -51,11 +51,13 @@ def cross_entropy(
         label smoothing: Szegedy et al. (arXiv:1512.00567), section 7
     """
     logits = operand(logits)
-    name, module = "cross_entropy", array_module(logits.data)
-    check_reduction(name, reduction)
+    name, z = "cross_entropy", logits.data
+    check_reduction(name, reduction, weight)
+    labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
+    if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
+        return _plain(logits, labels, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
-    labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     if labels.shape == logits.shape and labels.dtype.kind == "f" and logits.ndim:
         return _of_probabilities(logits, labels, _weights(name, weight, logits, axis), reduction, label_smoothing, axis)
     axis = _classes_axis(name, logits.shape, labels, axis)
@@ -63,7 +65,7 @@ def cross_entropy(
         return _smoothed(logits, labels, weight, ignore_index, reduction, label_smoothing, axis)
     if axis != logits.ndim - 1:
         return nll_loss(log_softmax(logits, axis), labels, weight, ignore_index, reduction, axis=axis)
-    z = logits.data.reshape(-1, logits.shape[-1])
+    z = z.reshape(-1, logits.shape[-1])
     samples = _Samples(name, z, labels, weight, ignore_index, 1)
     losses, probabilities = kernels.current().cross_entropy(z, samples.labels)
 
@@ -95,7 +97,7 @@ def nll_loss(
     inputs = operand(log_probabilities)
     name, x = "nll_loss", inputs.data
     module = array_module(x)
-    check_reduction(name, reduction)
+    check_reduction(name, reduction, weight)
     labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     axis = _classes_axis(name, inputs.shape, labels, axis)
     samples = _Samples(name, x, labels, weight, ignore_index, axis)
@@ -111,6 +113,31 @@ def nll_loss(
         return module.where(classes == index, slopes, 0), None
 
     return record(samples.reduced(losses.reshape(-1), reduction), (inputs, labels), vjp, saved=(1,))
+
+
+# ---- the usual case: logits (n, classes), and all samples count alike ----
+
+
+def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
+    if z.ndim != 2 or labels.shape != z.shape[:1] or not labels.size or labels.dtype.kind not in "iu":
+        return False
+    highest = int(labels.max())
+    return highest < z.shape[1] and int(labels.min()) >= 0 and not 0 <= ignore_index <= highest
+
+
+def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
+    z, targets = logits.data, array_module(logits.data).asarray(labels.data)
+    losses, probabilities = kernels.current().cross_entropy(z, targets)
+    out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+    scale = 1 / len(z) if reduction == "mean" else 1.0
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        return kernels.current().cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
+
+    return record(out, (logits, labels), vjp, saved=(1,))
+
+
+# ---- weighted or ignored samples ----
 
 
 class _Samples:
@@ -245,8 +272,6 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     """The weights of the classes, as an array that broadcasts along `axis` of x."""
     if weight is None:
         return None
-    if isinstance(weight, str):
-        raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
     axis = _axis_in_range(name, x.shape, axis, min(1, x.ndim - 1))
     data = array_module(x.data).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     if data.shape != (x.shape[axis],):
