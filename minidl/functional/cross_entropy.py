@@ -51,11 +51,13 @@ def cross_entropy(
         label smoothing: Szegedy et al. (arXiv:1512.00567), section 7
     """
     logits = operand(logits)
-    name, module = "cross_entropy", array_module(logits.data)
-    check_reduction(name, reduction)
+    name, z = "cross_entropy", logits.data
+    check_reduction(name, reduction, weight)
+    labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
+    if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
+        return _plain(logits, labels, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
-    labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     if labels.shape == logits.shape and labels.dtype.kind == "f" and logits.ndim:
         return _of_probabilities(logits, labels, _weights(name, weight, logits, axis), reduction, label_smoothing, axis)
     axis = _classes_axis(name, logits.shape, labels, axis)
@@ -63,7 +65,7 @@ def cross_entropy(
         return _smoothed(logits, labels, weight, ignore_index, reduction, label_smoothing, axis)
     if axis != logits.ndim - 1:
         return nll_loss(log_softmax(logits, axis), labels, weight, ignore_index, reduction, axis=axis)
-    z = logits.data.reshape(-1, logits.shape[-1])
+    z = z.reshape(-1, logits.shape[-1])
     samples = _Samples(name, z, labels, weight, ignore_index, 1)
     losses, probabilities = kernels.current().cross_entropy(z, samples.labels)
 
@@ -95,7 +97,7 @@ def nll_loss(
     inputs = operand(log_probabilities)
     name, x = "nll_loss", inputs.data
     module = array_module(x)
-    check_reduction(name, reduction)
+    check_reduction(name, reduction, weight)
     labels = labels if isinstance(labels, Tensor) else Tensor(module.asarray(labels))
     axis = _classes_axis(name, inputs.shape, labels, axis)
     samples = _Samples(name, x, labels, weight, ignore_index, axis)
@@ -103,16 +105,39 @@ def nll_loss(
     losses = -module.take_along_axis(x, index, axis)
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        gradient = module.zeros_like(x)
         scaled = samples.scaled(g, reduction)
         if samples.kept is not None:
             scaled = module.where(samples.kept, scaled, 0)
-        module.put_along_axis(
-            gradient, index, module.broadcast_to(-scaled, samples.labels.shape).reshape(index.shape), axis
-        )
-        return gradient, None
+        classes = module.arange(x.shape[axis]).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        slopes = module.broadcast_to(-scaled, samples.labels.shape).reshape(index.shape)
+        return module.where(classes == index, slopes, 0), None
 
     return record(samples.reduced(losses.reshape(-1), reduction), (inputs, labels), vjp, saved=(1,))
+
+
+# ---- the usual case: logits (n, classes), and all samples count alike ----
+
+
+def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
+    if z.ndim != 2 or labels.shape != z.shape[:1] or not labels.size or labels.dtype.kind not in "iu":
+        return False
+    highest = int(labels.max())
+    return highest < z.shape[1] and int(labels.min()) >= 0 and not 0 <= ignore_index <= highest
+
+
+def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
+    z, targets = logits.data, array_module(logits.data).asarray(labels.data)
+    losses, probabilities = kernels.current().cross_entropy(z, targets)
+    out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+    scale = 1 / len(z) if reduction == "mean" else 1.0
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        return kernels.current().cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
+
+    return record(out, (logits, labels), vjp, saved=(1,))
+
+
+# ---- weighted or ignored samples ----
 
 
 class _Samples:
@@ -123,7 +148,8 @@ class _Samples:
         targets = module.asarray(labels.data).reshape(-1)
         lowest, highest = (int(targets.min()), int(targets.max())) if targets.size else (0, -1)
         self.shape, self.dtype = labels.shape, x.dtype
-        self.kept, self.weights = None, None
+        self.kept: Array | None = None
+        self.weights: Array | None = None
         if lowest < 0 or highest >= classes or lowest <= ignore_index <= highest:
             self.kept = targets != ignore_index
             counted = targets[self.kept]
@@ -135,7 +161,8 @@ class _Samples:
             targets = module.where(self.kept, targets, 0)
         self.labels = targets
         if weight is not None:
-            self.weights = _weights(name, weight, Tensor(x), axis).reshape(-1)[targets]
+            weight = _weights(name, weight, Tensor(x), axis)
+            self.weights = weight.reshape(-1)[targets]
         if self.kept is not None:
             ones = module.ones(targets.shape, dtype=x.dtype) if self.weights is None else self.weights
             self.weights = module.where(self.kept, ones, 0)
@@ -208,8 +235,8 @@ def _classes_axis(name: str, shape: tuple[int, ...], labels: Tensor, axis: int |
         without = {axis: (*shape[:axis], *shape[axis + 1 :])}
     if labels.dtype.kind not in "iu" and labels.size:
         raise TypeError(
-            f"{name}: labels must be integers, not {labels.dtype} (give a list of them or an integer array: Tensor makes "
-            "a list to float32)" + (_PROBABILITIES if name == "cross_entropy" else "")
+            f"{name}: labels must be integers, not {labels.dtype}; give them as a list or as an integer array "
+            "(Tensor makes a list to float32)" + (_PROBABILITIES if name == "cross_entropy" else "")
         )
     fitting = [k for k, rest in without.items() if labels.shape == rest]
     if len(fitting) == 1:
@@ -241,14 +268,12 @@ def _axis_in_range(name: str, shape: tuple[int, ...], axis: int | None, default:
     return axis % len(shape)
 
 
-def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array | None:
+def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     """The weights of the classes, as an array that broadcasts along `axis` of x."""
     if weight is None:
         return None
-    if isinstance(weight, str):
-        raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
     axis = _axis_in_range(name, x.shape, axis, min(1, x.ndim - 1))
-    data = array_module(x.data).asarray(operand(weight).data, dtype=x.dtype)
+    data = array_module(x.data).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     if data.shape != (x.shape[axis],):
         raise ValueError(f"{name}: weight must be ({x.shape[axis]},), one number a class, got {data.shape}")
     return data.reshape(-1, *(1,) * (x.ndim - 1 - axis))

@@ -101,10 +101,9 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
         probabilities = t
         losses = t * module.log(module.where(t == 0, 1, t)) - t * x.data
     losses = losses.astype(x.dtype)
-    if reduction == "batchmean":
-        count = max(x.shape[0] if x.ndim else 1, 1)
-        return _reduced(losses, lambda: -probabilities, x, target, "sum") / count
-    return _reduced(losses, lambda: -probabilities, x, target, reduction)
+    total = "sum" if reduction == "batchmean" else reduction
+    out = _reduced(losses, lambda: -probabilities, x, target, total, saved=(1,))
+    return out / max(x.shape[0] if x.ndim else 1, 1) if reduction == "batchmean" else out
 
 
 def binary_cross_entropy_with_logits(
@@ -132,17 +131,20 @@ def binary_cross_entropy_with_logits(
     z = x.data
     t = y.data if y.dtype == z.dtype else y.data.astype(z.dtype)
     factor, positive = _factor(name, "weight", weight, z), _factor(name, "pos_weight", pos_weight, z)
-    yes = 1 if positive is None else 1 + (positive - 1) * t
-    log_sigmoid = kernels.current().log_sigmoid(z)
-    losses = (1 - t) * z - yes * log_sigmoid
+    yes = t if positive is None else positive * t
+    module = array_module(z)
+    small = kernels.current().softplus(-module.abs(z))  # log(1 + exp(-|z|)): what the larger of 0 and z falls short
+    losses = (1 - t) * module.maximum(z, 0) + yes * module.maximum(-z, 0) + ((1 - t) + yes) * small
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
         g = g * z.dtype.type(1 / max(z.size, 1) if reduction == "mean" else 1)
         if factor is not None:
             g = g * factor
-        no = kernels.current().sigmoid(-z)  # 1 - sigmoid(z)
-        slope_y = -z if positive is None else -z - (positive - 1) * log_sigmoid
-        return needs[0] and g * ((1 - t) - yes * no), needs[1] and g * slope_y
+        sigmoid = kernels.current().sigmoid
+        slope_y = (
+            -z if positive is None else positive * (module.maximum(-z, 0) + small) - (module.maximum(z, 0) + small)
+        )
+        return needs[0] and g * ((1 - t) * sigmoid(z) - yes * sigmoid(-z)), needs[1] and g * slope_y
 
     if factor is not None:
         losses = losses * factor
@@ -171,7 +173,9 @@ def _compared(
     return x, target, x.data - target.data
 
 
-def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str) -> Tensor:
+def _reduced(
+    losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str, saved: tuple[int, ...] = ()
+) -> Tensor:
     """The reduced losses as one node; slope(): the derivative of each loss with respect to x, minus that of target."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
 
@@ -179,7 +183,7 @@ def _reduced(losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: st
         gradient = g * scale * slope()
         return needs[0] and unbroadcast(gradient, x.data), needs[1] and unbroadcast(-gradient, target.data)
 
-    return record(_reduce(losses, reduction), (x, target), vjp)
+    return record(_reduce(losses, reduction), (x, target), vjp, saved=saved)
 
 
 def _reduce(losses: Array, reduction: str) -> Array:
@@ -193,7 +197,7 @@ def _reduce(losses: Array, reduction: str) -> Array:
 def _factor(name: str, what: str, weight: Any, x: Array) -> Array | None:
     if weight is None:
         return None
-    data = array_module(x).asarray(operand(weight).data, dtype=x.dtype)
+    data = array_module(x).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     extra = x.ndim - data.ndim
     if extra < 0 or any(own not in (1, length) for own, length in zip(data.shape, x.shape[extra:], strict=True)):
         raise ValueError(f"{name}: {what} of shape {data.shape} does not broadcast to the logits' shape {x.shape}")

@@ -55,6 +55,11 @@ def integers(high: int, *shape: int) -> Operand:
     return Operand(lambda random: random.integers(0, high, shape), differentiable=False)
 
 
+def probabilities(*shape: int) -> Operand:
+    """Some of them are 0; they are not differentiated."""
+    return Operand(lambda random: np.maximum(random.uniform(-0.2, 1.0, shape), 0), differentiable=False)
+
+
 def booleans(*shape: int) -> Operand:
     return Operand(lambda random: random.random(shape) < 0.5, differentiable=False)
 
@@ -159,6 +164,11 @@ case("pow", "exponent 0 at 0", lambda F, a: a**0, tied(3, 4), smooth=False)
 case("pow", "square at 0", lambda F, a: a**2, tied(3, 4))
 case("pow", "0-d", lambda F, a: a**3, normal())
 case("pow", "empty", lambda F, a: a**3, normal(2, 0))
+for exponent in (3, 4, 7, -2, -3, 2.0, 5.0):
+    case("pow", f"negative numbers to the power {exponent}", lambda F, a, e=exponent: a**e, apart(3, 4))
+for exponent in (0.5, -0.5, 1.5, -2.5):
+    case("pow", f"positive numbers to the power {exponent}", lambda F, a, e=exponent: a**e, positive(3, 4))
+case("pow", "one base, 0-d", lambda F, a, b: a**b, positive(), normal(3, 4))
 case("pow", "two tensors", lambda F, a, b: a**b, positive(3, 4), normal(3, 4))
 case("pow", "two tensors, broadcast", lambda F, a, b: F.pow(a, b), positive(3, 1), normal(4))
 case("pow", "number on the left", lambda F, b: 2.5**b, normal(3, 4))
@@ -180,7 +190,20 @@ case("matmul", "no rows", lambda F, a, b: a @ b, normal(0, 4), normal(4, 2))
 case("matmul", "nothing to sum", lambda F, a, b: a @ b, normal(3, 0), normal(0, 2))
 
 # elementwise functions
-for operation in ("exp", "tanh", "sigmoid", "relu", "gelu", "log", "sqrt", "sin", "cos", "square"):
+for operation in (
+    "exp",
+    "tanh",
+    "sigmoid",
+    "relu",
+    "gelu",
+    "softplus",
+    "logsigmoid",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "square",
+):
     maker = {"log": positive, "sqrt": positive, "relu": apart}.get(operation, normal)
     for what, shape in (
         ("matrix", (3, 4)),
@@ -194,6 +217,9 @@ case("relu", "at 0 the derivative is 0", lambda F, a: F.relu(a - 1), tied(3, 4),
 case("tanh", "far out", lambda F, a: (a * 100).tanh(), normal(3, 4))
 case("sigmoid", "far out", lambda F, a: (a * 1000).sigmoid(), normal(3, 4), smooth=False)
 case("gelu", "far out", lambda F, a: F.gelu(a * 20), normal(3, 4))
+case("softplus", "far out", lambda F, a: F.softplus(a * 1000), normal(3, 4), smooth=False)
+case("softplus", "steeper", lambda F, a: F.softplus(a, 3.0), normal(3, 4))
+case("logsigmoid", "far out", lambda F, a: F.logsigmoid(a * 1000), normal(3, 4), smooth=False)
 
 # reductions
 for operation, maker in (("sum", normal), ("mean", normal), ("max", apart), ("min", apart)):
@@ -707,10 +733,85 @@ for reduction in ("mean", "sum", "none"):
     case(
         "cross_entropy",
         reduction,
-        lambda F, x, y, reduction=reduction: F.cross_entropy(x, y, reduction),
+        lambda F, x, y, reduction=reduction: F.cross_entropy(x, y, reduction=reduction),
         normal(6, 4),
         integers(4, 6),
     )
+    for what, shape, labels in (
+        ("a sample", (4,), ()),
+        ("samples", (6, 4), (6,)),
+        ("sequences, classes on axis 1", (2, 4, 5), (2, 5)),
+        ("images", (2, 4, 3, 5), (2, 3, 5)),
+    ):
+        for operation in ("cross_entropy", "nll_loss"):
+            case(
+                operation,
+                f"{what}, weights, label 2 ignored, {reduction}",
+                lambda F, x, y, w, name=operation, reduction=reduction: getattr(F, name)(
+                    x, y, w, ignore_index=2, reduction=reduction
+                ),
+                normal(*shape),
+                integers(4, *labels),
+                constant(0.5, 1.0, 2.0, 0.25),
+                smooth=bool(labels) or reduction != "mean",  # the mean of one sample that is ignored is nan
+            )
+        case(
+            "cross_entropy",
+            f"{what}, label smoothing, {reduction}",
+            lambda F, x, y, reduction=reduction: F.cross_entropy(
+                x, y, ignore_index=1, reduction=reduction, label_smoothing=0.3
+            ),
+            normal(*shape),
+            integers(4, *labels),
+            smooth=bool(labels) or reduction != "mean",
+        )
+        case(
+            "cross_entropy",
+            f"{what}, class probabilities, {reduction}",
+            lambda F, x, p, w, reduction=reduction: F.cross_entropy(x, p, w, reduction=reduction, label_smoothing=0.1),
+            normal(*shape),
+            positive(*shape),
+            constant(0.5, 1.0, 2.0, 0.25),
+        )
+    case(
+        "binary_cross_entropy_with_logits",
+        reduction,
+        lambda F, x, y, r=reduction: F.binary_cross_entropy_with_logits(x, y, reduction=r),
+        normal(6, 4),
+        positive(6, 4),
+    )
+    case(
+        "binary_cross_entropy_with_logits",
+        f"weights, {reduction}",
+        lambda F, x, y, w, p, r=reduction: F.binary_cross_entropy_with_logits(x, y, w, reduction=r, pos_weight=p),
+        normal(6, 4),
+        positive(6, 4),
+        constant(0.5, 1.0, 2.0, 0.25),
+        constant(3.0, 1.0, 0.5, 2.0),
+    )
+    for operation, setting in (
+        ("l1_loss", {}),
+        ("smooth_l1_loss", {}),
+        ("smooth_l1_loss", {"beta": 0.3}),
+        ("smooth_l1_loss", {"beta": 0}),
+        ("huber_loss", {}),
+        ("huber_loss", {"delta": 0.3}),
+    ):
+        case(
+            operation,
+            f"{reduction} {setting or ''}",
+            lambda F, x, y, name=operation, r=reduction, s=setting: getattr(F, name)(x, y, reduction=r, **s),
+            normal(6, 4),
+            apart(6, 4),
+        )
+    for log_target in (False, True):
+        case(
+            "kl_div",
+            f"{reduction}, log_target={log_target}",
+            lambda F, x, t, r=reduction, log=log_target: F.kl_div(x, t, r, log),
+            normal(6, 4),
+            probabilities(6, 4),
+        )
     case(
         "mse_loss",
         reduction,
@@ -720,8 +821,11 @@ for reduction in ("mean", "sum", "none"):
     )
 case("cross_entropy", "one sample", lambda F, x, y: F.cross_entropy(x, y), normal(1, 4), integers(4, 1))
 case("cross_entropy", "one class", lambda F, x, y: F.cross_entropy(x, y), normal(3, 1), integers(1, 3))
-case("cross_entropy", "no samples", lambda F, x, y: F.cross_entropy(x, y, "sum"), normal(0, 4), integers(4, 0))
+case(
+    "cross_entropy", "no samples", lambda F, x, y: F.cross_entropy(x, y, reduction="sum"), normal(0, 4), integers(4, 0)
+)
 case("cross_entropy", "large", lambda F, x, y: F.cross_entropy(x * 1e3, y), normal(5, 4), integers(4, 5), smooth=False)
+case("kl_div", "batchmean", lambda F, x, t: F.kl_div(x, t, "batchmean"), normal(6, 4), probabilities(6, 4))
 case("mse_loss", "0-d", lambda F, x, y: F.mse_loss(x, y), normal(), normal())
 case("mse_loss", "empty", lambda F, x, y: F.mse_loss(x, y, "sum"), normal(0, 3), normal(0, 3))
 case("mse_loss", "a tensor and itself", lambda F, x: F.mse_loss(x, x), normal(3))

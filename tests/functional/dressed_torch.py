@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ Tensor = torch.Tensor
 add, sub, mul, div, neg, pow, matmul = torch.add, torch.sub, torch.mul, torch.div, torch.neg, torch.pow, torch.matmul
 exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.sigmoid
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
+softplus, logsigmoid = nn.softplus, nn.logsigmoid
 conv2d, batch_norm = nn.conv2d, nn.batch_norm
 max_pool2d, avg_pool2d = nn.max_pool2d, nn.avg_pool2d
 adaptive_avg_pool2d, adaptive_max_pool2d = nn.adaptive_avg_pool2d, nn.adaptive_max_pool2d
@@ -72,8 +74,25 @@ def layer_norm(x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float
     return nn.layer_norm(x, weight.shape, weight, bias, eps)
 
 
-def cross_entropy(logits: Tensor, labels: Tensor, reduction: str = "mean") -> Tensor:
-    return nn.cross_entropy(logits, labels, reduction=reduction)
+def cross_entropy(logits: Tensor, labels: Tensor, weight: Tensor | None = None, **settings: Any) -> Tensor:
+    return nn.cross_entropy(logits, labels, weight, **settings)
+
+
+def nll_loss(x: Tensor, labels: Tensor, weight: Tensor | None = None, **settings: Any) -> Tensor:
+    return nn.nll_loss(x, labels, weight, **settings)
+
+
+def binary_cross_entropy_with_logits(x: Tensor, y: Tensor, weight: Tensor | None = None, **settings: Any) -> Tensor:
+    return nn.binary_cross_entropy_with_logits(x, y, weight, **settings)
+
+
+l1_loss, smooth_l1_loss, huber_loss = nn.l1_loss, nn.smooth_l1_loss, nn.huber_loss
+
+
+def kl_div(x: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that "mean" is not the divergence's definition
+        return nn.kl_div(x, target, reduction=reduction, log_target=log_target)
 
 
 def mse_loss(x: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:

@@ -10,7 +10,6 @@ import pytest
 
 from minidl import Tensor, grad, kernels, manual_seed
 from minidl import functional as F
-from minidl.kernels.reference.activations import erf
 
 KERNELS = pytest.mark.parametrize("kernel", ["numpy", "numba"])
 
@@ -139,10 +138,14 @@ def test_the_future_has_zero_gradient_in_causal_attention(kernel: str) -> None:
 # ---- elementwise ----
 
 
-def test_erf_is_exact_to_thirteen_digits() -> None:
-    x = np.concatenate([np.linspace(-8, 8, 20_001), [0.0, -0.0, 1e-300, 1e-8, 5.999999, 6.0, 6.000001, 50.0, -50.0]])
-    expected = np.array([math.erf(number) for number in x])
-    assert np.abs(erf(x) - expected).max() < 1e-13
+@KERNELS
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-13), ("float32", 5e-6)])
+def test_gelu_keeps_its_digits_far_in_the_tail(dtype: str, tolerance: float, kernel: str) -> None:
+    x = np.linspace(-12, -1, 111).astype(dtype)
+    exact = np.array([t * 0.5 * math.erfc(-t / math.sqrt(2)) for t in x.tolist()])
+    with kernels.use(kernel):
+        np.testing.assert_allclose(F.gelu(x).numpy(), exact, rtol=tolerance)
+        assert (F.gelu(np.array([-20.0, -30.0, -37.0], dtype=dtype)).numpy() <= 0).all()
 
 
 @KERNELS
@@ -159,9 +162,46 @@ def test_gelu_is_x_times_the_normal_distribution_function(dtype: str, tolerance:
     np.testing.assert_allclose(t.grad, phi + x * density, atol=tolerance)
 
 
-def test_sigmoid_overflows_nowhere() -> None:
-    with np.errstate(all="raise"):
+@KERNELS
+def test_sigmoid_overflows_nowhere(kernel: str) -> None:
+    with kernels.use(kernel), np.errstate(over="raise", divide="raise", invalid="raise"):
         np.testing.assert_array_equal(F.sigmoid(np.array([-1e4, 0.0, 1e4])).numpy(), [0.0, 0.5, 1.0])
+
+
+@KERNELS
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6)])
+def test_sigmoid_keeps_its_digits_where_it_is_small(dtype: str, tolerance: float, kernel: str) -> None:
+    x = np.array([-20.0, -50.0, -80.0, -1.0, 0.0, 1.0], dtype=dtype)
+    exact = [1 / (1 + math.exp(-t)) for t in x.tolist()]
+    with kernels.use(kernel):
+        np.testing.assert_allclose(F.sigmoid(x).numpy(), exact, rtol=tolerance)
+        assert (-F.log(F.sigmoid(x[:1]))).item() == pytest.approx(20, rel=1e-6)
+        assert F.logsigmoid(np.array([-1000.0], dtype=dtype)).item() == -1000
+        assert F.softplus(np.array([-50.0], dtype=dtype)).item() == pytest.approx(math.exp(-50), rel=1e-6)
+
+
+def test_a_quotient_by_a_tiny_number_has_a_gradient() -> None:
+    y = Tensor(np.float32([1e-25]), requires_grad=True)
+    (np.float32([1e-30]) / y).sum().backward()  # y * y is 0 in float32
+    assert y.grad.item() == pytest.approx(-1e20, rel=1e-6)
+
+
+# ---- powers ----
+
+
+@KERNELS
+@pytest.mark.parametrize("exponent", [-7, -2, -1, 0, 1, 2, 3, 4, 9, 2.0, 3.0])
+def test_whole_powers_of_negative_numbers_are_products(exponent: float, kernel: str) -> None:
+    x = Tensor(np.array([-2.0, -0.5, 3.0]), requires_grad=True)
+    with kernels.use(kernel):
+        out = x**exponent
+        out.sum().backward()
+    np.testing.assert_allclose(out.numpy(), [v**exponent for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
+    np.testing.assert_allclose(x.grad, [exponent * v ** (exponent - 1) for v in (-2.0, -0.5, 3.0)], rtol=1e-14)
+
+
+def test_powers_of_whole_numbers_are_exact() -> None:
+    np.testing.assert_array_equal((Tensor(np.array([3, -2])) ** 39).numpy(), [3**39, -(2**39)])
 
 
 # ---- losses ----
@@ -175,6 +215,56 @@ def test_cross_entropy_of_equal_logits_is_the_logarithm_of_the_number_of_classes
         loss.backward()
     assert loss.item() == pytest.approx(math.log(10), rel=1e-14)
     np.testing.assert_allclose(x.grad, (0.1 - np.eye(10)[:6]) / 6, atol=1e-16)
+
+
+@KERNELS
+def test_cross_entropy_of_sequences_is_that_of_their_rows(kernel: str) -> None:
+    random = np.random.default_rng(0)
+    x, labels = random.standard_normal((2, 5, 7)), random.integers(0, 7, (2, 5))
+    labels[0, 2] = -100
+    a, b = Tensor(x, requires_grad=True), Tensor(x.reshape(10, 7), requires_grad=True)
+    with kernels.use(kernel):
+        for settings in ({}, {"label_smoothing": 0.1}, {"reduction": "sum"}, {"weight": np.arange(7.0)}):
+            ours, rows = F.cross_entropy(a, labels, **settings), F.cross_entropy(b, labels.reshape(-1), **settings)
+            assert ours.item() == pytest.approx(rows.item(), rel=1e-14)
+            np.testing.assert_allclose(grad(ours, a)[0].reshape(10, 7), grad(rows, b)[0], atol=1e-15)
+
+
+def test_the_axis_of_the_classes_decides_where_the_shapes_fit_two() -> None:
+    x, labels = np.random.default_rng(0).standard_normal((2, 5, 5)), np.zeros((2, 5), dtype=int)
+    assert F.cross_entropy(x, labels, axis=1).item() == F.cross_entropy(x.swapaxes(1, 2), labels, axis=-1).item()
+    assert F.cross_entropy(x, labels, axis=1).item() != F.cross_entropy(x, labels, axis=-1).item()
+
+
+@KERNELS
+@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.1}, {"weight": [1.0, 2.0, 3.0]}])
+def test_samples_that_are_all_ignored_have_the_mean_nan_and_no_gradient(settings: dict, kernel: str) -> None:
+    x = Tensor(np.random.default_rng(0).standard_normal((4, 3)), requires_grad=True)
+    with kernels.use(kernel):
+        loss = F.cross_entropy(x, [-100] * 4, **settings)
+        loss.backward()
+        assert math.isnan(loss.item())
+        assert F.cross_entropy(x, [-100] * 4, reduction="sum", **settings).item() == 0
+    np.testing.assert_array_equal(x.grad, 0)
+
+
+@KERNELS
+def test_an_ignored_sample_may_hold_anything(kernel: str) -> None:
+    x = Tensor(np.array([[1.0, 2.0], [np.nan, np.inf]]), requires_grad=True)
+    with kernels.use(kernel), np.errstate(invalid="ignore"):
+        loss = F.cross_entropy(x, [1, -100])
+        loss.backward()
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)))
+    np.testing.assert_array_equal(x.grad[1], 0)
+
+
+def test_binary_cross_entropy_of_large_logits_neither_overflows_nor_cancels() -> None:
+    x = Tensor(np.array([-800.0, 800.0, -40.0, 40.0]), requires_grad=True)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        losses = F.binary_cross_entropy_with_logits(x, [1.0, 0.0, 0.0, 1.0], reduction="none")
+        losses.sum().backward()
+    np.testing.assert_allclose(losses.numpy(), [800, 800, math.exp(-40), math.exp(-40)], rtol=1e-12)
+    np.testing.assert_allclose(x.grad, [-1, 1, math.exp(-40), -math.exp(-40)], rtol=1e-12)
 
 
 def test_cross_entropy_is_the_composition_of_its_parts() -> None:
@@ -265,7 +355,44 @@ ZEROS = np.zeros
         (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1, 2]), ValueError, r"got \(2, 3\) and \(3,\)"),
         (lambda: F.cross_entropy(ZEROS((2, 3)), [0.0, 1.0]), TypeError, "labels must be integers, not float64"),
         (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 3]), IndexError, r"0 <= label < 3 \(the classes\), found 0 to 3"),
-        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "max"), ValueError, "'mean', 'sum' or 'none', not 'max'"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], "sum"), TypeError, "third argument.*write reduction='sum'"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], reduction="max"), ValueError, "'sum' or 'none', not 'max'"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), Tensor([0, 1])), TypeError, "not float32; give them as a list"),
+        (
+            lambda: F.cross_entropy(ZEROS((2, 3)), [[1, 0, 0], [0, 1, 0]]),
+            ValueError,
+            r"labels.argmax\(1\), or class prob",
+        ),
+        (lambda: F.nll_loss(ZEROS((2, 3)), ZEROS((2, 3))), TypeError, "labels must be integers, not float64"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], ZEROS(2)), ValueError, r"weight must be \(3,\).*got \(2,\)"),
+        (
+            lambda: F.cross_entropy(ZEROS((2, 3)), [0, -1]),
+            IndexError,
+            "found -1 to 0; only those equal to ignore_index=-100",
+        ),
+        (lambda: F.cross_entropy(ZEROS((2, 3, 3)), ZEROS((2, 3), int)), ValueError, "pass axis=1 or axis=-1"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], axis=2), ValueError, "axis 2 is not one of the 2 axes"),
+        (lambda: F.cross_entropy(ZEROS(()), [0]), ValueError, r"got \(\) and \(1,\)"),
+        (lambda: F.cross_entropy(ZEROS((2, 3)), [0, 1], label_smoothing=1.5), ValueError, "got 1.5"),
+        (lambda: F.l1_loss(ZEROS((2, 3)), ZEROS((2, 1))), ValueError, r"target has shape \(2, 1\)"),
+        (lambda: F.smooth_l1_loss(ZEROS(3), ZEROS(3), beta=-1), ValueError, "beta must not be negative, got -1"),
+        (lambda: F.huber_loss(ZEROS(3), ZEROS(3), delta=0), ValueError, "delta must be positive, got 0"),
+        (lambda: F.kl_div(ZEROS(3), ZEROS(3), "batch"), ValueError, "'none' or 'batchmean', not 'batch'"),
+        (
+            lambda: F.kl_div(ZEROS(3), Tensor(ZEROS(3), requires_grad=True)),
+            ValueError,
+            r"target is not differentiated: pass target.detach\(\)",
+        ),
+        (
+            lambda: F.binary_cross_entropy_with_logits(ZEROS(3), ZEROS((3, 1))),
+            ValueError,
+            r"logits have shape \(3,\), targets have shape \(3, 1\)",
+        ),
+        (
+            lambda: F.binary_cross_entropy_with_logits(ZEROS((2, 3)), ZEROS((2, 3)), pos_weight=ZEROS(2)),
+            ValueError,
+            r"pos_weight of shape \(2,\) does not broadcast to the logits' shape \(2, 3\)",
+        ),
         (lambda: F.mse_loss(ZEROS((2, 3)), ZEROS(3)), ValueError, r"input has shape \(2, 3\), target has shape \(3,\)"),
         (lambda: F.mse_loss(ZEROS(3), ZEROS(3), "max"), ValueError, "'mean', 'sum' or 'none', not 'max'"),
         (lambda: F.dropout(ZEROS(3), 1.5), ValueError, "0 <= p <= 1, got 1.5"),

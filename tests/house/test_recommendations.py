@@ -62,6 +62,7 @@ FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path
 NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
     *("backward()", "backward(gradient=...)", "batch_schedule({})", "begin_step(norm, nodes)", "cat()", "choose()"),
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
+    *("labels.argmax(1)", "target.detach()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
     *("int(x)", "where()", "x.copy()", "x.filled(0)"),

@@ -17,7 +17,7 @@ from numba import njit
 
 from minidl.kernels import jit
 from minidl.kernels.jit import compiled
-from minidl.kernels.jit.elementary import erf, exp
+from minidl.kernels.jit.elementary import exp, log, log_ratio, tail_ratio
 
 
 def test_warm_up_calls_every_compiled_kernel() -> None:
@@ -64,14 +64,40 @@ def test_exp_is_accurate_to_the_last_bit_or_so(dtype: str, error: float) -> None
     x = np.random.default_rng(0).uniform(-limit, limit, 100_000).astype(dtype)
     exact = np.exp(x.astype(np.longdouble))
     assert np.max(np.abs(exponentials(x) - exact) / exact) < error
+    small = np.array([-87.5, -95, -103] if dtype == "float32" else [-709, -720, -744], dtype=dtype)
+    np.testing.assert_array_equal(exponentials(small), np.exp(small.astype(np.longdouble)).astype(dtype))
     special = np.array([np.nan, -np.inf, -800, 0, np.inf, 800], dtype=dtype)
     np.testing.assert_array_equal(exponentials(special), [np.nan, 0, 0, 1, np.inf, np.inf])
 
 
-def test_erf_is_accurate_to_the_last_bits_of_float32() -> None:
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 2e-7), ("float64", 4e-16)])
+def test_log_is_accurate_to_the_last_bit_or_so(dtype: str, error: float) -> None:
     @njit
-    def erfs(x):  # type: ignore[no-untyped-def]
-        return np.array([erf(value) for value in x])
+    def logarithms(x):  # type: ignore[no-untyped-def]
+        return np.array([log(value) for value in x])
 
-    x = np.random.default_rng(0).uniform(-6, 6, 20_000).astype(np.float32)
-    assert max(abs(a - math.erf(b)) for a, b in zip(erfs(x).tolist(), x.tolist(), strict=True)) < 3e-7
+    x = np.exp(np.random.default_rng(0).uniform(-80, 80, 100_000)).astype(dtype)
+    exact = np.log(x.astype(np.longdouble))
+    assert np.max(np.abs(logarithms(x) - exact) / np.abs(exact)) < error
+    np.testing.assert_array_equal(logarithms(np.array([1, np.inf, np.nan], dtype=dtype)), [0, np.inf, np.nan])
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 3e-7), ("float64", 1e-15)])
+def test_log_of_one_plus_a_small_number_is_accurate_relatively(dtype: str, error: float) -> None:
+    @njit
+    def logarithms(e):  # type: ignore[no-untyped-def]
+        return np.array([log_ratio(value / (2 + value)) for value in e])
+
+    e = np.exp(np.random.default_rng(0).uniform(-80, 0, 10_000)).astype(dtype)
+    np.testing.assert_allclose(logarithms(e), np.log1p(e.astype(np.longdouble)).astype(float), rtol=error)
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 4e-7), ("float64", 2e-14)])
+def test_tail_of_the_normal_distribution_is_accurate_relatively(dtype: str, error: float) -> None:
+    @njit
+    def ratios(a):  # type: ignore[no-untyped-def]
+        return np.array([tail_ratio(value) for value in a])
+
+    a = np.linspace(0, 8, 1000).astype(dtype)
+    exact = [0.5 * math.erfc(t / math.sqrt(2)) * math.exp(t * t / 2) for t in a.tolist()]
+    np.testing.assert_allclose(ratios(a), exact, rtol=error)

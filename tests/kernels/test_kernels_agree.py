@@ -123,6 +123,11 @@ def sparse_rows(n: int) -> Arguments:
     return make
 
 
+def exponents(shape: tuple[int, ...], other: tuple[int, ...]) -> Arguments:
+    """Numbers of both signs, and exponents some of which are whole."""
+    return lambda random: [random.standard_normal(shape), np.asarray(random.integers(-4, 5, other) / 2)]
+
+
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
 ONE, NONE = (1, 1), (0, 0)
 CONVOLUTIONS: tuple[Any, ...] = (
@@ -149,7 +154,7 @@ POOLINGS: tuple[Any, ...] = (
     ("a last window that overhangs", (2, 3, 6, 8), *[sliding_windows(s, 3, 2, 1, ceil_mode=True) for s in (6, 8)]),
     ("adaptive", (2, 3, 5, 7), adaptive_windows(5, 3), adaptive_windows(7, 9)),
 )
-ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
+ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu", "softplus", "log_sigmoid")
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
 REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((5, 4), 0),
@@ -167,9 +172,17 @@ REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
 )
 
 KERNELS: list[tuple[str, str, Arguments]] = [
+    *(("exp", str(shape), drawn(shape)) for shape in SHAPES),
+    *(("log", str(shape), lambda r, s=shape: [np.asarray(r.random(s) + 0.1)]) for shape in SHAPES),
+    *(("power", f"{s} by {y}", drawn(s, after=(y,))) for s in SHAPES for y in (-2, -1, -0.5, 0.5, 1, 2, 3, 4, 5, -1.5)),
+    *(
+        ("power", f"{s} by {t}", exponents(s, t))
+        for s, t in (((3, 4), (3, 4)), ((3, 4), (4,)), ((), (3, 4)), ((0,), (1,)))
+    ),
     *((name, str(shape), drawn(shape)) for name, shape in itertools.product(ELEMENTWISE, SHAPES)),
     *((f"{name}_backward", str(s), drawn(s, s)) for name, s in itertools.product(ELEMENTWISE, SHAPES)),
     *((n, f"axis {a}", drawn((3, 4, 5), after=(a,))) for n in ("softmax", "log_softmax") for a in (0, 1, 2, -1)),
+    *((n, f"wide axis {a}", drawn((3, 30, 700), after=(a,))) for n in ("softmax", "log_softmax") for a in (0, 1, 2)),
     *((n, "wide", drawn((7, 300), after=(-1,))) for n in ("softmax", "log_softmax")),
     *((n, "empty", drawn((0, 3), after=(1,))) for n in ("softmax", "log_softmax")),
     *((n, "one", drawn((3, 1), after=(1,))) for n in ("softmax", "log_softmax")),

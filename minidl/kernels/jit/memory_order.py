@@ -57,13 +57,13 @@ def along_axis(axis: int, x: Array, *others: Array) -> tuple[Array, list[Array]]
     n is the length of `axis`; the axes around it are ordered and joined as they lie in the memory of x.
     """
     out = np.empty_like(x)
+    if x.flags.c_contiguous and axis in (-1, x.ndim - 1):  # the most frequent case
+        return out, [np.ascontiguousarray(array).reshape(-1, x.shape[-1], 1) for array in (x, *others, out)]
     order = list(range(x.ndim))
     if not out.flags.c_contiguous:
         order.sort(key=lambda i: -out.strides[i])
     position, shape = order.index(axis % x.ndim), [x.shape[i] for i in order]
     shape = [prod(shape[:position]), shape[position], prod(shape[position + 1 :])]
-    if out.flags.c_contiguous:
-        return out, [np.ascontiguousarray(array).reshape(shape) for array in (x, *others, out)]
     return out, [np.ascontiguousarray(array.transpose(order)).reshape(shape) for array in (x, *others, out)]
 
 

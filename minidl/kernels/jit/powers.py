@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from minidl.kernels import Array, reference
-from minidl.kernels.jit.compiled import compiled
+from minidl.kernels.jit import elementary
+from minidl.kernels.jit.compiled import CONTRACT, compiled
 from minidl.kernels.jit.function_attributes import wide_vectors
 from minidl.kernels.jit.memory_order import dense, fits, mapped
 
 __all__ = ["exp", "log", "power"]
 
-# numpy's exp, log and power are made of vector instructions, for numbers side by side; power for x >= 0.
+# numpy's log and power are made of vector instructions, for numbers side by side; power for x >= 0.
 
 
 def exp(x: Array) -> Array:
     """e to the power x."""
-    return np.exp(dense(x)) if fits(x) else reference.exp(x)
+    return mapped(_powers_of_e, x) if fits(x) else reference.exp(x)
 
 
 def log(x: Array) -> Array:
@@ -42,7 +43,7 @@ def power(x: Array, y: Any) -> Array:
     else:
         return reference.power(x, y)
     out = np.asarray(np.abs(dense(x)) ** dense(exponents))
-    if out.size and not (x.ndim == 0 and x >= 0):
+    if out.size and (x.ndim or np.signbit(x)):
         _put_signs(
             _arranged(x, out), _arranged(exponents, out) if exponents.ndim else exponents.reshape(1), out.ravel("K")
         )
@@ -56,6 +57,13 @@ def _arranged(x: Array, out: Array) -> Array:
     line = np.empty_like(out)
     line[...] = x
     return line.ravel("K")
+
+
+@compiled(CONTRACT)
+def _powers_of_e(x: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(x.size):
+        out[i] = elementary.exp(x[i])
 
 
 @compiled()
@@ -95,4 +103,4 @@ def _inverse_squares(x: Any, out: Any) -> None:
         out[i] = one / (x[i] * x[i])
 
 
-_PRODUCTS = {3: _cubes, -1: _inverses, -2: _inverse_squares}
+_PRODUCTS: dict[float, Any] = {3: _cubes, -1: _inverses, -2: _inverse_squares}
