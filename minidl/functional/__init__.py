@@ -19,7 +19,7 @@ from minidl.functional.dropout import dropout
 from minidl.functional.embedding import embedding
 from minidl.functional.linear import linear
 from minidl.functional.losses import cross_entropy, mse_loss
-from minidl.functional.normalization import batch_norm, layer_norm
+from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import avg_pool2d, max_pool2d
 from minidl.functional.reductions import max_ as max
 from minidl.functional.reductions import mean, sum
@@ -40,6 +40,7 @@ __all__ = [
     "exp",
     "gelu",
     "getitem",
+    "group_norm",
     "layer_norm",
     "linear",
     "log",

@@ -19,18 +19,20 @@ from minidl.nn.embedding import Embedding
 from minidl.nn.flatten import Flatten
 from minidl.nn.linear import Linear
 from minidl.nn.module import Buffer, Module, Parameter
-from minidl.nn.normalization import BatchNorm2d, LayerNorm
+from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm
 from minidl.nn.pooling import AvgPool2d, MaxPool2d
 
 __all__ = [
     "GELU",
     "AvgPool2d",
+    "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
     "Conv2d",
     "Dropout",
     "Embedding",
     "Flatten",
+    "GroupNorm",
     "LayerNorm",
     "Linear",
     "MaxPool2d",

@@ -13,7 +13,7 @@ Tensor = torch.Tensor
 add, sub, mul, div, neg, pow, matmul = torch.add, torch.sub, torch.mul, torch.div, torch.neg, torch.pow, torch.matmul
 exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.sigmoid
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
-conv2d, batch_norm = nn.conv2d, nn.batch_norm
+conv2d, batch_norm, group_norm = nn.conv2d, nn.batch_norm, nn.group_norm
 
 
 def sum(a: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:

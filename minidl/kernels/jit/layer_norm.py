@@ -123,8 +123,6 @@ def _two_sums_of_block(g: Any, normalized: Any, weight: Any) -> Any:
 
 
 @inner(REASSOCIATE)
-def _backward_row(
-    g: Any, normalized: Any, weight: Any, mean_g: Any, mean_gx: Any, inverse: Any, gradient: Any
-) -> None:
+def _backward_row(g: Any, normalized: Any, weight: Any, mean_g: Any, mean_gx: Any, inverse: Any, gradient: Any) -> None:
     for j in range(g.size):
         gradient[j] = (g[j] * weight[j] - mean_g - normalized[j] * mean_gx) * inverse
