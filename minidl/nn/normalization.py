@@ -143,11 +143,10 @@ class LayerNorm(Module):
         self.bias = Parameter(np.zeros(self.normalized_shape, np.float32)) if elementwise_affine and bias else None
 
     def forward(self, x: Any) -> Tensor:
-        weight = self.weight
-        if weight is None:
-            x = operand(x)
-            weight = Tensor(array_module(x.data).ones(self.normalized_shape, dtype=x.dtype))
-        return F.layer_norm(x, weight, self.bias, self.eps)
+        if self.weight is not None:
+            return F.layer_norm(x, self.weight, self.bias, self.eps)
+        x = operand(x)
+        return F.layer_norm(x, array_module(x.data).ones(self.normalized_shape, dtype=x.dtype), None, self.eps)
 
     def extra_repr(self) -> str:
         affine = "" if self.elementwise_affine else ", elementwise_affine=False"

@@ -48,9 +48,8 @@ class SynchronizedBatchNorm(BatchNorm):
             self.running_mean.data += momentum * (mean - self.running_mean.data)
             self.running_var.data += momentum * (var * (count / (count - 1)) - self.running_var.data)
             self.num_batches_tracked.data += 1
-        scale, shift = self.weight, self.bias
-        if scale is None or shift is None:
-            scale, shift = Tensor(mean * 0 + 1), Tensor(mean * 0)
+        scale: Tensor = Tensor(mean * 0 + 1) if self.weight is None else self.weight
+        shift: Tensor = Tensor(mean * 0) if self.bias is None else self.bias
         weight = scale.data
         out, normalized, inverse_std = kernel.batch_norm(image, mean, var, weight, shift.data, self.eps)
         axes, shape = (0, *range(2, image.ndim)), (-1,) + (1,) * (image.ndim - 2)

@@ -101,6 +101,7 @@ def sparse_rows(n: int) -> Arguments:
 
 
 IMAGE, CHANNELS = (4, 3, 5, 6), (3,)
+CHANNELLED = (IMAGE, (6, 3), (999, 3), (130, 3, 2, 2), (2, 3, 700))
 ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu")
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
 REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
@@ -142,11 +143,11 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("attention_softmax", "empty", drawn((0, 4, 4), after=(0.5, True))),
     ("attention_softmax_backward", "plain", probabilities((2, 3, 4, 5), (0.5,))),
     ("attention_softmax_backward", "empty", probabilities((0, 4, 5), (0.5,))),
-    *(("channel_statistics", str(s), drawn(s)) for s in (IMAGE, (6, 3), (4, 3, 5), (1, 3, 2, 2), (999, 3), (130, 3, 2, 2), (2, 3, 700))),
-    *(("batch_norm", str(s), statistics(s)) for s in (IMAGE, (6, 3), (0, 3, 2, 2), (999, 3), (130, 3, 2, 2))),
+    *(("channel_statistics", str(s), drawn(s)) for s in (*CHANNELLED, (4, 3, 5), (1, 3, 2, 2))),
+    *(("batch_norm", str(s), statistics(s)) for s in (*CHANNELLED, (0, 3, 2, 2))),
     *(
         ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, after=(t,)))
-        for s in (IMAGE, (6, 3), (0, 3), (999, 3), (130, 3, 2, 2), (2, 3, 700))
+        for s in (*CHANNELLED, (0, 3))
         for t in (True, False)
     ),
     ("layer_norm", "plain", drawn((5, 8), (8,), (8,), after=(1e-5,))),
@@ -171,6 +172,9 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("max_backward", "no rows", maxima((0, 4), 1)),
     *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),
     *(("matmul", str(s), drawn(s, (4, 3))) for s in ((5, 4), (4,), (2, 5, 4), (0, 4))),
+    ("matmul", "long rows and a vector", drawn((2, 2500), (2500,))),
+    ("matmul", "a long vector and columns", drawn((2500,), (2500, 3))),
+    ("matmul", "a long row and columns", drawn((1, 2048), (2048, 3))),
     ("linear", "plain", drawn((5, 4), (3, 4), (3,))),
     ("linear", "without bias", drawn((5, 4), (3, 4), after=(None,))),
     *(("sum_channels", str(s), drawn(s)) for s in (IMAGE, (0, 3, 2, 2))),
