@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any, NoReturn
 
 from minidl import kernels
@@ -157,20 +156,16 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
                 f"group_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
                 f"{channels} channels, axis 1 of x {x.shape}"
             )
-    each = prod(image.shape[2:])  # numbers of a channel
-    length = channels // num_groups * each  # of a group
-    if len(image) * length == 1:
+    if image.size == num_groups:  # one sample, and one number in each group
         raise ValueError(
             f"group_norm: a group needs more than one value, got x of shape {x.shape} in {num_groups} groups: choose "
             "fewer groups"
         )
-    rows = image.reshape(len(image) * num_groups, length)
-    w, b = (parameter.data.repeat(each).reshape(num_groups, length) for parameter in (scale, shift))
-    out, normalized, inverse_std = kernels.current().layer_norm(rows, w, b, eps)
-
-    def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-        gx, gw, gb = kernels.current().layer_norm_backward(g.reshape(rows.shape), normalized, inverse_std, w)
-        add = kernels.uncounted("sum")
-        return gx.reshape(image.shape), *(add(array.reshape(channels, each), 1) for array in (gw, gb))
-
-    return record(out.reshape(image.shape), (x, scale, shift), vjp, saved=(1,))
+    w = scale.data
+    out, normalized, inverse_std = kernels.current().group_norm(image, num_groups, w, shift.data, eps)
+    return record(
+        out,
+        (x, scale, shift),
+        lambda g, needs: kernels.current().group_norm_backward(g, normalized, inverse_std, num_groups, w),
+        saved=(1,),
+    )

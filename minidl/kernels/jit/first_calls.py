@@ -41,6 +41,8 @@ def warm_up() -> None:
         mean, var = jit.channel_statistics(samples)
         _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
         jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
+        _, normalized, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
+        jit.group_norm_backward(samples, normalized, inverse_std, 2, row)
 
     image, filters = np.ones((1, 1, 4, 4), dtype=np.float32), np.ones((1, 1, 2, 2), dtype=np.float32)
     g = jit.conv2d(image, filters, None, ONCE, ONCE)
