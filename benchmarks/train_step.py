@@ -28,7 +28,7 @@ try:
 except ImportError:
     sys.exit("this benchmark compares with PyTorch: install it with `pip install torch==2.13.0`")
 
-from operations import Times, time_by_operation
+from step_profile import Times, time_by_operation
 from workloads import WORKLOADS, Side, both_sides
 
 from minidl import kernels

@@ -1,0 +1,213 @@
+"""What `operations.py` measures: a list of operations on operands, from tiny to large. Add a line to add a case.
+
+A case calls `function(F, *operands)`, where F is `minidl.functional`, or PyTorch dressed as it
+(`tests/functional/dressed_torch.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One array of a case. differentiable: its gradient is computed, and timed."""
+
+    shape: tuple[int, ...]
+    draw: Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
+    differentiable: bool = True
+
+
+def normal(*shape: int) -> Operand:
+    """Standard normal numbers. A bare tuple of lengths in a case means this."""
+    return Operand(shape, lambda random, shape: random.standard_normal(shape))
+
+
+def positive(*shape: int) -> Operand:
+    return Operand(shape, lambda random, shape: random.uniform(0.5, 2.0, shape))
+
+
+def fixed(*shape: int) -> Operand:
+    """Standard normal numbers without a gradient: data, the input of a first layer."""
+    return Operand(shape, lambda random, shape: random.standard_normal(shape), differentiable=False)
+
+
+def integers(high: int, *shape: int) -> Operand:
+    """Whole numbers 0 <= i < high: labels, indices."""
+    return Operand(shape, lambda random, shape: random.integers(0, high, shape), differentiable=False)
+
+
+def booleans(*shape: int) -> Operand:
+    return Operand(shape, lambda random, shape: random.random(shape) < 0.5, differentiable=False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operation, what is special about this case, and its operands.
+
+    transposed: floating-point operands with two axes or more lie in memory with the last two axes exchanged.
+    """
+
+    operation: str
+    what: str
+    function: Callable[..., Any]
+    operands: tuple[Operand, ...]
+    dtype: str = "float32"
+    transposed: bool = False
+
+    def arrays(self) -> list[np.ndarray]:
+        random = np.random.default_rng(0)
+        return [self._lay_out(operand.draw(random, operand.shape)) for operand in self.operands]
+
+    def _lay_out(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype.kind != "f":
+            return array
+        array = array.astype(self.dtype)
+        if self.transposed and array.ndim > 1:
+            return np.ascontiguousarray(array.swapaxes(-1, -2)).swapaxes(-1, -2)
+        return array
+
+    def __repr__(self) -> str:
+        shapes = " ".join("x".join(map(str, operand.shape)) or "()" for operand in self.operands)
+        parts = (self.operation, self.what, shapes, self.dtype, "transposed" if self.transposed else "")
+        return " ".join(part for part in parts if part)
+
+
+CASES: list[Case] = []
+
+
+def case(
+    operation: str, function: Callable[..., Any], *operands: Operand | tuple[int, ...], what: str = "", **kind: Any
+) -> None:
+    """Add a case; `kind`: dtype="float64", transposed=True."""
+    made = tuple(operand if isinstance(operand, Operand) else normal(*operand) for operand in operands)
+    CASES.append(Case(operation, what, function, made, **kind))
+
+
+def each_kind(operation: str, function: Callable[..., Any], *operands: Operand | tuple[int, ...]) -> None:
+    """Add four cases: contiguous and transposed, float32 and float64."""
+    for dtype in ("float32", "float64"):
+        for transposed in (False, True):
+            case(operation, function, *operands, dtype=dtype, transposed=transposed)
+
+
+SIZES: tuple[tuple[int, ...], ...] = ((4, 5), (64, 128), (256, 2048))  # 20 numbers, 8 thousand, half a million
+
+# ---- arithmetic and elementwise functions ----
+
+for name in ("add", "sub", "mul", "div"):
+    for size in SIZES:
+        case(name, lambda F, a, b, name=name: getattr(F, name)(a, b), size, positive(*size))
+    case(name, lambda F, a, b, name=name: getattr(F, name)(a, b), SIZES[1], positive(128), what="a row")
+    case(name, lambda F, a, b, name=name: getattr(F, name)(a, b), SIZES[1], positive(64, 1), what="a column")
+for exponent in (2, 3, 0.5, -1):
+    for size in SIZES:
+        case("pow", lambda F, a, exponent=exponent: a**exponent, positive(*size), what=f"{exponent}")
+for exponent in (2, 3):
+    case("pow", lambda F, a, exponent=exponent: a**exponent, SIZES[2], what=f"{exponent}, negative numbers too")
+case("pow", lambda F, a, b: a**b, positive(*SIZES[1]), SIZES[1], what="two tensors")
+for name in ("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "abs", "neg"):
+    maker = positive if name in ("log", "sqrt") else normal
+    each_kind(name, lambda F, a, name=name: getattr(F, name)(a), maker(*SIZES[1]))
+    for size in (SIZES[0], SIZES[2]):
+        case(name, lambda F, a, name=name: getattr(F, name)(a), maker(*size))
+
+# ---- reductions ----
+
+for name in ("sum", "mean", "max"):
+    for size in SIZES:
+        case(name, lambda F, a, name=name: getattr(F, name)(a), size, what="all")
+        for axis in (0, 1):
+            case(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size, what=f"axis {axis}")
+    for size in ((100_000, 3), (3, 100_000), (1000, 10)):
+        for axis in (0, 1):
+            case(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size, what=f"axis {axis}")
+    case(name, lambda F, a, name=name: getattr(F, name)(a, (0, 2, 3)), (32, 16, 16, 16), what="channels")
+
+# ---- moving numbers ----
+
+for size in SIZES:
+    case("transpose", lambda F, a: F.transpose(a), size)
+    case("reshape", lambda F, a: F.reshape(a, -1), size)
+    case("cat", lambda F, a, b: F.cat([a, b], 0), size, size, what="axis 0")
+    case("cat", lambda F, a, b: F.cat([a, b], 1), size, size, what="axis 1")
+    case("stack", lambda F, a, b: F.stack([a, b], 0), size, size)
+    case("where", lambda F, c, a, b: F.where(c, a, b), booleans(*size), size, size)
+    case("getitem", lambda F, a: a[1:, ::2], size, what="slices")
+for n, d, count in ((10, 4, 5), (1000, 64, 256), (50_000, 128, 4096), (1000, 1, 5000), (65, 384, 2048)):
+    case("getitem", lambda F, a, i: F.getitem(a, i), (n, d), integers(n, count), what="rows")
+    case("embedding", lambda F, i, w: F.embedding(i, w), integers(n, count), (n, d))
+case("getitem", lambda F, a, i: F.getitem(a, (slice(None), i)), (256, 512), integers(512, 300), what="columns")
+case(
+    "getitem", lambda F, a, i, j: F.getitem(a, (i, j)), (256, 100), integers(256, 256), integers(100, 256), what="pairs"
+)
+case("getitem", lambda F, a, m: F.getitem(a, m), (256, 512), booleans(256, 512), what="a mask")
+
+# ---- products and layers ----
+
+for n, k, m in ((4, 5, 3), (64, 128, 10), (128, 512, 512)):
+    case("matmul", lambda F, a, b: F.matmul(a, b), (n, k), (k, m))
+    case("linear", lambda F, x, w, b: F.linear(x, w, b), (n, k), (m, k), (m,))
+case("linear", lambda F, x, w, b: F.linear(x, w, b), (16, 64, 128), (512, 128), (512,), what="sequence")
+case("matmul", lambda F, a, b: F.matmul(a, b), (16, 64, 32), (16, 32, 64), what="batches")
+for kernel, channels, filters, side, stride in (
+    (1, 16, 32, 14, 1),
+    (1, 64, 64, 28, 1),
+    (1, 64, 128, 28, 2),
+    (3, 1, 8, 8, 1),
+    (3, 16, 16, 32, 1),
+    (3, 16, 32, 32, 2),
+    (3, 64, 64, 14, 1),
+    (3, 256, 256, 7, 1),
+    (5, 1, 6, 28, 1),
+    (5, 6, 16, 14, 1),
+    (7, 3, 64, 64, 2),
+    (11, 3, 64, 64, 4),
+):
+    case(
+        "conv2d",
+        lambda F, x, w, b, stride=stride, padding=kernel // 2: F.conv2d(x, w, b, stride, padding),
+        (8, channels, side, side),
+        (filters, channels, kernel, kernel),
+        (filters,),
+        what=f"stride {stride}",
+    )
+for window, stride, padding in ((2, 2, 0), (3, 2, 0), (3, 2, 1), (3, 1, 1), (5, 3, 2), (7, 7, 0)):
+    for name in ("max_pool2d", "avg_pool2d"):
+        for size in ((1, 3, 14, 14), (8, 16, 32, 32), (8, 64, 56, 56)):
+            case(
+                name,
+                lambda F, x, name=name, window=window, stride=stride, padding=padding: getattr(F, name)(
+                    x, window, stride, padding
+                ),
+                size,
+                what=f"{window}x{window} s{stride} p{padding}",
+            )
+for size in ((64, 128), (256, 512), (8, 16, 32, 32), (8, 64, 14, 14)):
+    case(
+        "batch_norm", lambda F, x, w, b: F.batch_norm(x, None, None, w, b, training=True), size, (size[1],), (size[1],)
+    )
+for size in ((4, 5), (64, 128), (1024, 512), (8192, 16)):
+    case("layer_norm", lambda F, x, w, b: F.layer_norm(x, w, b), size, (size[1],), (size[1],))
+for name in ("softmax", "log_softmax"):
+    for size in ((4, 5), (64, 10), (64, 1000), (4096, 64)):
+        case(name, lambda F, x, name=name: getattr(F, name)(x, -1), size)
+    case(name, lambda F, x, name=name: getattr(F, name)(x, 1), (8, 21, 32, 32), what="images")
+    case(name, lambda F, x, name=name: getattr(F, name)(x, 0), (64, 1000), what="axis 0")
+for n, classes in ((4, 5), (64, 10), (1024, 1000)):
+    case("cross_entropy", lambda F, x, y: F.cross_entropy(x, y), (n, classes), integers(classes, n))
+    case("mse_loss", lambda F, x, y: F.mse_loss(x, y), (n, classes), fixed(n, classes))
+for size in SIZES:
+    case("dropout", lambda F, x: F.dropout(x, 0.5, True), size)
+for heads, t, d in ((4, 16, 16), (8, 64, 32), (4, 256, 64)):
+    for causal in (False, True):
+        case(
+            "scaled_dot_product_attention",
+            lambda F, q, k, v, causal=causal: F.scaled_dot_product_attention(q, k, v, is_causal=causal),
+            *[(4, heads, t, d)] * 3,
+            what="causal" if causal else "",
+        )

@@ -1,0 +1,91 @@
+"""Where a training step of minidl spends its time: forward and backward of every operation, from the tape itself."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from minidl import tensor
+from minidl.tensor import Tensor
+
+
+class Times:
+    """Seconds by operation: `forward` and `backward`, and how often each was called."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, int] = defaultdict(int)
+        self.forward: dict[str, float] = defaultdict(float)
+        self.backward: dict[str, float] = defaultdict(float)
+
+    def names(self) -> list[str]:
+        """The operations, the slowest first."""
+        return sorted({*self.forward, *self.backward}, key=lambda name: -self.forward[name] - self.backward[name])
+
+
+def time_by_operation(side: Any, steps: int) -> Times:
+    """Run `steps` training steps with clocks in them; times are a step's, in seconds.
+
+    Forward: from the end of one operation to the end of the next, so that what the modules do between counts for the
+    operation that follows. Backward: within each vector-Jacobian product; the rest of the walk is "(walk)".
+    """
+    times = Times()
+    with _clocked_record(times) as restart:
+        for _ in range(steps):
+            began = restart()
+            loss = side.forward()
+            forward_end = time.perf_counter()
+            loss.backward()
+            backward_end = time.perf_counter()
+            side.optimizer.step()
+            times.calls["(optimizer)"] += 1
+            times.backward["(optimizer)"] += time.perf_counter() - backward_end
+            times.backward["(walk)"] += backward_end - forward_end
+            times.forward["(all)"] += forward_end - began
+    times.backward["(all)"] = times.backward["(walk)"]
+    times.backward["(walk)"] -= sum(seconds for name, seconds in times.backward.items() if not name.startswith("("))
+    for table in (times.forward, times.backward):
+        for name in table:
+            table[name] /= steps
+    for name in times.calls:
+        times.calls[name] //= steps
+    return times
+
+
+@contextmanager
+def _clocked_record(times: Times) -> Iterator[Callable[[], float]]:
+    """Replace `record` in every module of functional by one that reads the clock, and that clocks the vjp."""
+    last = [0.0]
+
+    def restart() -> float:
+        last[0] = time.perf_counter()
+        return last[0]
+
+    def record(data: Any, parents: tuple[Tensor, ...], vjp: Any, *args: Any, **kwargs: Any) -> Tensor:
+        name = vjp.__qualname__.partition(".")[0].strip("_")
+
+        def clocked(g: Any, needs: Any) -> Any:
+            began = time.perf_counter()
+            gradients = vjp(g, needs)
+            times.backward[name] += time.perf_counter() - began
+            return gradients
+
+        out = tensor.record(data, parents, clocked, *args, **kwargs)
+        now = time.perf_counter()
+        times.calls[name] += 1
+        times.forward[name] += now - last[0]
+        last[0] = now
+        return out
+
+    modules = [module for name, module in sys.modules.items() if name.startswith("minidl.functional.")]
+    changed = [module for module in modules if getattr(module, "record", None) is tensor.record]
+    for module in changed:
+        module.record = record  # type: ignore[attr-defined]
+    try:
+        yield restart
+    finally:
+        for module in changed:
+            module.record = tensor.record  # type: ignore[attr-defined]
