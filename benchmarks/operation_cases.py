@@ -128,6 +128,13 @@ for name in ("sum", "mean", "max"):
             case(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size, what=f"axis {axis}")
     case(name, lambda F, a, name=name: getattr(F, name)(a, (0, 2, 3)), (32, 16, 16, 16), what="channels")
 
+for name in ("sum", "mean", "max"):
+    for size in ((256, 512), (100_000, 4), (1000, 100)):
+        for axis in (0, 1):
+            each_kind(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size)
+for size, row in (((256, 512), (512,)), ((10_000, 10), (10_000, 1)), ((64, 64, 28, 28), (64, 1, 1))):
+    each_kind("mul", lambda F, a, b: F.mul(a, b), size, row)  # backward sums over what was repeated
+
 # ---- moving numbers ----
 
 for size in SIZES:
@@ -218,6 +225,20 @@ for size in ((64, 128), (256, 512), (8, 16, 32, 32), (8, 64, 14, 14)):
     )
 for size in ((4, 5), (64, 128), (1024, 512), (8192, 16)):
     case("layer_norm", lambda F, x, w, b: F.layer_norm(x, w, b), size, (size[1],), (size[1],))
+for size in ((256, 512), (100_000, 4), (64, 32, 7, 7), (128, 512, 2, 2)):
+    each_kind(
+        "batch_norm", lambda F, x, w, b: F.batch_norm(x, None, None, w, b, training=True), size, (size[1],), (size[1],)
+    )
+for size in ((512, 768), (10_000, 10), (8, 100_000)):
+    each_kind("layer_norm", lambda F, x, w, b: F.layer_norm(x, w, b), size, (size[1],), (size[1],))
+for size, groups in (((256, 512), 8), ((256, 512), 256), ((32, 64, 28, 28), 32), ((16, 64, 100), 64)):
+    each_kind(
+        "group_norm",
+        lambda F, x, w, b, groups=groups: F.group_norm(x, groups, w, b),
+        size,
+        (size[1],),
+        (size[1],),
+    )
 for name in ("softmax", "log_softmax"):
     for size in ((4, 5), (64, 10), (64, 1000), (4096, 64)):
         case(name, lambda F, x, name=name: getattr(F, name)(x, -1), size)

@@ -35,7 +35,7 @@ from minidl.functional.losses import (
     mse_loss,
     smooth_l1_loss,
 )
-from minidl.functional.normalization import batch_norm, layer_norm
+from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, outer
@@ -91,6 +91,7 @@ __all__ = [
     "ge",
     "gelu",
     "getitem",
+    "group_norm",
     "gt",
     "huber_loss",
     "index_add",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 from minidl import kernels
 from minidl.functional.bind import operand
@@ -30,10 +30,15 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     if x._data.dtype is not weight._data.dtype or autocast_dtype.get() is not None:
         x, weight, bias = in_one_type("linear", x, weight, bias)
     w, whole = weight.data, x.data
+    if w.ndim != 2:
+        raise ValueError(f"linear: weight has shape {weight.shape}, expected are two axes, (n_out, n_in)")
     if whole.shape[-1:] != w.shape[1:]:
-        raise ValueError(f"linear: x has shape {x.shape}, its last axis should have the weight's {w.shape[-1]} inputs")
+        _refuse(whole.shape, w.shape)
     if bias is not None and bias.shape != w.shape[:1]:
-        raise ValueError(f"linear: bias ({w.shape[0]},) expected, one number an output, got {bias.shape}")
+        raise ValueError(
+            f"linear: bias has shape {bias.shape}, expected is ({w.shape[0]},): one number for each of the weight's "
+            f"{w.shape[0]} outputs"
+        )
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])
     out = kernels.current().linear(rows, w, None if bias is None else bias.data)
 
@@ -48,3 +53,18 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
 
     parents = (x, weight) if bias is None else (x, weight, bias)
     return record(out.reshape(*whole.shape[:-1], w.shape[0]), parents, vjp, saved=(0, 1))
+
+
+def _refuse(x: tuple[int, ...], weight: tuple[int, ...]) -> NoReturn:
+    n_out, n_in = weight
+    given = (
+        f"linear: x has shape {x}, its last axis should have the weight's {n_in} inputs; the weight has shape "
+        f"{weight}, (n_out, n_in)"
+    )
+    if x[-1:] == (n_out,):
+        raise ValueError(f"{given}: pass weight.T if its axes are the other way round")
+    if len(x) > 1 and prod(x[1:]) == n_in:
+        raise ValueError(f"{given}: flatten every sample first, with x.reshape(len(x), -1) or the layer nn.Flatten()")
+    if x[-2:-1] == (n_in,):
+        raise ValueError(f"{given}: x.transpose(-2, -1) puts the axis of {n_in} last")
+    raise ValueError(f"{given}: the layer for this x is nn.Linear({x[-1] if x else 1}, {n_out})")

@@ -1,8 +1,8 @@
-"""Normalisation: batch norm over the samples, layer norm over the features."""
+"""Normalisation: batch norm over the samples, layer norm over the features, group norm over groups of channels."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from minidl import kernels
 from minidl.functional.bind import operand
@@ -37,30 +37,38 @@ def batch_norm(
     x = operand(x)
     image = x.data
     if image.ndim < 2:
-        raise ValueError(f"batch_norm: x (n, c, ...) expected, got {x.shape}")
+        raise ValueError(
+            f"batch_norm: x has shape {x.shape}, expected are samples and channels, (n, c) or (n, c, ...); give one "
+            "sample the axis of the batch with x.reshape(1, -1)"
+        )
     channels = image.shape[1]
     module = kernels.array_module(image)
     scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
     shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
-    statistics = [array for array in (running_mean, running_var) if array is not None]
-    if any(array.shape != (channels,) for array in (scale, shift, *statistics)):
-        raise ValueError(
-            f"batch_norm: weight, bias, running_mean and running_var have one number for each of the {channels} "
-            f"channels, got shapes {', '.join(str(array.shape) for array in (scale, shift, *statistics))}"
-        )
+    for name, array in (
+        ("weight", scale), ("bias", shift), ("running_mean", running_mean), ("running_var", running_var)
+    ):  # fmt: skip
+        if array is not None and array.shape != (channels,):
+            raise ValueError(
+                f"batch_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
+                f"{channels} channels, axis 1 of x {x.shape}"
+            )
     if image.dtype is not scale.data.dtype:
         check_one_type("batch_norm", image, scale.data)
     kernel = kernels.current()
     if training:
         count = image.size // channels if channels else 0
         if count == 1:
-            raise ValueError(f"batch_norm: training needs more than one value a channel, got x of shape {x.shape}")
+            refuse_one_value("batch_norm", x.shape)
         mean, var = kernel.channel_statistics(image)
         if running_mean is not None and running_var is not None and count:
             running_mean += momentum * (mean - running_mean)
             running_var += momentum * (var * (count / (count - 1)) - running_var)
     elif running_mean is None or running_var is None:
-        raise ValueError("batch_norm: running_mean and running_var are needed when training=False")
+        raise ValueError(
+            "batch_norm: running_mean and running_var are needed when training=False; with training=True the mean and "
+            "variance of this batch are used"
+        )
     else:
         mean, var = running_mean, running_var
     w = scale.data
@@ -70,6 +78,15 @@ def batch_norm(
         (x, scale, shift),
         lambda g, needs: kernels.current().batch_norm_backward(g, normalized, inverse_std, w, training),
         saved=(1,),
+    )
+
+
+def refuse_one_value(operation: str, shape: tuple[int, ...]) -> NoReturn:
+    """Raise ValueError: a single value has no variance."""
+    raise ValueError(
+        f"{operation}: training needs more than one value a channel, got x of shape {shape}: give a larger batch "
+        "(a loader leaves out a last batch of one sample with drop_last=True), or call model.eval() before, so that "
+        "the running statistics are used"
     )
 
 
@@ -84,11 +101,19 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     Tensor([[-1.,  1.],
             [-1.,  1.]], float32)
     """
+    if isinstance(weight, (int, tuple)):
+        raise TypeError(
+            f"layer_norm: expected is the weight, got {weight!r}; the axes to normalise over are those of the weight, "
+            "so PyTorch's normalized_shape is left out: layer_norm(x, weight, bias)"
+        )
     x, weight = operand(x), operand(weight)
     bias = operand(bias) if bias is not None else None
     whole, w = x.data, weight.data
     if whole.shape[whole.ndim - w.ndim :] != w.shape or w.ndim == 0:
-        raise ValueError(f"layer_norm: x has shape {x.shape}, which does not end with the weight's {weight.shape}")
+        raise ValueError(
+            f"layer_norm: x has shape {x.shape}, which does not end with the weight's {weight.shape}; x is normalised "
+            "over its last axes, those of the weight; for the last one alone, nn.LayerNorm(x.shape[-1])"
+        )
     if bias is not None and bias.shape != w.shape:
         raise ValueError(f"layer_norm: the bias has shape {bias.shape}, it should have the weight's {weight.shape}")
     if whole.dtype is not w.dtype:
@@ -105,3 +130,49 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
         return gradients if bias is None else (*gradients, gb.reshape(w.shape))
 
     return record(out.reshape(whole.shape), (x, weight) if bias is None else (x, weight, bias), vjp, saved=(1,))
+
+
+def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    """weight (x - mean) / sqrt(var + eps) + bias, mean and variance taken over each group of channels of each sample.
+
+    x: (n, c) or (n, c, ...), where c is a multiple of num_groups; weight, bias: (c,) or None. One group is layer norm
+    without its weight for every number; c groups are instance norm. Samples do not depend on each other.
+    Errors: ValueError for other shapes, and for one sample in groups of a single number.
+    Source: Wu and He, Group Normalization (arXiv:1803.08494), section 3.
+
+    >>> group_norm([[1.0, 3.0, 10.0, 30.0]], num_groups=2, eps=0.0)
+    Tensor([[-1.,  1., -1.,  1.]], float32)
+    """
+    x = operand(x)
+    image = x.data
+    channels = image.shape[1] if image.ndim > 1 else 0
+    if image.ndim < 2:
+        raise ValueError(f"group_norm: x has shape {x.shape}, expected are samples and channels, (n, c) or (n, c, ...)")
+    if num_groups < 1 or channels % num_groups:
+        raise ValueError(
+            f"group_norm: num_groups must divide the {channels} channels, axis 1 of x {x.shape}; got {num_groups}"
+        )
+    module = kernels.array_module(image)
+    scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
+    shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
+    for name, array in (("weight", scale), ("bias", shift)):
+        if array.shape != (channels,):
+            raise ValueError(
+                f"group_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
+                f"{channels} channels, axis 1 of x {x.shape}"
+            )
+    if image.dtype is not scale.data.dtype:
+        check_one_type("group_norm", image, scale.data)
+    if image.size == num_groups:  # one sample, and one number in each group
+        raise ValueError(
+            f"group_norm: a group needs more than one value, got x of shape {x.shape} in {num_groups} groups: choose "
+            "fewer groups"
+        )
+    w = scale.data
+    out, normalized, inverse_std = kernels.current().group_norm(image, num_groups, w, shift.data, eps)
+    return record(
+        out,
+        (x, scale, shift),
+        lambda g, needs: kernels.current().group_norm_backward(g, normalized, inverse_std, num_groups, w),
+        saved=(1,),
+    )

@@ -105,6 +105,8 @@ OPERATIONS: dict[str, Formula] = {
     "batch_norm_backward": batch_norm_backward,
     "layer_norm": layer_norm,
     "layer_norm_backward": each(11),  # weight and bias 3; g weight 1; two means 3; their parts subtracted 3; 1 / std 1
+    "group_norm": each(7),  # as layer norm
+    "group_norm_backward": each(11),
     "softmax": each(5),  # maximum, minus, exp, sum, division
     "softmax_backward": each(4),  # out (g - sum(g out))
     "log_softmax": each(5),  # maximum, minus, exp, sum, minus

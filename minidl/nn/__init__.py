@@ -29,7 +29,7 @@ from minidl.nn.losses import (
     SmoothL1Loss,
 )
 from minidl.nn.module import Buffer, Module, Parameter
-from minidl.nn.normalization import BatchNorm2d, LayerNorm
+from minidl.nn.normalization import BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm
 from minidl.nn.pooling import AdaptiveAvgPool2d, AdaptiveMaxPool2d, AvgPool2d, MaxPool2d
 from minidl.nn.recurrent import LSTM, LSTMCell
 
@@ -40,6 +40,7 @@ __all__ = [
     "AdaptiveMaxPool2d",
     "AvgPool2d",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
     "Conv2d",
@@ -48,6 +49,7 @@ __all__ = [
     "Dropout2d",
     "Embedding",
     "Flatten",
+    "GroupNorm",
     "HuberLoss",
     "Identity",
     "KLDivLoss",

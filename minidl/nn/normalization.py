@@ -7,17 +7,104 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
+from minidl.functional.bind import operand
+from minidl.kernels import array_module
 from minidl.nn.module import Module, Parameter
 from minidl.tensor import Tensor
 
 
-class BatchNorm2d(Module):
+class BatchNorm(Module):
+    """What BatchNorm1d and BatchNorm2d share: the parameters, the running statistics, and when each is used.
+
+    Parameters
+        num_features         channels: axis 1 of the input
+        eps                  added to the variance before the root
+        momentum             weight of the newest batch in the running statistics; None: their plain mean so far
+        affine               learn a weight and a bias for every channel, starting at 1 and 0
+        track_running_stats  keep running statistics, and evaluate with them; False: every batch has its own
+    """
+
+    name = "BatchNorm"
+    expected = "(n, {0}, ...)"  # the shape of the input, in messages
+    dimensions: tuple[int, ...] = ()  # how many axes the input may have
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self.weight = Parameter(np.ones(num_features, np.float32)) if affine else None
+        self.bias = Parameter(np.zeros(num_features, np.float32)) if affine else None
+        self.running_mean: Tensor
+        self.running_var: Tensor
+        self.num_batches_tracked: Tensor
+        if track_running_stats:
+            self.register_buffer("running_mean", np.zeros(num_features, np.float32))
+            self.register_buffer("running_var", np.ones(num_features, np.float32))
+            self.register_buffer("num_batches_tracked", np.zeros((), np.int64))
+
+    def forward(self, x: Any) -> Tensor:
+        self.check(x.shape)
+        if not self.track_running_stats:
+            return F.batch_norm(x, None, None, self.weight, self.bias, True, 0.0, self.eps)
+        mean, var = self.running_mean.data, self.running_var.data
+        out = F.batch_norm(x, mean, var, self.weight, self.bias, self.training, self.average_factor(), self.eps)
+        if self.training:
+            self.num_batches_tracked.data += 1
+        return out
+
+    def average_factor(self) -> float:
+        """How much of this batch's statistics goes into the running ones."""
+        return 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Errors: ValueError for an input of another number of axes or channels."""
+        channels = self.num_features
+        given = f"{self.name}: x {self.expected.format(channels)} expected, got {shape}"
+        if len(shape) not in self.dimensions:
+            if len(shape) + 1 in self.dimensions and shape[:1] == (channels,):
+                raise ValueError(f"{given}, which has no axis for the batch: x[None] adds one")
+            other = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d"}.get(len(shape))
+            raise ValueError(given if other is None else f"{given}: {len(shape)} axes are for nn.{other}")
+        if shape[1] != channels:
+            raise ValueError(f"{given}: axis 1 has {shape[1]} channels; the layer for it is nn.{self.name}({shape[1]})")
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(BatchNorm):
+    """Normalise every feature over the batch (and the sequence), then scale by weight and shift by bias.
+
+    x: (n, num_features) or (n, num_features, length) -> the same shape. In training, mean and variance are this
+    batch's, and the running statistics move towards them; in evaluation the running statistics are used.
+    The settings are those of `BatchNorm`.
+    Errors: ValueError for another shape, and for training on one value a channel.
+    Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
+
+    >>> BatchNorm1d(2, eps=0.0)(Tensor([[1.0, 10.0], [3.0, 30.0]]))
+    Tensor([[-1., -1.],
+            [ 1.,  1.]], float32, requires_grad=True)
+    """
+
+    name, expected, dimensions = "BatchNorm1d", "(n, {0}) or (n, {0}, length)", (2, 3)
+
+
+class BatchNorm2d(BatchNorm):
     """Normalise every channel over the batch and the image, then scale by weight and shift by bias.
 
     x: (n, num_features, h, w) -> the same shape; weight, bias: (num_features,), starting at 1 and 0. In training, mean
     and variance are this batch's, and the buffers running_mean and running_var (its unbiased variance) move towards
-    them by `momentum` (None: they are the plain means over all batches so far); in evaluation the buffers are used.
-    num_batches_tracked counts the training batches.
+    them by `momentum`; in evaluation the buffers are used. num_batches_tracked counts the training batches.
+    The settings are those of `BatchNorm`.
     Errors: ValueError for another shape, and for training on one value a channel.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
@@ -26,36 +113,14 @@ class BatchNorm2d(Module):
     ((4, 3, 8, 8), 1)
     """
 
-    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1) -> None:
-        self.num_features, self.eps, self.momentum = num_features, eps, momentum
-        self.weight = Parameter(np.ones(num_features, np.float32))
-        self.bias = Parameter(np.zeros(num_features, np.float32))
-        self.running_mean: Tensor
-        self.running_var: Tensor
-        self.num_batches_tracked: Tensor
-        self.register_buffer("running_mean", np.zeros(num_features, np.float32))
-        self.register_buffer("running_var", np.ones(num_features, np.float32))
-        self.register_buffer("num_batches_tracked", np.zeros((), np.int64))
-
-    def forward(self, x: Any) -> Tensor:
-        if x.ndim != 4 or x.shape[1] != self.num_features:
-            raise ValueError(f"BatchNorm2d: x (n, {self.num_features}, h, w) expected, got {x.shape}")
-        mean, var = self.running_mean.data, self.running_var.data
-        momentum = 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
-        out = F.batch_norm(x, mean, var, self.weight, self.bias, self.training, momentum, self.eps)
-        if self.training:
-            self.num_batches_tracked.data += 1
-        return out
-
-    def extra_repr(self) -> str:
-        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}"
+    name, expected, dimensions = "BatchNorm2d", "(n, {0}, h, w)", (4,)
 
 
 class LayerNorm(Module):
     """Normalise every sample over its last axes, then scale by weight and shift by bias.
 
     x: (..., *normalized_shape) -> the same shape; weight, bias: normalized_shape, starting at 1 and 0; bias=False
-    leaves the shift out. Errors: ValueError if x does not end with that shape.
+    leaves the shift out, elementwise_affine=False both. Errors: ValueError if x does not end with that shape.
     Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
 
     >>> out = LayerNorm(4)(Tensor([[1.0, 2.0, 3.0, 4.0]]))
@@ -63,16 +128,56 @@ class LayerNorm(Module):
     (0.0, 1.0)
     """
 
-    def __init__(self, normalized_shape: int | tuple[int, ...], eps: float = 1e-5, *, bias: bool = True) -> None:
+    def __init__(
+        self,
+        normalized_shape: int | tuple[int, ...],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+    ) -> None:
         self.normalized_shape = (
             (normalized_shape,) if isinstance(normalized_shape, (int, np.integer)) else tuple(normalized_shape)
         )
-        self.eps = eps
-        self.weight = Parameter(np.ones(self.normalized_shape, np.float32))
-        self.bias = Parameter(np.zeros(self.normalized_shape, np.float32)) if bias else None
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
+        self.bias = Parameter(np.zeros(self.normalized_shape, np.float32)) if elementwise_affine and bias else None
 
     def forward(self, x: Any) -> Tensor:
-        return F.layer_norm(x, self.weight, self.bias, self.eps)
+        if self.weight is not None:
+            return F.layer_norm(x, self.weight, self.bias, self.eps)
+        x = operand(x)
+        return F.layer_norm(x, array_module(x.data).ones(self.normalized_shape, dtype=x.dtype), None, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, bias={self.bias is not None}"
+        affine = "" if self.elementwise_affine else ", elementwise_affine=False"
+        return f"{self.normalized_shape}, eps={self.eps}{affine}, bias={self.bias is not None}"
+
+
+class GroupNorm(Module):
+    """Normalise every group of channels of each sample, then scale by weight and shift by bias.
+
+    x: (n, num_channels) or (n, num_channels, ...) -> the same shape; weight, bias: (num_channels,), starting at 1 and
+    0; affine=False leaves them out. Small batches change nothing: samples do not depend on each other.
+    Errors: ValueError if num_groups does not divide num_channels, or x has other channels.
+    Source: Wu and He, Group Normalization (arXiv:1803.08494), section 3.
+
+    >>> GroupNorm(2, 4, eps=0.0, affine=False)(Tensor([[1.0, 3.0, 10.0, 30.0]]))
+    Tensor([[-1.,  1., -1.,  1.]], float32)
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(
+                f"GroupNorm: num_groups must divide num_channels, got {num_groups} groups of {num_channels} channels"
+            )
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.weight = Parameter(np.ones(num_channels, np.float32)) if affine else None
+        self.bias = Parameter(np.zeros(num_channels, np.float32)) if affine else None
+
+    def forward(self, x: Any) -> Tensor:
+        if x.ndim < 2 or x.shape[1] != self.num_channels:
+            raise ValueError(f"GroupNorm: x (n, {self.num_channels}, ...) expected, got {x.shape}")
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"

@@ -9,52 +9,61 @@ import numpy as np
 from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
+from minidl.functional.normalization import refuse_one_value
 from minidl.kernels import Array
-from minidl.nn import BatchNorm2d, Module
+from minidl.nn import Module
+from minidl.nn.normalization import BatchNorm
 from minidl.parallel.session import Session
 from minidl.tensor import Tensor, record
 
 
-class SynchronizedBatchNorm2d(BatchNorm2d):
-    """BatchNorm2d with the mean and variance of all nodes' parts together; `layer` is what it stands for.
+class SynchronizedBatchNorm(BatchNorm):
+    """Batch norm with the mean and variance of all nodes' parts together; `layer` is the BatchNorm1d or 2d it replaces.
 
     Forward gathers every node's count, mean and sum of squared deviations, and joins them; backward adds up over the
     nodes the two sums that mean and variance depend on. Both wait for all nodes, which thus must make the same calls: a
-    node without samples sets `counts` to False and takes part with a sample that does not count.
+    node without samples sets `counts` to False and takes part with a sample that does not count. In evaluation a layer
+    without running statistics normalises over the samples that it is given.
 
     Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979),
     for the joining; Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward.
     """
 
-    def __init__(self, layer: BatchNorm2d, comm: Communicator, algorithm: str = "auto") -> None:
+    def __init__(self, layer: BatchNorm, comm: Communicator, algorithm: str = "auto") -> None:
         vars(self).update(vars(layer))  # the same parameters and buffers
+        self.name, self.expected, self.dimensions = layer.name, layer.expected, layer.dimensions
         self.comm, self.algorithm, self.counts = comm, algorithm, True
 
     def forward(self, x: Any) -> Tensor:
         x = operand(x)
-        if not self.training or x.ndim != 4 or x.shape[1] != self.num_features:
+        self.check(x.shape)
+        if not self.training:
             return super().forward(x)
         kernel, image, counts = kernels.current(), x.data, self.counts
         count, mean, var = self._statistics(image)
         if count == 1:
-            raise ValueError(f"batch norm: training needs more than one value a channel, got x of shape {x.shape}")
-        if count:
-            momentum = 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
+            refuse_one_value(self.name, x.shape)
+        if count and self.track_running_stats:
+            momentum = self.average_factor()
             self.running_mean.data += momentum * (mean - self.running_mean.data)
             self.running_var.data += momentum * (var * (count / (count - 1)) - self.running_var.data)
             self.num_batches_tracked.data += 1
-        weight = self.weight.data
-        out, normalized, inverse_std = kernel.batch_norm(image, mean, var, weight, self.bias.data, self.eps)
+        scale: Tensor = Tensor(mean * 0 + 1) if self.weight is None else self.weight
+        shift: Tensor = Tensor(mean * 0) if self.bias is None else self.bias
+        weight = scale.data
+        out, normalized, inverse_std = kernel.batch_norm(image, mean, var, weight, shift.data, self.eps)
+        axes, shape = (0, *range(2, image.ndim)), (-1,) + (1,) * (image.ndim - 2)
 
         def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-            g_bias, g_weight = g.sum(axis=(0, 2, 3)), (g * normalized).sum(axis=(0, 2, 3))
+            add = kernels.uncounted("sum")
+            g_bias, g_weight = add(g, axes), add(g * normalized, axes)
             local = np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)])
             sums = self.comm.all_reduce(local, algorithm=self.algorithm)
-            mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1))[:, :, None, None]
+            mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1)).reshape(2, *shape)
             centred = g - mean_g - normalized * mean_gx if counts else g
-            return centred * (weight * inverse_std)[:, None, None], g_weight, g_bias
+            return centred * (weight * inverse_std).reshape(shape), g_weight, g_bias
 
-        return record(out, (x, self.weight, self.bias), vjp, saved=(1,))
+        return record(out, (x, scale, shift), vjp, saved=(1,))
 
     def _statistics(self, image: Array) -> tuple[int, Array, Array]:
         """How many values a channel has on all nodes together, their mean and their (biased) variance."""
@@ -70,7 +79,7 @@ class SynchronizedBatchNorm2d(BatchNorm2d):
 
 
 def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> Module:
-    """The model with each BatchNorm2d synchronised over the ranks of comm; parameters and buffers stay the same.
+    """The model with its batch norms (1d, 2d) synchronised over the ranks of comm; parameters and buffers stay.
 
     algorithm: of the all-reduce in backward.
     """
@@ -79,8 +88,8 @@ def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> 
     def replaced(module: Module) -> Module:
         if module not in done:
             done[module] = module
-            if type(module) is BatchNorm2d:
-                done[module] = SynchronizedBatchNorm2d(module, comm, algorithm)
+            if isinstance(module, BatchNorm):
+                done[module] = SynchronizedBatchNorm(module, comm, algorithm)
             for name, child in list(vars(module).items()):
                 if isinstance(child, Module):
                     setattr(module, name, replaced(child))
@@ -91,7 +100,7 @@ def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> 
 
 def backward_without_samples(session: Session) -> None:
     """Take part in what the layers above do together, with a sample that counts nothing: all gradients are 0."""
-    layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm2d)]
+    layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm)]
     for layer in layers:
         layer.counts = False
     x, y = session.train[np.array([0])]

@@ -715,6 +715,25 @@ case(  # exactly zero; PyTorch's float32 is 2e-5 off, rounding divided by sqrt(e
     normal(1),
     peer=False,
 )
+for what, shape, groups in (
+    ("features", (3, 6), 2),
+    ("one group", (3, 4, 2, 5), 1),
+    ("two groups", (3, 4, 2, 5), 2),
+    ("a channel each", (3, 4, 2, 5), 4),
+    ("sequence", (3, 6, 5), 3),
+    ("one sample", (1, 4, 3), 2),
+):
+    case(
+        "group_norm",
+        what,
+        lambda F, x, w, b, groups=groups: F.group_norm(x, groups, w, b),
+        normal(*shape),
+        normal(shape[1]),
+        normal(shape[1]),
+    )
+case("group_norm", "without weight and bias", lambda F, x: F.group_norm(x, 2), normal(3, 4, 5))
+case("group_norm", "a large eps", lambda F, x: F.group_norm(x, 2, eps=0.5), normal(3, 4, 5))
+case("group_norm", "no samples", lambda F, x: F.group_norm(x, 2), normal(0, 4, 5), peer=False)
 
 # softmax and the losses
 for operation in ("softmax", "log_softmax"):

@@ -15,7 +15,7 @@ add, sub, mul, div, neg, pow, matmul = torch.add, torch.sub, torch.mul, torch.di
 exp, log, sqrt, tanh, sigmoid = torch.exp, torch.log, torch.sqrt, torch.tanh, torch.sigmoid
 relu, gelu, linear, embedding = nn.relu, nn.gelu, nn.linear, nn.embedding
 softplus, logsigmoid = nn.softplus, nn.logsigmoid
-conv2d, batch_norm = nn.conv2d, nn.batch_norm
+conv2d, batch_norm, group_norm = nn.conv2d, nn.batch_norm, nn.group_norm
 max_pool2d, avg_pool2d = nn.max_pool2d, nn.avg_pool2d
 adaptive_avg_pool2d, adaptive_max_pool2d = nn.adaptive_avg_pool2d, nn.adaptive_max_pool2d
 

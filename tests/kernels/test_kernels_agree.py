@@ -98,6 +98,23 @@ def statistics(x: tuple[int, ...]) -> Arguments:
     ]
 
 
+def grouped(x: tuple[int, ...]) -> Arguments:
+    """An image of six channels in two groups, weight, bias and eps."""
+    return lambda random: [
+        random.standard_normal(x), 2, random.standard_normal(6), random.standard_normal(6), 1e-5
+    ]  # fmt: skip
+
+
+def grouped_backward(x: tuple[int, ...]) -> Arguments:
+    return lambda random: [
+        random.standard_normal(x),
+        random.standard_normal(x),
+        random.random(2 * x[0]) + 0.5,
+        2,
+        random.standard_normal(6),
+    ]
+
+
 def maxima(shape: tuple[int, ...], axis: Any) -> Arguments:
     """A gradient, an array with ties, its maxima over the axis and that axis."""
 
@@ -155,6 +172,7 @@ POOLINGS: tuple[Any, ...] = (
     ("adaptive", (2, 3, 5, 7), adaptive_windows(5, 3), adaptive_windows(7, 9)),
 )
 ELEMENTWISE = ("relu", "tanh", "sigmoid", "gelu", "softplus", "log_sigmoid")
+CHANNELLED = (IMAGE, (6, 3), (999, 3), (130, 3, 2, 2), (2, 3, 700))
 SHAPES = ((3, 4), (2, 3, 4), (), (1,), (0, 3), (1000,), (70, 33))
 REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((5, 4), 0),
@@ -170,6 +188,7 @@ REDUCTIONS: tuple[tuple[tuple[int, ...], Any], ...] = (
     ((2, 300, 70), 1),
     ((9, 1, 2500), 0),
 )
+GROUPED = ((4, 6), (3, 6, 5), (3, 6, 8, 9), (1, 6, 700), (0, 6, 4))
 
 KERNELS: list[tuple[str, str, Arguments]] = [
     *(("exp", str(shape), drawn(shape)) for shape in SHAPES),
@@ -203,21 +222,21 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("attention_softmax", "empty", drawn((0, 4, 4), after=(0.5, True))),
     ("attention_softmax_backward", "plain", probabilities((2, 3, 4, 5), (0.5,))),
     ("attention_softmax_backward", "empty", probabilities((0, 4, 5), (0.5,))),
-    *(("channel_statistics", str(s), drawn(s)) for s in (IMAGE, (6, 3), (4, 3, 5), (1, 3, 2, 2), (999, 3), (130, 3, 2, 2), (2, 3, 700))),
-    *(("batch_norm", str(s), statistics(s)) for s in (IMAGE, (6, 3), (0, 3, 2, 2), (999, 3), (130, 3, 2, 2))),
+    *(("channel_statistics", str(s), drawn(s)) for s in (*CHANNELLED, (4, 3, 5), (1, 3, 2, 2))),
+    *(("batch_norm", str(s), statistics(s)) for s in (*CHANNELLED, (0, 3, 2, 2))),
     *(
         ("batch_norm_backward", f"{s} {t}", normalized(s, s, CHANNELS, CHANNELS, after=(t,)))
-        for s in (IMAGE, (6, 3), (0, 3), (999, 3), (130, 3, 2, 2), (2, 3, 700))
+        for s in (*CHANNELLED, (0, 3))
         for t in (True, False)
     ),
     ("layer_norm", "plain", drawn((5, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm", "without bias", drawn((5, 8), (8,), after=(None, 1e-5))),
-    ("layer_norm", "groups", drawn((6, 8), (3, 8), (3, 8), after=(1e-5,))),
+    *(("group_norm", str(s), grouped(s)) for s in GROUPED),
+    *(("group_norm_backward", str(s), grouped_backward(s)) for s in GROUPED),
     ("layer_norm", "long rows", drawn((3, 700), (700,), (700,), after=(1e-5,))),
     ("layer_norm", "empty", drawn((0, 8), (8,), (8,), after=(1e-5,))),
     ("layer_norm_backward", "plain", normalized((5, 8), (5, 8), (5,), (8,))),
-    ("layer_norm_backward", "groups", normalized((6, 8), (6, 8), (6,), (3, 8))),
-    ("layer_norm_backward", "many rows", normalized((150, 7), (150, 7), (150,), (3, 7))),
+    ("layer_norm_backward", "many rows", normalized((150, 7), (150, 7), (150,), (7,))),
     ("layer_norm_backward", "long rows", normalized((3, 700), (3, 700), (3,), (700,))),
     ("layer_norm_backward", "empty", normalized((0, 8), (0, 8), (0,), (8,))),
     *(
@@ -232,6 +251,9 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("max_backward", "no rows", maxima((0, 4), 1)),
     *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),
     *(("matmul", str(s), drawn(s, (4, 3))) for s in ((5, 4), (4,), (2, 5, 4), (0, 4))),
+    ("matmul", "long rows and a vector", drawn((2, 2500), (2500,))),
+    ("matmul", "a long vector and columns", drawn((2500,), (2500, 3))),
+    ("matmul", "a long row and columns", drawn((1, 2048), (2048, 3))),
     ("linear", "plain", drawn((5, 4), (3, 4), (3,))),
     ("linear", "without bias", drawn((5, 4), (3, 4), after=(None,))),
     *(("sum_channels", str(s), drawn(s)) for s in (IMAGE, (0, 3, 2, 2))),

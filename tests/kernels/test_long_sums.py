@@ -65,6 +65,20 @@ def test_the_gradient_of_a_bias_that_a_million_rows_share() -> None:
     np.testing.assert_allclose(scale.grad, SUM, rtol=ERROR["float32"])
 
 
+@pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (7, 1), (100, 1), (1, 3), (2, 10)])
+def test_the_gradient_of_a_weight_that_a_million_rows_share(inputs: int, outputs: int) -> None:
+    weight = Tensor(np.zeros((outputs, inputs), np.float32), requires_grad=True)
+    F.linear(np.ones((ROWS, inputs), np.float32), weight).backward(rows(outputs))
+    np.testing.assert_allclose(weight.grad, SUM, rtol=3e-5)  # PyTorch: 1e-2 with one input or output
+
+
+def test_the_product_of_two_long_vectors_and_of_what_does_not_fit() -> None:
+    ones = np.ones(ROWS + 5, np.float32)
+    assert F.matmul(ones, ones * TENTH).item() == pytest.approx(float(TENTH) * (ROWS + 5), rel=ERROR["float32"])
+    with pytest.raises(ValueError, match="matmul"):
+        kernels.current().matmul(ones[:4000], ones[:4000].reshape(2000, 2))
+
+
 def test_the_gradient_of_a_convolution_s_bias() -> None:
     bias = Tensor(np.zeros(2, np.float32), requires_grad=True)
     x = np.zeros((1000, 1, 20, 50), np.float32)

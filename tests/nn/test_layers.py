@@ -55,7 +55,13 @@ def check_module_gradients(module: nn.Module, *arrays: np.ndarray, rtol: float =
         (lambda: nn.AvgPool2d(2), (2, 2, 6, 5)),
         (lambda: nn.BatchNorm2d(3), (4, 3, 2, 2)),
         (lambda: nn.BatchNorm2d(3).eval(), (4, 3, 2, 2)),
+        (lambda: nn.BatchNorm1d(3), (4, 3)),
+        (lambda: nn.BatchNorm1d(3, affine=False), (4, 3, 2)),
+        (lambda: nn.BatchNorm2d(3, track_running_stats=False).eval(), (4, 3, 2, 2)),
+        (lambda: nn.GroupNorm(2, 4), (3, 4, 2)),
+        (lambda: nn.GroupNorm(4, 4, affine=False), (3, 4, 2, 2)),
         (lambda: nn.LayerNorm(6), (3, 6)),
+        (lambda: nn.LayerNorm(6, elementwise_affine=False), (3, 6)),
         (lambda: nn.LayerNorm((2, 3), bias=False), (4, 2, 3)),
         (nn.GELU, (3, 4)),
         (nn.Tanh, (3, 4)),
@@ -152,6 +158,49 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
     with pytest.raises(ValueError, match="more than one value a channel"):
         norm(np.zeros((1, 2, 1, 1), np.float32))
     assert norm.num_batches_tracked.item() == 0
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "message"),
+    [
+        (nn.BatchNorm1d(3), (3,), r"BatchNorm1d: x \(n, 3\) or \(n, 3, length\) expected, got \(3,\), .*x\[None\]"),
+        (nn.BatchNorm2d(3), (3, 4, 4), r"BatchNorm2d: x \(n, 3, h, w\) expected, got \(3, 4, 4\), .*x\[None\]"),
+        (nn.BatchNorm2d(3), (2, 3), r"got \(2, 3\): 2 axes are for nn.BatchNorm1d"),
+        (nn.BatchNorm1d(3), (2, 3, 4, 4), r"got \(2, 3, 4, 4\): 4 axes are for nn.BatchNorm2d"),
+        (nn.BatchNorm1d(3), (2, 3, 4, 4, 4), r"got \(2, 3, 4, 4, 4\)$"),
+        (nn.BatchNorm1d(3), (5, 4), r"axis 1 has 4 channels; the layer for it is nn.BatchNorm1d\(4\)"),
+        (nn.BatchNorm1d(3), (1, 3), r"more than one value a channel, got x of shape \(1, 3\).*drop_last.*model.eval"),
+        (nn.GroupNorm(2, 4), (5, 6), r"GroupNorm: x \(n, 4, ...\) expected, got \(5, 6\)"),
+        (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x \(n, 4, ...\) expected, got \(4,\)"),
+    ],
+)
+def test_norms_say_what_they_expect_and_what_to_type(layer, shape, message):
+    with pytest.raises(ValueError, match=message):
+        layer(np.zeros(shape, np.float32))
+
+
+def test_groups_that_do_not_divide_the_channels_are_refused():
+    with pytest.raises(ValueError, match="num_groups must divide num_channels, got 4 groups of 6 channels"):
+        nn.GroupNorm(4, 6)
+
+
+def test_the_state_of_norms_has_pytorch_s_names():
+    running = ["running_mean", "running_var", "num_batches_tracked"]
+    assert list(nn.BatchNorm1d(2).state_dict()) == ["weight", "bias", *running]
+    assert list(nn.BatchNorm1d(2, affine=False).state_dict()) == running
+    assert list(nn.BatchNorm2d(2, track_running_stats=False).state_dict()) == ["weight", "bias"]
+    assert list(nn.GroupNorm(1, 2).state_dict()) == ["weight", "bias"]
+    assert list(nn.GroupNorm(1, 2, affine=False).state_dict()) == []
+
+
+def test_batch_norm_without_running_statistics_evaluates_with_those_of_the_batch():
+    norm, x = nn.BatchNorm1d(3, track_running_stats=False), numbers(5, 3)
+    np.testing.assert_array_equal(norm.eval()(x).data, norm.train()(x).data)
+
+
+def test_group_norm_of_a_sample_does_not_depend_on_the_others():
+    norm, x = nn.GroupNorm(2, 4).double(), numbers(5, 4, 3)
+    np.testing.assert_allclose(norm(x).data[2:3], norm(x[2:3]).data, rtol=1e-12)
 
 
 def test_layer_norm_normalizes_every_sample_over_its_last_axes():

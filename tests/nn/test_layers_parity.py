@@ -111,6 +111,39 @@ LAYERS = {
         lambda: torch.nn.BatchNorm2d(3, eps=1e-3, momentum=0.3),
         (4, 3, 5, 4),
     ),
+    **{
+        f"batch norm {what}, {settings}": (
+            lambda settings=settings: nn.BatchNorm1d(3, **settings),
+            lambda settings=settings: torch.nn.BatchNorm1d(3, **settings),
+            shape,
+        )
+        for what, shape in (("of features", (6, 3)), ("of sequences", (4, 3, 5)))
+        for settings in (
+            {"eps": 1e-3, "momentum": 0.3},
+            {"momentum": None},
+            {"affine": False},
+            {"track_running_stats": False},
+            {"affine": False, "track_running_stats": False},
+        )
+    },
+    "batch norm of images, nothing learned or kept": (
+        lambda: nn.BatchNorm2d(3, affine=False, track_running_stats=False),
+        lambda: torch.nn.BatchNorm2d(3, affine=False, track_running_stats=False),
+        (4, 3, 5, 4),
+    ),
+    **{
+        f"group norm of {shape}": (
+            lambda affine=affine: nn.GroupNorm(2, 6, eps=1e-3, affine=affine),
+            lambda affine=affine: torch.nn.GroupNorm(2, 6, eps=1e-3, affine=affine),
+            shape,
+        )
+        for shape, affine in (((4, 6), True), ((4, 6, 5), False), ((4, 6, 5, 3), True))
+    },
+    "layer norm, nothing learned": (
+        lambda: nn.LayerNorm((3, 5), 1e-3, False),
+        lambda: torch.nn.LayerNorm((3, 5), 1e-3, False),
+        (4, 3, 5),
+    ),
     "layer norm": (lambda: nn.LayerNorm((3, 5)), lambda: torch.nn.LayerNorm((3, 5)), (4, 3, 5)),
     "layer norm without bias": (lambda: nn.LayerNorm(5, bias=False), lambda: torch.nn.LayerNorm(5, bias=False), (4, 5)),
     "relu": (nn.ReLU, torch.nn.ReLU, (4, 5)),

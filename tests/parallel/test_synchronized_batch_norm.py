@@ -57,6 +57,30 @@ def test_synchronised_nodes_equal_one_node_running_statistics_included(nodes, ov
     assert difference(parallel.train(this, Synchronous(), nodes, on="simulation"), truth) > 1e-3
 
 
+class Dense(nn.Module):
+    """Batch norm of features and of sequences: with and without weights and running statistics."""
+
+    def __init__(self) -> None:
+        self.first, self.norm = nn.Linear(32, 12), nn.BatchNorm1d(12)
+        self.sequence = nn.BatchNorm1d(4, momentum=None, affine=False)
+        self.plain = nn.BatchNorm1d(12, track_running_stats=False)
+        self.last = nn.Linear(12, 3)
+        self.double()
+
+    def forward(self, x):
+        x = self.norm(self.first(x.reshape(len(x), -1))).tanh()
+        x = self.sequence(x.reshape(len(x), 4, 3)).reshape(len(x), -1)
+        return self.last(self.plain(x).relu())
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+def test_batch_norm_of_features_and_sequences_is_synchronised_too(nodes):
+    this = job(model=Dense)
+    truth = parallel.train(this, Serial(), on="simulation")
+    report = parallel.train(this, Synchronous(1e-6, batch_norm="synchronized"), nodes, on="simulation")
+    assert difference(report, truth) < 1e-10
+
+
 def test_on_processes_as_well_with_buckets_under_way():
     report = parallel.train(job(epochs=1), Synchronous(1e-6, batch_norm="synchronized"), nodes=3)
     assert difference(report, parallel.train(job(epochs=1), on="simulation")) < 1e-10

@@ -4,6 +4,7 @@ from minidl.kernels.reference import *  # noqa: I001  (what follows replaces som
 from minidl.kernels.jit.activations import *
 from minidl.kernels.jit.batch_norm import *
 from minidl.kernels.jit.convolution import *
+from minidl.kernels.jit.group_norm import *
 from minidl.kernels.jit.layer_norm import *
 from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.powers import *

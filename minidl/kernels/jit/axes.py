@@ -23,7 +23,7 @@ class Passes(NamedTuple):
     back: tuple[int, ...]  # the order that undoes this one
     shape: tuple[int, ...]  # the result's shape, reduced axes left out
     axes: tuple[int, ...]  # the reduced axes as they are numbered
-    count: int  # how many numbers are reduced to one
+    times: int  # how many numbers are reduced to one
 
 
 def passes(x: Array, axis: Axis) -> tuple[Array, Passes]:
@@ -69,7 +69,7 @@ def _passes(shape: tuple[int, ...], strides: tuple[int, ...] | None, axis: Axis)
         back=tuple(sorted(numbers, key=order.__getitem__)),
         shape=tuple(shape[number] for number in numbers if number not in axes),
         axes=axes,
-        count=prod(shape[number] for number in axes),
+        times=prod(shape[number] for number in axes),
     )
 
 

@@ -45,11 +45,14 @@ def warm_up() -> None:
     jit.cross_entropy_backward(losses, probabilities, labels)
 
     row = rows[0]
-    jit.layer_norm_backward(rows, *jit.layer_norm(rows, row, row, 1e-5)[1:], row)
-    for samples in (rows, np.ones((2, 4, 16), dtype=np.float32)):
+    for wide in (rows, np.ones((2, 32), dtype=np.float32)):
+        jit.layer_norm_backward(wide, *jit.layer_norm(wide, wide[0], wide[0], 1e-5)[1:], wide[0])
+    for samples in (rows, np.ones((2, 4, 64), dtype=np.float32)):
         mean, var = jit.channel_statistics(samples)
         _, normalized, inverse_std = jit.batch_norm(samples, mean, var, row, row, 1e-5)
         jit.batch_norm_backward(samples, normalized, inverse_std, row, True)
+        _, normalized, inverse_std = jit.group_norm(samples, 2, row, row, 1e-5)
+        jit.group_norm_backward(samples, normalized, inverse_std, 2, row)
 
     gates = np.ones((4, 16), dtype=np.float32)
     jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])

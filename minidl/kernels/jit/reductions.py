@@ -96,7 +96,7 @@ def _compilable(x: Array) -> bool:
 def _reduced(x: Array, axis: Axis, keepdims: bool, reduce: Callable[..., Array], divide: bool) -> Array:
     """Reduce x pass by pass, in the order in which it lies in memory."""
     memory, plan = passes(x, axis)
-    out = reduce(memory, plan.steps, plan.count if divide else 1)
+    out = reduce(memory, plan.steps, plan.times if divide else 1)
     if plan.order is None:
         return out.reshape(plan.kept if keepdims else plan.shape)
     out = out.reshape(plan.kept).transpose(plan.back)

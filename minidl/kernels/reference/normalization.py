@@ -1,4 +1,4 @@
-"""Batch norm and layer norm, in readable numpy (or CuPy).
+"""Batch norm, layer norm and group norm, in readable numpy (or CuPy).
 
 With xhat = (x - mean) / std, and m values sharing one mean and variance, the gradient is
 dx = (dxhat - mean(dxhat) - xhat mean(dxhat xhat)) / std: orthogonal to ones and to xhat. All sums are taken in float64.
@@ -6,10 +6,20 @@ dx = (dxhat - mean(dxhat) - xhat mean(dxhat xhat)) / std: orthogonal to ones and
 
 from __future__ import annotations
 
+from math import prod
+
 from minidl.kernels import Array, array_module
 from minidl.kernels.reference.reductions import mean, sum
 
-__all__ = ["batch_norm", "batch_norm_backward", "channel_statistics", "layer_norm", "layer_norm_backward"]
+__all__ = [
+    "batch_norm",
+    "batch_norm_backward",
+    "channel_statistics",
+    "group_norm",
+    "group_norm_backward",
+    "layer_norm",
+    "layer_norm_backward",
+]
 
 
 def channel_statistics(x: Array) -> tuple[Array, Array]:
@@ -41,29 +51,42 @@ def batch_norm_backward(
 
 
 def layer_norm(x: Array, weight: Array, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
-    """x (rows, d), weight and bias (groups, d) or (d,) -> out and xhat (rows, d), and 1 / std (rows,).
-
-    Row i is scaled by row i % groups of the weight.
-    """
-    var = x.var(axis=1, dtype="float64").astype(x.dtype)
-    inverse_std = 1 / array_module(x).sqrt(var + eps)
-    normalized = (x - mean(x, 1, True)) * inverse_std[:, None]
-    out = _grouped(normalized, weight) * weight
-    return (out if bias is None else out + bias).reshape(x.shape), normalized, inverse_std
+    """x (rows, d), weight and bias (d,) -> out and xhat (rows, d), and 1 / std (rows,)."""
+    normalized, inverse_std = _normalized_rows(x, eps)
+    out = normalized * weight
+    return (out if bias is None else out + bias), normalized, inverse_std
 
 
 def layer_norm_backward(g: Array, normalized: Array, inverse_std: Array, weight: Array) -> tuple[Array, Array, Array]:
     """-> the gradients with respect to x, weight and bias."""
-    g_normalized = (_grouped(g, weight) * weight).reshape(g.shape)
-    mean_g, mean_gx = mean(g_normalized, 1, True), mean(g_normalized * normalized, 1, True)
-    return (
-        (g_normalized - mean_g - normalized * mean_gx) * inverse_std[:, None],
-        sum(_grouped(g * normalized, weight), 0),
-        sum(_grouped(g, weight), 0),
-    )
+    return _rows_backward(g * weight, normalized, inverse_std), sum(g * normalized, 0), sum(g, 0)
 
 
-def _grouped(rows: Array, weight: Array) -> Array:
-    """The rows in which each row of the weight is used once, along an axis."""
-    groups = 1 if weight.ndim == 1 else len(weight)
-    return rows.reshape(len(rows) // groups, *weight.shape)
+def group_norm(x: Array, groups: int, weight: Array, bias: Array, eps: float) -> tuple[Array, Array, Array]:
+    """x (n, c, ...), weight and bias (c,) -> out and xhat, both of x's shape, and 1 / std (n * groups,)."""
+    rows, inverse_std = _normalized_rows(x.reshape(len(x) * groups, prod(x.shape[1:]) // groups), eps)
+    normalized = rows.reshape(x.shape)
+    shape = (-1,) + (1,) * (x.ndim - 2)
+    return normalized * weight.reshape(shape) + bias.reshape(shape), normalized, inverse_std
+
+
+def group_norm_backward(
+    g: Array, normalized: Array, inverse_std: Array, groups: int, weight: Array
+) -> tuple[Array, Array, Array]:
+    """-> the gradients with respect to x, weight and bias."""
+    rows = (len(g) * groups, prod(g.shape[1:]) // groups)
+    axes = (0, *range(2, g.ndim))
+    g_normalized = g * weight.reshape((-1,) + (1,) * (g.ndim - 2))
+    gradient = _rows_backward(g_normalized.reshape(rows), normalized.reshape(rows), inverse_std)
+    return gradient.reshape(g.shape), sum(g * normalized, axes), sum(g, axes)
+
+
+def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array]:
+    var = x.var(axis=1, dtype="float64").astype(x.dtype)
+    inverse_std = 1 / array_module(x).sqrt(var + eps)
+    return (x - mean(x, 1, True)) * inverse_std[:, None], inverse_std
+
+
+def _rows_backward(g: Array, normalized: Array, inverse_std: Array) -> Array:
+    """g: the gradient of xhat."""
+    return (g - mean(g, 1, True) - normalized * mean(g * normalized, 1, True)) * inverse_std[:, None]

@@ -6,23 +6,44 @@ They ask for 16-bit numbers themselves (`kernels/sixteen_bit.py`): a call around
 from __future__ import annotations
 
 from minidl.kernels import Array
+from minidl.kernels.reference.reductions import sum
 from minidl.kernels.sixteen_bit import in_float32, is_sixteen_bit
 
 __all__ = ["linear", "matmul"]
 
+BLOCK = 1024  # products that BLAS adds one after another
+
 
 def matmul(a: Array, b: Array) -> Array:
-    """a @ b."""
+    """a @ b.
+
+    BLAS adds the products of a vector one after another, which over a million rows loses a hundredth in float32 (the
+    weight's gradient of a linear layer with one output). Long ones are computed in blocks, whose sums `sum` adds. The
+    products of two matrices BLAS computes in blocks itself.
+    """
     if a.dtype.itemsize == 2 and is_sixteen_bit(a.dtype):
         return in_float32(matmul, a.dtype, (a, b))
-    return a @ b
+    count = a.shape[-1] if a.ndim else 0
+    if count <= BLOCK or a.ndim > 2 or b.ndim > 2 or b.shape[:1] != (count,):
+        return a @ b
+    if a.ndim == b.ndim == 2 and a.shape[0] > 1 < b.shape[1]:
+        return a @ b
+    rows, columns = a.reshape(-1, count), b.reshape(count, -1)
+    whole = count - count % BLOCK
+    blocks = rows[:, :whole].reshape(len(rows), -1, BLOCK).swapaxes(0, 1) @ columns[:whole].reshape(
+        -1, BLOCK, columns.shape[1]
+    )
+    out = sum(blocks, 0)
+    if whole < count:
+        out += rows[:, whole:] @ columns[whole:]
+    return out.reshape(a.shape[:-1] + b.shape[1:])
 
 
 def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     """x (rows, n_in), weight (n_out, n_in), bias (n_out,) -> x @ weight.T + bias, (rows, n_out)."""
     if x.dtype.itemsize == 2 and is_sixteen_bit(x.dtype):
         return in_float32(linear, x.dtype, (x, weight, bias))
-    out = x @ weight.T
+    out = matmul(x, weight.T)
     if bias is not None:
         out += bias
     return out

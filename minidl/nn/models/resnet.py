@@ -124,7 +124,9 @@ class ResNet(Module):
             if isinstance(module, Conv2d):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             elif isinstance(module, (BasicBlock, Bottleneck)) and zero_init_residual:
-                init.zeros_(module.bn2.weight if isinstance(module, BasicBlock) else module.bn3.weight)
+                last = module.bn2 if isinstance(module, BasicBlock) else module.bn3
+                assert last.weight is not None
+                init.zeros_(last.weight)
 
     def forward(self, x: Any) -> Tensor:
         x = F.relu(self.bn1(self.conv1(x)))
