@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 import warnings
 from collections.abc import Iterator
 
@@ -18,21 +19,22 @@ import threadpoolctl  # noqa: F401
 import minidl.cluster.engines.worker  # noqa: F401
 from minidl import kernels
 
+LAUNCHER = int(os.environ["MINIDL_LAUNCHER"])  # its process id: it may have ended before this line is reached
 LOOK_SECONDS = 0.1
+FAREWELL_SECONDS = 2.0  # within which a launcher that was killed has ended: its descriptors close a moment earlier
 
 
 @contextlib.contextmanager
 def ending_with_the_launcher() -> Iterator[None]:
     """End this process when the one that started it ends inside, as the fork server does by itself once it serves.
 
-    Compiling takes seconds, and Ctrl-C shall leave nothing behind in that time either. MINIDL_LAUNCHER is its process
-    id: the launcher may have ended before this line is reached.
+    Compiling takes seconds, and Ctrl-C shall leave nothing behind in that time either.
     """
-    launcher, is_over = int(os.environ["MINIDL_LAUNCHER"]), threading.Event()
+    is_over = threading.Event()
 
     def watch() -> None:
         while not is_over.wait(LOOK_SECONDS):
-            if os.getppid() != launcher:
+            if os.getppid() != LAUNCHER:
                 os._exit(1)
 
     watcher = threading.Thread(target=watch, daemon=True)
@@ -46,6 +48,11 @@ def ending_with_the_launcher() -> Iterator[None]:
 
 def remove_socket() -> None:
     """Remove the server's socket and its temporary folder, which a launcher that was killed has left behind."""
+    end = time.monotonic() + FAREWELL_SECONDS
+    while os.getppid() == LAUNCHER:
+        if time.monotonic() > end:
+            return  # this server has failed; the launcher goes on, and puts the next socket into the same folder
+        time.sleep(LOOK_SECONDS)
     socket = multiprocess.forkserver._forkserver._forkserver_address
     with contextlib.suppress(OSError):  # the launcher has removed them itself, or keeps something else in the folder
         os.unlink(socket)
