@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.random import Purpose, stream
 from minidl.tensor import Tensor
 
@@ -41,7 +42,7 @@ def gradcheck(
     True
     """
     arrays = [each.numpy() if isinstance(each, Tensor) else np.asarray(each) for each in inputs]
-    wanted = [array.dtype.kind == "f" for array in arrays] if differentiable is None else differentiable
+    wanted = [is_floating_point(array.dtype) for array in arrays] if differentiable is None else differentiable
     for position, (array, want) in enumerate(zip(arrays, wanted, strict=True)):
         if want and array.dtype != np.float64:
             raise TypeError(

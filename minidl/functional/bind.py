@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array, array_module
-from minidl.kernels.sixteen_bit import cast
+from minidl.kernels.sixteen_bit import cast, is_floating_point
 from minidl.tensor import Tensor, record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -32,7 +32,7 @@ def operand(value: Any, beside: Any = None) -> Tensor:
         return value
     if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
-        if dtype.kind in "fV" or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
+        if is_floating_point(dtype) or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from minidl.functional.bind import operand, tensor_method
 from minidl.kernels import array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -29,11 +30,11 @@ def astype(a: Any, dtype: Any) -> Tensor:
     x = a.data
     if x.dtype == (wanted := np.dtype(dtype)):
         return a
-    if wanted.kind not in "fiub":
+    if wanted.kind not in "iub" and not is_floating_point(wanted):
         raise TypeError(f"a Tensor holds real numbers, not {wanted}")
     with np.errstate(invalid="ignore"):
         out = x.astype(wanted)
-    if wanted.kind != "f":
+    if not is_floating_point(wanted):
         return record(out, (), None)
     return record(out, (a,), lambda g, needs: (g.astype(x.dtype),))
 

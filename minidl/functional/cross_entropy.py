@@ -10,6 +10,7 @@ from minidl.functional.bind import operand
 from minidl.functional.losses import check_reduction
 from minidl.functional.softmax import log_softmax
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -58,7 +59,7 @@ def cross_entropy(
         return _plain(logits, labels, reduction)
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
-    if labels.shape == logits.shape and labels.dtype.kind == "f" and logits.ndim:
+    if labels.shape == logits.shape and is_floating_point(labels.dtype) and logits.ndim:
         return _of_probabilities(logits, labels, _weights(name, weight, logits, axis), reduction, label_smoothing, axis)
     axis = _classes_axis(name, logits.shape, labels, axis)
     if label_smoothing:

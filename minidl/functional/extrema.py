@@ -20,9 +20,9 @@ import numpy as np
 from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
-from minidl.methods import Axis, ValuesAndIndices
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import Axis, ValuesAndIndices
 
 
 def with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndices:

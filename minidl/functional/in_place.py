@@ -22,6 +22,7 @@ from minidl.functional.arithmetic import add, div, mul, sub
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import plain_index
 from minidl.kernels import counting
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import grad_enabled
 from minidl.tensor import Tensor
 
@@ -133,7 +134,7 @@ def _requires_grad_(a: Tensor, requires_grad: bool = True) -> Tensor:
         raise RuntimeError(
             "requires_grad_ is for leaves, and this tensor was made by a recorded operation: call .detach() first"
         )
-    if requires_grad and a.dtype.kind != "f":
+    if requires_grad and not is_floating_point(a.dtype):
         raise TypeError(f"only floating-point tensors can require gradients, this one is {a.dtype}: use .float() first")
     a.requires_grad = requires_grad
     return a

@@ -17,14 +17,15 @@ from typing import Any
 from minidl.functional.axes import one_spelling
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shape_errors import cannot_broadcast
-from minidl.methods import Axis
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import Axis
 
 
 def _bitwise(symbol: str, combine: Callable[[Any, Any], Any], a: Any, b: Any) -> Tensor:
     x, y = (value if isinstance(value, int) else operand(value).data for value in (a, b))
     for value in (x, y):
-        if not isinstance(value, int) and value.dtype.kind == "f":
+        if not isinstance(value, int) and is_floating_point(value.dtype):
             raise TypeError(
                 f"{symbol} combines booleans or integers, not {value.dtype}: compare first, (x > 0) {symbol} (y > 0)"
             )
@@ -56,7 +57,7 @@ def logical_xor(a: Any, b: Any) -> Tensor:
 def logical_not(a: Any) -> Tensor:
     """~a, elementwise."""
     x = operand(a).data
-    if x.dtype.kind == "f":
+    if is_floating_point(x.dtype):
         raise TypeError(f"~ inverts booleans or integers, not {x.dtype}: compare first, ~(x > 0)")
     return record(~x, (), None)
 

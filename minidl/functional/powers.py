@@ -9,6 +9,7 @@ import numpy as np
 from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 
@@ -64,4 +65,4 @@ def _exponent_of(a: Tensor, b: Any) -> Tensor:
 
 
 def _power(x: Array, y: Any) -> Array:
-    return kernels.current().power(x, y) if x.dtype.kind == "f" else x**y  # whole numbers are not rounded
+    return kernels.current().power(x, y) if is_floating_point(x.dtype) else x**y  # whole numbers are not rounded

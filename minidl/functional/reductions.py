@@ -12,9 +12,9 @@ from minidl.functional.axes import one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.extrema import maximum, where_reached, with_indices
 from minidl.kernels import Array, array_module
-from minidl.methods import Axis
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import Axis
 
 
 @tensor_method("sum")

@@ -9,8 +9,8 @@ from minidl.functional.axes import counted_from_start, mesh, one_axis
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.selection import gather
 from minidl.kernels import Array, array_module
-from minidl.methods import ValuesAndIndices
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import ValuesAndIndices
 
 
 @tensor_method("sort")

@@ -13,9 +13,10 @@ from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.reductions import mean, sum
 from minidl.kernels import Array, array_module
-from minidl.methods import Axis
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import Axis
 
 
 @tensor_method("var")
@@ -63,7 +64,7 @@ def std(
 def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
     """The distances from the mean, and over how many numbers it is taken."""
     x = a.data
-    if x.dtype.kind != "f":
+    if not is_floating_point(x.dtype):
         raise TypeError(f"var and std need floating-point numbers, not {x.dtype}: convert with .float()")
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)

@@ -15,8 +15,8 @@ from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.functional.shapes import getitem, reshape, transpose
 from minidl.kernels import array_module
-from minidl.methods import Axis
 from minidl.tensor import Tensor, record
+from minidl.tensor.methods import Axis
 
 
 def _numbers(sizes: tuple[Any, ...]) -> tuple[int, ...]:

@@ -39,6 +39,11 @@ def is_sixteen_bit(dtype: Any) -> bool:
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
+def is_floating_point(dtype: Any) -> bool:
+    """Whether it is one of numpy's floating-point types, or bfloat16."""
+    return dtype.kind == "f" or is_sixteen_bit(dtype)
+
+
 def widening(kernel: Callable[..., Any]) -> Callable[..., Any]:
     """The kernel, which from now on takes 16-bit arguments as well."""
     if kernel.__name__ in _OWN_CHECK:

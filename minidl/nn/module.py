@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 
 from minidl import kernels
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, as_array
 
 _T = TypeVar("_T")
@@ -180,13 +181,13 @@ class Module:
                 return self
             raise TypeError(_NO_DEVICE.format(call=f"to({dtype!r})"))
         try:
-            is_floating = dtype is not None and np.dtype(dtype).kind == "f"
+            is_floating = dtype is not None and is_floating_point(np.dtype(dtype))
         except TypeError:
             is_floating = False
         if not is_floating:
             raise TypeError(f"to() converts to a floating-point type such as 'float64', not to {dtype!r}")
         for tensor in (*self.parameters(), *self.buffers()):
-            if tensor.dtype.kind == "f":
+            if is_floating_point(tensor.dtype):
                 tensor.data = tensor.data.astype(dtype)
                 tensor.grad = None if tensor.grad is None else tensor.grad.astype(dtype)
         return self

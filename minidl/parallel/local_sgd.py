@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isfinite
 
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.parallel import vector
 from minidl.parallel.outer_momentum import OUTER_FORMS, OuterMomentum
 from minidl.parallel.session import Session
@@ -107,7 +108,7 @@ class LocalSGD(Strategy):
     def _average(self, session: Session, weight: float) -> None:
         """Take over the mean of all nodes' models, in which this node's counts by `weight`."""
         session.comm.mark("average")
-        buffers = [buffer for buffer in session.model.buffers() if buffer.dtype.kind == "f"]
+        buffers = [buffer for buffer in session.model.buffers() if is_floating_point(buffer.dtype)]
         tensors = [parameter for parameter in session.parameters if parameter.requires_grad] + buffers
         mean = session.comm.all_reduce(vector.weights(tensors) * weight, algorithm=self.algorithm)
         vector.set_weights(tensors, mean)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minidl.conversion import as_array
 from minidl.kernels import Array, counting
 from minidl.tape import Node, walk
+from minidl.tensor.conversion import as_array
 
 if TYPE_CHECKING:
     from minidl.tensor import Tensor

@@ -16,17 +16,16 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
-from minidl.conversion import as_array
-from minidl.element_count import ElementCount
-from minidl.gradients import accumulate, grad, refuse_second_derivatives
-from minidl.hooks import RemovableHandle
 from minidl.kernels import Array, counting
-from minidl.methods import Methods
-from minidl.missing_attributes import Missing, add_hints
-from minidl.numpy_protocols import NumpyProtocols
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
-
-__all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
+from minidl.tensor.conversion import as_array
+from minidl.tensor.element_count import ElementCount
+from minidl.tensor.gradients import accumulate, refuse_second_derivatives
+from minidl.tensor.hooks import RemovableHandle
+from minidl.tensor.methods import Methods
+from minidl.tensor.missing_attributes import Missing, add_hints
+from minidl.tensor.numpy_protocols import NumpyProtocols
 
 
 class Tensor(Node, Methods, NumpyProtocols):
@@ -241,7 +240,7 @@ def _check_may_require_grad(data: Array, requires_grad: Any) -> None:
             f"requires_grad must be True or False, not {requires_grad!r}; for a tensor of a given shape type "
             "zeros(2, 3) or randn(2, 3)"
         )
-    if requires_grad and data.dtype.kind != "f":
+    if requires_grad and not is_floating_point(data.dtype):
         raise TypeError(
             f"only floating-point tensors can require gradients, this one is {data.dtype}: convert the array with "
             ".astype(np.float32)"

@@ -10,7 +10,7 @@ import pytest
 
 from minidl import Tensor, kernels, no_grad
 from minidl import functional as F
-from minidl.numpy_protocols import INSTEAD, OPERATORS
+from minidl.tensor.numpy_protocols import INSTEAD, OPERATORS
 from tests.kernels import stand_in
 
 

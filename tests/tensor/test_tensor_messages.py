@@ -10,7 +10,7 @@ import pytest
 import minidl
 from minidl import Tensor, arange, grad
 from minidl import functional as F
-from minidl.missing_attributes import INSTEAD, MISSPELLED
+from minidl.tensor.missing_attributes import INSTEAD, MISSPELLED
 
 X = np.ones((2, 3), np.float32)
 

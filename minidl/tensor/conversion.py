@@ -8,6 +8,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tape import Node
 
 
@@ -27,7 +28,7 @@ def as_array(value: Any) -> Array:
         array = module.asarray(_from_lists(value))
         if array.dtype.kind in "fiu":
             array = array.astype(np.float32)
-    if array.dtype.kind not in "fiub" and array.dtype.name != "bfloat16":
+    if array.dtype.kind not in "iub" and not is_floating_point(array.dtype):
         raise TypeError(
             f"a Tensor holds numbers, not {array.dtype} (from {type(value).__name__}): pass a number, nested lists of "
             "numbers or an array of numbers"

@@ -1,0 +1,16 @@
+"""The tensor: an array that remembers how it was made. `tensor.py` is the place to begin, after `minidl/tape.py`.
+
+tensor.py              Tensor, and `record`, with which every operation ends
+methods.py             what else a Tensor can do: operations, which `functional/` binds to it
+conversion.py          what a Tensor can be made of
+gradients.py hooks.py  `grad`, what becomes of a gradient, and who is told that one is final
+numpy_protocols.py     a tensor in the hands of numpy's functions
+element_count.py missing_attributes.py   names that PyTorch has otherwise: `x.size()`, and what is not here
+"""
+
+from minidl.tensor.conversion import as_array
+from minidl.tensor.gradients import grad
+from minidl.tensor.hooks import RemovableHandle
+from minidl.tensor.tensor import Tensor, record
+
+__all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
