@@ -14,24 +14,29 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels, random
+from minidl.missing_names import explains_options
 from minidl.tensor import Tensor
 
 
+@explains_options
 def zeros(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Zeros: `zeros(2, 3)` or `zeros((2, 3))`."""
     return Tensor(kernels.new_array_module().zeros(_shape(shape), dtype), requires_grad)
 
 
+@explains_options
 def ones(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Ones: `ones(2, 3)` or `ones((2, 3))`."""
     return Tensor(kernels.new_array_module().ones(_shape(shape), dtype), requires_grad)
 
 
+@explains_options
 def full(shape: Any, value: float, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """One number everywhere: `full((2, 3), 0.5)`."""
     return Tensor(kernels.new_array_module().full(shape, value, dtype), requires_grad)
 
 
+@explains_options
 def arange(start: float, end: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
     """start, start + step, ..., below end: integers from integers, otherwise float32. `arange(n)` counts from 0."""
     first, last = (0, start) if end is None else (start, end)
@@ -40,23 +45,31 @@ def arange(start: float, end: float | None = None, step: float = 1, dtype: Any =
     return Tensor(kernels.new_array_module().arange(first, last, step, dtype))
 
 
+@explains_options
 def eye(n: int, dtype: Any = np.float32) -> Tensor:
     """The identity matrix of n rows."""
     return Tensor(kernels.new_array_module().eye(n, dtype=dtype))
 
 
+@explains_options
 def randn(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Random numbers with mean 0 and standard deviation 1."""
     return Tensor(_drawn(random.generator().standard_normal(_shape(shape)), dtype), requires_grad)
 
 
+@explains_options
 def rand(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
     """Random numbers, equally likely anywhere in 0 <= x < 1."""
     return Tensor(_drawn(random.generator().random(_shape(shape), np.float32), dtype), requires_grad)
 
 
-def randint(low: int, high: int, shape: Any, dtype: Any = np.int64) -> Tensor:
-    """Random integers low <= i < high."""
+@explains_options
+def randint(low: int, high: Any, shape: Any = None, dtype: Any = np.int64) -> Tensor:
+    """Random integers low <= i < high: `randint(0, 10, (2, 3))`; `randint(10, (2, 3))` begins with 0."""
+    if shape is None and isinstance(high, (tuple, list)):
+        low, high, shape = 0, low, high
+    if shape is None:
+        raise TypeError("randint: the shape is missing: type randint(0, 10, (2, 3)), or randint(0, 10, (1,)) for one")
     return Tensor(_drawn(random.generator().integers(low, high, shape), dtype))
 
 

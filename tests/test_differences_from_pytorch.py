@@ -196,3 +196,16 @@ def test_max_of_nothing_but_nan_and_numbers_is_nan_and_its_gradient_goes_there()
     assert np.isnan(out.item())
     out.backward()
     np.testing.assert_array_equal(x.grad, [0.0, 1.0, 0.0])
+
+
+def test_a_tensor_of_one_number_takes_the_type_of_the_tensor_beside_it() -> None:
+    """A mean over a mask divides by a count, an integer: the activations stay float32."""
+    x, count = Tensor(np.ones((2, 3), np.float32), requires_grad=True), Tensor(np.array([True, False])).sum()
+    factor = Tensor(np.float64(2.0), requires_grad=True)
+    for out in (x / count, count * x, x + factor, factor - x, F.maximum(x, factor), F.where(x.data > 0, x, factor)):
+        assert out.dtype == np.float32
+    (x * factor).sum().backward()
+    assert factor.grad.dtype == np.float64
+    assert float(factor.grad) == 6.0
+    assert (Tensor(np.arange(3)) * Tensor(2.5)).tolist() == [0.0, 2.5, 5.0]  # integers do not cut it off
+    assert (count + factor).dtype == np.float64

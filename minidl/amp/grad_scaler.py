@@ -144,4 +144,6 @@ class GradScaler:
 
 
 def _parameters(optimizer: Optimizer) -> Iterable[Tensor]:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"GradScaler: an optimizer is expected here, not {type(optimizer).__name__}")
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]

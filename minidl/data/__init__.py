@@ -12,6 +12,7 @@ from minidl.data.sampler import DistributedSampler
 from minidl.data.sparse_rows import SparseRows, sparse_rows
 from minidl.data.spirals import spirals
 from minidl.data.stdlib_text import Windows, decode, encode, stdlib_text, unigram_entropy
+from minidl.missing_names import module_getattr
 
 __all__ = [
     "NAMES",
@@ -36,3 +37,18 @@ __all__ = [
     "stdlib_text",
     "unigram_entropy",
 ]
+
+__getattr__ = module_getattr(
+    __name__,
+    __all__,
+    {
+        "TensorDataset": "type data.Dataset(x, y)",
+        "Subset": "type data.Dataset(x[indices], y[indices])",
+        "random_split": "type data.Dataset(x[indices], y[indices]) for each part of a permutation",
+        "RandomSampler": "type DataLoader(..., shuffle=True)",
+        "SubsetRandomSampler": "type data.Dataset(x[indices], y[indices]) and shuffle=True",
+        "WeightedRandomSampler": "DataLoader(order=...) says which samples an epoch visits",
+        "IterableDataset": "a DataLoader needs __len__ and __getitem__",
+        "default_collate": "a DataLoader stacks the pairs by itself",
+    },
+)

@@ -35,6 +35,7 @@ from minidl.functional.losses import (
     mse_loss,
     smooth_l1_loss,
 )
+from minidl.functional.missing_functions import INSTEAD as _INSTEAD
 from minidl.functional.normalization import batch_norm, group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
@@ -50,6 +51,7 @@ from minidl.functional.softmax import log_softmax, softmax
 from minidl.functional.sorting import argsort, sort, topk
 from minidl.functional.statistics import cumsum, logsumexp, norm, prod, std, var
 from minidl.functional.views import broadcast_to, chunk, expand, flatten, permute, split, squeeze, unsqueeze
+from minidl.missing_names import module_getattr
 
 __all__ = [
     "abs",
@@ -162,3 +164,5 @@ __all__ = [
     "var",
     "where",
 ]
+
+__getattr__ = module_getattr(__name__, __all__, _INSTEAD)

@@ -27,14 +27,34 @@ def tensor_method(*names: str) -> Callable[[_F], _F]:
 
 
 def operand(value: Any, beside: Any = None) -> Tensor:
-    """`value` as a Tensor; a number, Python's or numpy's, takes the type of the tensor `beside` it, as in PyTorch."""
+    """`value` as a Tensor; a single number takes the type of the tensor `beside` it, as in PyTorch.
+
+    A number is Python's, numpy's, or a 0-d tensor: `x / mask.sum()` keeps the type of x.
+    """
     if isinstance(value, Tensor):
-        return value
+        return value if value._data.shape or beside is None else _number_beside(value, beside)
     if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
         dtype = beside._data.dtype
         if is_floating_point(dtype) or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
     return Tensor(value)
+
+
+def _number_beside(number: Tensor, beside: Any) -> Tensor:
+    """A 0-d tensor in the type of the array beside it, differentiably, if that type can hold such numbers."""
+    array = beside._data if isinstance(beside, Tensor) else beside
+    own, dtype = number._data.dtype, getattr(array, "dtype", None)
+    if dtype is None or dtype == own or not array.shape:
+        return number
+    if is_floating_point(dtype):
+        data = cast(number._data, dtype)
+    elif own.kind in "iu" and dtype.kind in "iu":
+        data = number._data.astype(dtype)
+    else:
+        return number
+    if not is_floating_point(own):
+        return record(data, (), None)
+    return record(data, (number,), lambda g, needs: (cast(g, own),))
 
 
 def unbroadcast(g: Array, operand: Array) -> Array:

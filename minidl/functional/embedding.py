@@ -6,13 +6,15 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.kernels import Array
 from minidl.tensor import Tensor, record
 
 
-def embedding(indices: Any, weight: Any) -> Tensor:
+def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tensor:
     """The rows of `weight` with the given indices.
 
     indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
+    padding_idx: the row that gets no gradient, such as that of the symbol that fills up short sentences.
     Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
 
     >>> import numpy as np
@@ -29,9 +31,24 @@ def embedding(indices: Any, weight: Any) -> Tensor:
         raise IndexError(
             f"embedding: indices must lie in 0 <= i < {len(w)}, found {int(rows.min())} to {int(rows.max())}"
         )
+    padding = None if padding_idx is None else row_number(padding_idx, len(w))
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, None]:
+        gradient = kernels.current().embedding_backward(g, rows, len(w))
+        if padding is not None:
+            gradient[padding] = 0
+        return gradient, None
+
     return record(
         kernels.current().embedding(w, rows),
         (weight, indices),
-        lambda g, needs: (kernels.current().embedding_backward(g, rows, len(w)), None),
+        vjp,
         saved=(1,),
     )
+
+
+def row_number(padding_idx: int, n: int) -> int:
+    """`padding_idx` counted from 0; ValueError unless it is one of n rows."""
+    if not -n <= padding_idx < n:
+        raise ValueError(f"embedding: padding_idx must lie in {-n} <= padding_idx < {n}, got {padding_idx}")
+    return padding_idx % n

@@ -101,7 +101,7 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     Tensor([[-1.,  1.],
             [-1.,  1.]], float32)
     """
-    if isinstance(weight, (int, tuple)):
+    if isinstance(weight, (int, tuple)) or (isinstance(weight, list) and all(isinstance(n, int) for n in weight)):
         raise TypeError(
             f"layer_norm: expected is the weight, got {weight!r}; the axes to normalise over are those of the weight, "
             "so PyTorch's normalized_shape is left out: layer_norm(x, weight, bias)"

@@ -51,6 +51,8 @@ class Operation:
     """
 
     def __init__(self, forward: Forward) -> None:
+        if not callable(forward):
+            raise TypeError(f"operation: a function on arrays is expected, not {type(forward).__name__}")
         self._forward = forward
         self._vjp: Backward | None = None
         update_wrapper(self, forward)

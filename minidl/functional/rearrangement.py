@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from minidl.functional.axes import counted_from_start
@@ -31,29 +32,39 @@ def repeat(a: Any, *sizes: Any) -> Tensor:
 
 
 @tensor_method("flip")
-def flip(a: Any, *dims: Any) -> Tensor:
-    """Backwards along the given axes.
+def flip(a: Any, *axes: Any, dims: int | Sequence[int] | None = None) -> Tensor:
+    """Backwards along the given axes: `flip(a, 0, 1)`, `flip(a, (0, 1))` or `flip(a, dims=(0, 1))`.
 
     >>> flip([[1.0, 2.0], [3.0, 4.0]], 1)
     Tensor([[2., 1.],
             [4., 3.]], float32)
     """
     a = operand(a)
-    axes = {counted_from_start("flip", each, a.data) for each in _numbers(dims)}
-    backwards = tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(a.ndim))
+    if dims is not None:
+        axes = (*axes, *(dims if isinstance(dims, (tuple, list)) else (dims,)))
+    turned = {counted_from_start("flip", each, a.data) for each in _numbers(axes)}
+    backwards = tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(a.ndim))
     return record(a.data[backwards].copy(), (a,), lambda g, needs: (g[backwards].copy(),))
 
 
 @tensor_method("roll")
-def roll(a: Any, shifts: int, dims: int | None = None) -> Tensor:
-    """Shift by `shifts` places along one axis; what leaves at one end enters at the other.
+def roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
+    """Shift by `shifts` places along an axis, or along several; what leaves at one end enters at the other.
 
-    dims: the axis; without it the flattened tensor is rolled.
+    dims: the axis, or one for each of `shifts`; without it the flattened tensor is rolled.
 
     >>> roll([1.0, 2.0, 3.0], 1)
     Tensor([3., 1., 2.], float32)
     """
     a = operand(a)
+    if isinstance(shifts, (tuple, list)) or isinstance(dims, (tuple, list)):
+        each_shift = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+        each_dim = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+        if len(each_shift) != len(each_dim):
+            raise ValueError(f"roll: one shift for each axis expected, got shifts={shifts} and dims={dims}")
+        for one_shift, one_dim in zip(each_shift, each_dim, strict=True):
+            a = roll(a, one_shift, one_dim)
+        return a
     if dims is None:
         return reshape(roll(reshape(a, -1), shifts, 0), a.shape)
     axis = counted_from_start("roll", dims, a.data)

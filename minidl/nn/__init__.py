@@ -8,6 +8,7 @@
 `module.py` holds the idea; each kind of layer has a file of its name; whole networks are in `models/`.
 """
 
+from minidl.missing_names import module_getattr
 from minidl.nn import init, models
 from minidl.nn.activation import GELU, Identity, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from minidl.nn.attention import MultiheadAttention
@@ -77,3 +78,35 @@ __all__ = [
     "init",
     "models",
 ]
+
+__getattr__ = module_getattr(
+    __name__,
+    __all__,
+    {
+        "BCELoss": "type nn.BCEWithLogitsLoss(), and leave out the sigmoid before it",
+        "BatchNorm3d": "nn.BatchNorm1d and nn.BatchNorm2d are there",
+        "Conv1d": "type nn.Conv2d(n_in, n_out, (1, k)) on images of height 1, x[:, :, None]",
+        "Conv3d": "nn.Conv2d is there",
+        "ConvTranspose2d": "enlarge the image (see nn.Upsample), then nn.Conv2d",
+        "DataParallel": "minidl.parallel trains on many nodes",
+        "ELU": "nn.GELU, nn.SiLU and nn.LeakyReLU are there",
+        "GRU": "type nn.LSTM",
+        "GRUCell": "type nn.LSTMCell",
+        "InstanceNorm2d": "type nn.GroupNorm(c, c)",
+        "MaxPool1d": "type nn.MaxPool2d((1, k)) on images of height 1",
+        "Mish": "nn.SiLU and nn.GELU are there",
+        "ModuleDict": "type nn.ModuleList, or assign each module to an attribute",
+        "PReLU": "type nn.LeakyReLU",
+        "ParameterList": "assign each nn.Parameter to an attribute: setattr(self, f'weight{i}', nn.Parameter(...))",
+        "RNN": "type nn.LSTM",
+        "RNNCell": "type nn.LSTMCell",
+        "ReLU6": "x.clamp(0, 6) in a forward does it",
+        "Softplus": "F.softplus(x) in a forward does it",
+        "TransformerEncoderLayer": "nn.models has a GPT, nn.MultiheadAttention the attention",
+        "Unflatten": "x.reshape(...) in a forward does it",
+        "Upsample": "x.reshape(n, c, h, 1, w, 1).expand(n, c, h, 2, w, 2).reshape(n, c, 2 * h, 2 * w) does it",
+        "functional": "type from minidl import functional as F",
+        "parallel": "minidl.parallel trains on many nodes",
+        "utils": "type nn.clip_grad_norm_",
+    },
+)

@@ -19,6 +19,8 @@ class ModuleList(Module):
     """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
+        if isinstance(modules, Module) and not isinstance(modules, (ModuleList, Sequential)):
+            raise TypeError(f"ModuleList: a list of modules expected, not one {type(modules).__name__}: put it in []")
         for module in modules:
             self.append(module)
 

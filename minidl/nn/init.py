@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from minidl import random
+from minidl.missing_names import module_getattr
 from minidl.tensor import Tensor
 
 
@@ -129,3 +130,14 @@ def _fill(tensor: Tensor, draw: Callable[..., Any], scale: float, shift: float) 
         return tensor.copy_(values)
     tensor.increment_version()
     return tensor
+
+
+__getattr__ = module_getattr(
+    __name__,
+    [name for name in globals() if name.endswith("_") and not name.startswith("_")],
+    {
+        "orthogonal_": "type nn.init.xavier_uniform_",
+        "trunc_normal_": "type nn.init.normal_",
+        "eye_": "type weight.copy_(np.eye(*weight.shape))",
+    },
+)

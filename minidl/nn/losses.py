@@ -26,7 +26,7 @@ class CrossEntropyLoss(Module):
         *,
         axis: int | None = None,
     ) -> None:
-        self.weight = _buffer(weight)
+        self.weight = _class_weight("CrossEntropyLoss", weight)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.label_smoothing, self.axis = label_smoothing, axis
 
@@ -42,7 +42,7 @@ class NLLLoss(Module):
     def __init__(
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", *, axis: int | None = None
     ) -> None:
-        self.weight = _buffer(weight)
+        self.weight = _class_weight("NLLLoss", weight)
         self.ignore_index, self.reduction, self.axis = ignore_index, reduction, axis
 
     def forward(self, log_probabilities: Any, labels: Any) -> Tensor:
@@ -111,3 +111,13 @@ class KLDivLoss(Module):
 
 def _buffer(weight: Any) -> Buffer | None:
     return None if weight is None else Buffer(weight)
+
+
+def _class_weight(name: str, weight: Any) -> Buffer | None:
+    kept = _buffer(weight)
+    if kept is not None and kept.ndim != 1:
+        raise ValueError(
+            f"{name}: weight is one number a class, not of shape {kept.shape}; the loss of predictions takes two "
+            f"calls: {name}()(predictions, labels)"
+        )
+    return kept

@@ -6,13 +6,14 @@ the model but not trained, and those that are a Module are its children. Everyth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from minidl import kernels
 from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.missing_names import OPTIONS, Missing, unknown_option, without_missing
 from minidl.tensor import Tensor, as_array
 
 _T = TypeVar("_T")
@@ -33,8 +34,8 @@ class Parameter(Tensor):
 
     __slots__ = ()
 
-    def __init__(self, data: Any, requires_grad: bool = True) -> None:
-        super().__init__(data, requires_grad)
+    def __init__(self, data: Any, requires_grad: bool = True, **options: Any) -> None:
+        super().__init__(data, requires_grad, **options)
 
 
 class Buffer(Tensor):
@@ -69,6 +70,16 @@ class Module:
     """
 
     training: bool = True
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        if (args or options) and cls.__module__.startswith("minidl."):
+            if cls.__init__ is object.__init__:
+                reason = OPTIONS.get(next(iter(options), "inplace"), "leave it out")
+                raise TypeError(f"{cls.__name__} takes no arguments: {reason}")
+            unknown_option(cls.__init__, cls.__name__, options)
+        elif (args or options) and cls.__init__ is object.__init__:
+            raise TypeError(f"{cls.__name__}() takes no arguments")
+        return super().__new__(cls)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.forward(*args, **kwargs)
@@ -113,6 +124,29 @@ class Module:
     def register_buffer(self, name: str, data: Any) -> None:
         """Add a tensor that is saved with the model but not trained; it is then the attribute `name`."""
         setattr(self, name, Buffer(data))
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """Make the parameter the attribute `name`."""
+        setattr(self, name, parameter)
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        """Make the module the attribute `name`: a child of this one."""
+        setattr(self, name, module)
+
+    def apply(self, function: Callable[[Module], object]) -> Self:
+        """Call `function` with every module below this one and with this one, children first: to initialise weights.
+
+        >>> from minidl import nn
+        >>> def constant(module):
+        ...     if isinstance(module, nn.Linear):
+        ...         nn.init.constant_(module.weight, 0.5)
+        >>> nn.Sequential(nn.Linear(2, 1), nn.ReLU()).apply(constant)[0].weight
+        Tensor([[0.5, 0.5]], float32, requires_grad=True)
+        """
+        for child in self.children():
+            child.apply(function)
+        function(self)
+        return self
 
     # ---- the state ----
 
@@ -167,7 +201,7 @@ class Module:
             tensors[name].copy_(array)
         return IncompatibleKeys(missing, unexpected)
 
-    def to(self, dtype: Any) -> Self:
+    def to(self, dtype: Any = None, *, device: Any = None) -> Self:
         """Convert the floating-point parameters and buffers, and the gradients, to another floating type; in place.
 
         "cpu", where they are, changes nothing. Errors: TypeError for any other type, and for other devices.
@@ -176,6 +210,9 @@ class Module:
         >>> nn.Linear(3, 2).to("float64").weight.dtype
         dtype('float64')
         """
+        if device is not None:
+            self.to(str(device))
+            return self if dtype is None else self.to(dtype)
         if isinstance(dtype, str) and dtype.partition(":")[0] in _DEVICES:
             if dtype == "cpu" and kernels.active() != "cupy":
                 return self
@@ -208,6 +245,10 @@ class Module:
         """
         return self.to(np.float16)
 
+    def cpu(self) -> Self:
+        """The model itself, which is on the CPU; refused with the cupy kernels."""
+        return self.to("cpu")
+
     def cuda(self, device: Any = None) -> Self:
         """Refused with what to do instead: a model is not moved to a device, the kernels choose it."""
         raise TypeError(_NO_DEVICE.format(call="cuda()"))
@@ -239,6 +280,9 @@ class Module:
         return self
 
     # ---- the tree, printed ----
+
+    def __dir__(self) -> list[str]:
+        return without_missing(super().__dir__(), type(self))
 
     def extra_repr(self) -> str:
         """What a layer's own line says in the printed tree: its sizes and options."""
@@ -288,3 +332,18 @@ def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
         if value not in seen:
             seen.add(value)
             yield name, value
+
+
+INSTEAD = {  # methods of PyTorch's modules that have no counterpart
+    "register_forward_hook": "replace the part by a Module of yours that calls it",
+    "register_forward_pre_hook": "replace the part by a Module of yours that calls it",
+    "register_full_backward_hook": "parameters have register_post_accumulate_grad_hook(hook)",
+    "get_parameter": "dict(model.named_parameters())[name]",
+    "get_submodule": "dict(model.named_modules())[name]",
+    "compile": "kernels.use('numba') runs the compiled kernels",
+    "share_memory": "minidl.parallel trains on many nodes",
+    "bfloat16": "amp.autocast(dtype='bfloat16') computes in it",
+    "type": "model.to(dtype) converts",
+}
+for _name, _hint in INSTEAD.items():
+    setattr(Module, _name, Missing(_name, _hint))

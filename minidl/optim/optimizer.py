@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from minidl.kernels import Array, array_module
+from minidl.missing_names import unknown_option
 from minidl.optim.options import Group, check_option
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
 from minidl.tensor import Tensor
@@ -40,6 +41,11 @@ class Optimizer(ABC):
     Errors: ValueError without parameters, for a parameter in two groups, or an option out of its range; TypeError for
     things that are not Tensors, or options that are not numbers.
     """
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        if options:
+            unknown_option(cls.__init__, cls.__name__, options)
+        return super().__new__(cls)
 
     def __init__(self, params: Iterable[Tensor] | Iterable[Group], defaults: Group) -> None:
         if hasattr(params, "parameters"):
@@ -70,8 +76,13 @@ class Optimizer(ABC):
 
     # ---- the step ----
 
-    def step(self) -> None:
-        """Update every parameter that has a gradient; the others, and their state, stay as they are."""
+    def step(self, closure: None = None) -> None:
+        """Update every parameter that has a gradient; the others, and their state, stay as they are.
+
+        A closure, as PyTorch's LBFGS needs one, is refused: call backward() before the step.
+        """
+        if closure is not None:
+            raise TypeError("step() takes no closure: call loss.backward() first, then step()")
         self.updates += 1
         for group in self.param_groups:
             for parameter in group["params"]:

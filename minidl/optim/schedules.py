@@ -28,8 +28,7 @@ class LRScheduler(ABC):
     state_names: tuple[str, ...] = ()  # the attributes, besides the common ones, that a state_dict holds
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"a schedule needs an Optimizer, got {type(optimizer).__name__}")
+        _checked(optimizer)
         for index, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
                 group.setdefault("initial_lr", group["lr"])
@@ -125,6 +124,8 @@ class MultiStepLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
+        if not isinstance(milestones, Iterable):
+            raise TypeError(f"milestones is a list of epochs, such as [30, 60], not {milestones!r}")
         self.milestones = Counter(milestones)
         self.gamma = _not_negative(gamma, "gamma")
         super().__init__(optimizer, last_epoch)
@@ -234,7 +235,12 @@ class LambdaLR(LRScheduler):
         lr_lambda: Callable[[int], float] | Sequence[Callable[[int], float]],
         last_epoch: int = -1,
     ) -> None:
-        groups = len(optimizer.param_groups)
+        groups = len(_checked(optimizer).param_groups)
+        if not callable(lr_lambda) and not isinstance(lr_lambda, Sequence):
+            raise TypeError(
+                f"lr_lambda is a function of the epoch, such as lambda epoch: 0.9**epoch, or a list of them, not "
+                f"{lr_lambda!r}"
+            )
         self.lr_lambdas = [lr_lambda] * groups if callable(lr_lambda) else list(lr_lambda)
         if len(self.lr_lambdas) != groups:
             raise ValueError(f"there are {groups} parameter groups, but {len(self.lr_lambdas)} functions were given")
@@ -242,6 +248,12 @@ class LambdaLR(LRScheduler):
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
         return base_lr * self.lr_lambdas[index](self.last_epoch)
+
+
+def _checked(optimizer: Any) -> Optimizer:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"a schedule needs an Optimizer, got {type(optimizer).__name__}")
+    return optimizer
 
 
 def _positive(value: int, name: str) -> int:

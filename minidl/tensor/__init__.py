@@ -8,9 +8,16 @@ numpy_protocols.py     a tensor in the hands of numpy's functions
 element_count.py missing_attributes.py   names that PyTorch has otherwise: `x.size()`, and what is not here
 """
 
+from minidl.missing_names import callable_module
 from minidl.tensor.conversion import as_array
 from minidl.tensor.gradients import grad
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.tensor import Tensor, record
 
 __all__ = ["RemovableHandle", "Tensor", "as_array", "grad", "record"]
+
+callable_module(
+    __name__,
+    "minidl.tensor is a module: type Tensor(data), which makes numbers and lists float32; Tensor(np.array([1, 2])) "
+    "holds integers",
+)

@@ -6,7 +6,7 @@ reads every attribute of a class that has one more slowly.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from minidl.missing_names import Missing
 
 INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "grad_fn": "a tensor that an operation made has is_leaf == False",
@@ -22,6 +22,52 @@ INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "scatter": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "scatter_": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "unbind": "iteration, `for row in x`, walks along the first axis",
+    "t": "x.T is the matrix transposed",
+    "dot": "x @ y is the inner product of two vectors",
+    "mv": "x @ y multiplies a matrix and a vector",
+    "addmm": "a + x @ y",
+    "expand_as": "x.expand(y.shape)",
+    "view_as": "x.view(y.shape)",
+    "reshape_as": "x.reshape(y.shape)",
+    "type_as": "x.to(y.dtype)",
+    "masked_select": "x[mask]",
+    "clamp_min": "x.clamp(min=...)",
+    "clamp_max": "x.clamp(max=...)",
+    "clamp_": "x = x.clamp(...)",
+    "relu_": "x = x.relu()",
+    "exp_": "x = x.exp()",
+    "masked_fill_": "x = x.masked_fill(mask, value)",
+    "index_add_": "x = x.index_add(dim, index, source)",
+    "scatter_add_": "x = x.scatter_add(dim, index, source)",
+    "normal_": "x.copy_(randn(x.shape)), or nn.init.normal_(x)",
+    "uniform_": "x.copy_(rand(x.shape)), or nn.init.uniform_(x)",
+    "round": "np.round(x.detach().numpy()) is the array of rounded numbers, round(x.item(), 2) one number",
+    "floor": "x // 1",
+    "ceil": "-(-x // 1)",
+    "rsqrt": "x ** -0.5",
+    "reciprocal": "1 / x",
+    "isinf": "x.abs() == float('inf')",
+    "isfinite": "x.abs() < float('inf')",
+    "median": "np.median(x.detach().numpy()) is the number",
+    "bincount": "np.bincount(x.numpy()) counts",
+    "unique": "np.unique(x.numpy()) is the array of distinct numbers",
+    "cumprod": "x.log().cumsum(dim).exp() for positive numbers",
+    "diag": "F.where(eye(n) > 0, x, 0.0) puts a vector on the diagonal, x[range(n), range(n)] reads it",
+    "diagonal": "x[range(n), range(n)]",
+    "trace": "x[range(n), range(n)].sum()",
+    "tile": "x.repeat(...)",
+    "repeat_interleave": "x[np.repeat(np.arange(len(x)), n)]",
+    "lerp": "x + share * (y - x)",
+    "narrow": "x[start : start + length], or x[:, start : start + length]",
+    "select": "x[i], or x[:, i]",
+    "swapaxes": "x.transpose(0, 1)",
+    "movedim": "x.permute(...)",
+    "unflatten": "x.reshape(...)",
+    "is_contiguous": "x.data.flags.c_contiguous",
+    "new_zeros": "zeros(2, 3, dtype=x.dtype)",
+    "new_ones": "ones(2, 3, dtype=x.dtype)",
+    "equal": "(x == y).all()",
+    "allclose": "np.allclose(x.detach().numpy(), y.detach().numpy())",
     "map": "x is an array, not a list: write an expression of x, such as x * 2",
     "append": "F.cat([x, y]) joins tensors",
 }
@@ -42,18 +88,6 @@ MISSPELLED = {
     "unsqeeze": "unsqueeze",
     "unsqueez": "unsqueeze",
 }
-
-
-class Missing:
-    """An attribute that is not there, and says what to type."""
-
-    def __init__(self, name: str, hint: str) -> None:
-        self._name, self._hint = name, hint
-
-    def __get__(self, tensor: Any, owner: type) -> NoReturn:
-        raise AttributeError(
-            f"{owner.__name__!r} object has no attribute {self._name!r}: {self._hint}", name=self._name
-        )
 
 
 def add_hints(kind: type) -> None:

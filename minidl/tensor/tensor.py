@@ -18,13 +18,14 @@ import numpy as np
 from minidl import kernels
 from minidl.kernels import Array, counting
 from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.missing_names import unknown_option, without_missing
 from minidl.tape import Node, Vjp, clock, grad_enabled, walk
 from minidl.tensor.conversion import as_array
 from minidl.tensor.element_count import ElementCount
 from minidl.tensor.gradients import accumulate, refuse_second_derivatives
 from minidl.tensor.hooks import RemovableHandle
 from minidl.tensor.methods import Methods
-from minidl.tensor.missing_attributes import Missing, add_hints
+from minidl.tensor.missing_attributes import add_hints
 from minidl.tensor.numpy_protocols import NumpyProtocols
 
 
@@ -48,7 +49,9 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     __slots__ = ("__weakref__",)
 
-    def __init__(self, data: Any, requires_grad: bool = False) -> None:
+    def __init__(self, data: Any, requires_grad: bool = False, **options: Any) -> None:
+        if options:
+            unknown_option(_of_data, type(self).__name__, options)
         self._data = as_array(data)
         if requires_grad is not False:
             _check_may_require_grad(self._data, requires_grad)
@@ -181,7 +184,7 @@ class Tensor(Node, Methods, NumpyProtocols):
     __hash__ = object.__hash__
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not isinstance(vars(Tensor).get(name), Missing)]
+        return without_missing(super().__dir__(), Tensor)
 
     def __repr__(self) -> str:
         data = np.array2string(self.numpy(), separator=", ", precision=4, threshold=100, prefix="Tensor(")
@@ -232,6 +235,10 @@ class Tensor(Node, Methods, NumpyProtocols):
 
 
 add_hints(Tensor)
+
+
+def _of_data(data: Any, requires_grad: bool = False) -> None:
+    """The arguments of Tensor and Parameter, for the message about another one."""
 
 
 def _check_may_require_grad(data: Array, requires_grad: Any) -> None:

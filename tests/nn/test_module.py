@@ -328,3 +328,35 @@ def test_a_model_in_float16_computes_and_gives_gradients_in_float16(kernel):
         out.sum().backward()
     assert out.dtype == np.float16
     assert {parameter.grad.dtype for parameter in model.parameters()} == {np.dtype(np.float16)}
+
+
+def test_apply_calls_a_function_with_every_module_children_first():
+    seen = []
+    model = nn.Sequential(nn.Linear(2, 3), nn.Sequential(nn.ReLU()))
+    assert model.apply(seen.append) is model
+    assert seen == [model[0], model[1][0], model[1], model]
+
+
+def test_modules_and_parameters_are_added_by_name():
+    module = nn.Module()
+    module.add_module("layer", nn.Linear(2, 3))
+    module.register_parameter("scale", nn.Parameter([1.0]))
+    module.register_parameter("absent", None)
+    assert list(module.state_dict()) == ["scale", "layer.weight", "layer.bias"]
+    assert module.absent is None
+
+
+def test_a_model_stays_where_it_is_on_the_cpu():
+    layer = nn.Linear(2, 3)
+    assert layer.cpu() is layer.to(device="cpu") is layer.to("cpu") is layer
+    assert layer.to("float64", device="cpu").weight.dtype == np.float64
+    with pytest.raises(TypeError, match=r"kernels\.use\('cupy'\)"):
+        layer.to(device="cuda")
+
+
+def test_the_padding_row_of_an_embedding_starts_as_zeros_and_stays_so():
+    table = nn.Embedding(4, 2, padding_idx=-1)
+    table(np.array([[0, 3, 3], [1, 3, 3]])).sum().backward()
+    assert table.weight.data[3].tolist() == [0.0, 0.0]
+    assert table.weight.grad.tolist() == [[1.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
+    assert repr(table) == "Embedding(4, 2, padding_idx=3)"
