@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minidl import Tensor, grad
+import minidl
+from minidl import Tensor, data, grad, nn, optim
 from minidl import functional as F
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
@@ -23,6 +24,10 @@ def types() -> None:
     assert Tensor([1, 2]).dtype == Tensor(1).dtype == np.float32
     assert Tensor(np.array([1.0])).dtype == np.float64
     assert (Tensor(np.arange(2)) * Tensor([1.0, 2.0])).dtype == np.float64
+    assert (Tensor(np.arange(2)) / 2).dtype == np.float64
+    for operation in (lambda x, w: F.linear(x, w), lambda x, w: x @ w):
+        with pytest.raises(TypeError, match="different types"):
+            operation(Tensor(np.ones((2, 2))), np.ones((2, 2), np.float32))
 
 
 def gradients_are_arrays() -> None:
@@ -47,6 +52,59 @@ def numpys_functions() -> None:
     assert type(np.exp(Tensor([0.0]))) is np.ndarray
     with pytest.raises(TypeError, match=r"type x\.exp\(\)"):
         np.exp(leaf(0.0))
+
+
+def names() -> None:
+    assert optim.StepLR
+    assert nn.clip_grad_norm_
+    for name in ("cat", "float32", "tensors"):
+        assert not hasattr(minidl, name)
+    with pytest.raises(TypeError, match="inplace"):
+        nn.Dropout(inplace=True)
+    with pytest.raises(TypeError, match="device"):
+        minidl.zeros(2, device="cpu")
+
+
+def minibatches() -> None:
+    [(x, y)] = data.DataLoader([([1.0, 2.0], 1), ([3.0, 4.0], 0)], 2)
+    assert type(x) is type(y) is np.ndarray
+    assert F.cross_entropy(nn.Linear(2, 2)(x), y).shape == ()
+    assert Tensor(x).view(1, 4).size(0) == 1
+
+
+def states(folder: Path) -> None:
+    model, other = nn.Linear(2, 3), nn.Linear(2, 3)
+    np.savez(folder / "model.npz", **model.state_dict())
+    other.load_state_dict(np.load(folder / "model.npz"))
+    np.testing.assert_array_equal(other.weight.data, model.weight.data)
+
+
+def random_numbers() -> None:
+    minidl.manual_seed(0)
+    first = minidl.randn(3).numpy()
+    minidl.manual_seed(0)
+    np.testing.assert_array_equal(minidl.randn(3).numpy(), first)
+    assert first[0] != pytest.approx(1.5410, abs=1e-4)  # PyTorch's first for seed 0
+
+
+def softmax() -> None:
+    x = Tensor(np.arange(8.0).reshape(2, 2, 2))
+    for out in (F.softmax(x), nn.Softmax()(x)):
+        np.testing.assert_array_equal(out.numpy(), F.softmax(x, dim=-1).numpy())
+
+
+def losses() -> None:
+    for loss in (F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss, F.binary_cross_entropy_with_logits):
+        with pytest.raises(ValueError, match="must be equal"):
+            loss(Tensor(np.zeros((3, 1))), np.zeros(3))
+
+
+def attention() -> None:
+    x = Tensor(np.eye(3))
+    mask = np.array([[True, True, True], [False, True, True], [True, False, True]])
+    both = F.scaled_dot_product_attention(x, x, x, attn_mask=mask, is_causal=True)
+    one = F.scaled_dot_product_attention(x, x, x, attn_mask=mask & np.tri(3, dtype=bool))
+    np.testing.assert_array_equal(both.numpy(), one.numpy())
 
 
 def axes() -> None:
@@ -133,12 +191,19 @@ def errors() -> None:
         Tensor("x")
 
 
-LINES: dict[str, Callable[[], None]] = {
+LINES: dict[str, Callable[..., None]] = {
     "Types": types,
     "Gradients are arrays": gradients_are_arrays,
     "Data is an array": data_is_an_array,
     "numpy's functions": numpys_functions,
+    "Names": names,
+    "Minibatches": minibatches,
+    "States": states,
+    "Random numbers": random_numbers,
     "Axes": axes,
+    "Softmax": softmax,
+    "Losses": losses,
+    "Attention": attention,
     "Size": size,
     "Transposed": transposed,
     "Views": views,
@@ -151,8 +216,8 @@ LINES: dict[str, Callable[[], None]] = {
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_what_the_readme_says_of_a_difference_is_so(line: str) -> None:
-    LINES[line]()
+def test_what_the_readme_says_of_a_difference_is_so(line: str, tmp_path: Path) -> None:
+    LINES[line](*[tmp_path] if line == "States" else [])
 
 
 def test_every_difference_that_the_readme_lists_has_its_test() -> None:

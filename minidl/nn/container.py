@@ -19,7 +19,7 @@ class ModuleList(Module):
     """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
-        if isinstance(modules, Module) and not isinstance(modules, (ModuleList, Sequential)):
+        if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList: a list of modules expected, not one {type(modules).__name__}: put it in []")
         for module in modules:
             self.append(module)

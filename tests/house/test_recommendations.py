@@ -62,7 +62,7 @@ FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path
 NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
     *("backward()", "backward(gradient=...)", "batch_schedule({})", "begin_step(norm, nodes)", "cat()", "choose()"),
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
-    *("labels.argmax(1)", "target.detach()"),
+    *("labels.argmax(1)", "loss.backward()", "target.detach()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
     *("recv(out=...)", "run(self, session)", "serve(self, session)", "Simulation({})", "sum()", "to()", "wait()"),
     *("int(x)", "where()", "x.copy()", "x.filled(0)"),
@@ -168,6 +168,8 @@ RUNS: dict[str, Callable[[], object]] = {
     "F.where(condition, a, b)": lambda: keeps_the_gradient(lambda x: F.where(x > 1, x, 0.0)),
     "any(one is x for one in tensors)": finds_itself,
     "astype(np.float32)": lambda: Tensor(np.arange(3).astype(np.float32), requires_grad=True),
+    "randint(0, 10, (1,))": lambda: minidl.randint(0, 10, (1,)).item(),
+    "randint(0, 10, (2, 3))": lambda: minidl.randint(0, 10, (2, 3)).reshape(3, 2),
     "randn(2, 3)": lambda: minidl.randn(2, 3, requires_grad=True),
     "x.abs()": lambda: keeps_the_gradient(lambda x: (x.abs() ** 3).sum() ** (1 / 3)),
     "x.exp()": lambda: keeps_the_gradient(lambda x: x.exp()),

@@ -194,7 +194,7 @@ def test_the_state_of_norms_has_pytorch_s_names():
 
 
 def test_batch_norm_without_running_statistics_evaluates_with_those_of_the_batch():
-    norm, x = nn.BatchNorm1d(3, track_running_stats=False), numbers(5, 3)
+    norm, x = nn.BatchNorm1d(3, track_running_stats=False).double(), numbers(5, 3)
     np.testing.assert_array_equal(norm.eval()(x).data, norm.train()(x).data)
 
 

@@ -176,10 +176,12 @@ def test_layers_equal_pytorch_s(name, dtype, training, kernel):
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_embedding_equals_pytorch_s(dtype, kernel):
+@pytest.mark.parametrize("padding_idx", [None, 2, -1])
+def test_embedding_equals_pytorch_s(padding_idx, dtype, kernel):
     indices = np.random.default_rng(0).integers(6, size=(3, 5))
     with kernels.use(kernel):
-        compare(nn.Embedding(6, 4), torch.nn.Embedding(6, 4), dtype, indices)
+        make = [lambda m=m: m.Embedding(6, 4, padding_idx=padding_idx) for m in (nn, torch.nn)]
+        compare(make[0](), make[1](), dtype, indices)
 
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
