@@ -22,7 +22,7 @@ class autocast:  # noqa: N801  (PyTorch's name)
     These are linear, lstm, conv2d, matmul (@) and scaled_dot_product_attention. Their float32 operands are rounded to
     the type first, weights too; the weights themselves stay float32, and so do their gradients. Elementwise operations,
     pooling and normalisations keep the type of what they are given. Where 16 bits meet float32, as in a sum with an
-    embedding, the result is float32; so is a cross entropy. Call `backward()` outside of the `with` block; each
+    embedding, the result is float32; so are the losses. Call `backward()` outside of the `with` block; each
     operation goes back in the types of its forward pass.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.functional.losses import check_reduction
+from minidl.functional.one_type import wide_in_autocast
 from minidl.functional.softmax import log_softmax
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
@@ -95,7 +96,7 @@ def nll_loss(
     >>> nll_loss([[-1.0, -2.0]], [1]).item()
     2.0
     """
-    inputs = operand(log_probabilities)
+    inputs = wide_in_autocast(operand(log_probabilities))
     name, x = "nll_loss", inputs.data
     module = array_module(x)
     check_reduction(name, reduction, weight)

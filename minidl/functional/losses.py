@@ -8,6 +8,7 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.arithmetic import signs
 from minidl.functional.bind import operand, unbroadcast
+from minidl.functional.one_type import wide_in_autocast
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
@@ -54,6 +55,7 @@ def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1
     x, target, difference = _compared("smooth_l1_loss", x, target, reduction)
     module, size = array_module(difference), abs(difference)
     losses = module.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
+    losses = losses.astype(difference.dtype, copy=False)  # where() widens bfloat16
     return _reduced(losses, lambda: module.clip(difference / beta, -1, 1), x, target, reduction)
 
 
@@ -73,6 +75,7 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
     x, target, difference = _compared("huber_loss", x, target, reduction)
     module, size = array_module(difference), abs(difference)
     losses = module.where(size <= delta, 0.5 * difference * difference, delta * (size - 0.5 * delta))
+    losses = losses.astype(difference.dtype, copy=False)  # where() widens bfloat16
     return _reduced(losses, lambda: module.clip(difference, -delta, delta), x, target, reduction)
 
 
@@ -125,7 +128,7 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction, weight)
-    x, y = operand(logits), operand(targets)
+    x, y = wide_in_autocast(operand(logits)), wide_in_autocast(operand(targets))
     if x.shape != y.shape:
         raise ValueError(f"{name}: logits have shape {x.shape}, targets have shape {y.shape}; they must be equal")
     z = x.data
@@ -166,7 +169,7 @@ def _compared(
     name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> tuple[Tensor, Tensor, Array]:
     """Both as tensors of one shape, and their difference."""
-    x, target = operand(x, target), operand(target, x)
+    x, target = wide_in_autocast(operand(x, target)), wide_in_autocast(operand(target, x))
     if x.shape != target.shape:
         raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
     check_reduction(name, reduction, allowed=allowed)

@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.functional.bind import operand
 from minidl.kernels import Array
-from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
+from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 NAMES = {
@@ -59,12 +59,21 @@ def converted(x: Tensor, dtype: Any) -> Tensor:
     return record(cast(x._data, dtype), (x,), lambda g, needs: (cast(g, own),))
 
 
+def wide_in_autocast(x: Tensor) -> Tensor:
+    """What a loss compares: within `amp.autocast` 16 bits become float32, as in PyTorch; other tensors stay."""
+    return (
+        x if autocast_dtype.get() is None or not is_sixteen_bit(x._data.dtype) else converted(x, np.dtype(np.float32))
+    )
+
+
 def _sentence(operation: str, tensors: list[Any]) -> str:
     named = [(name, t.dtype) for name, t in zip(NAMES[operation], tensors, strict=False) if t is not None]
     types = ", ".join(f"{name} is {dtype}" for name, dtype in named)
     weights = [dtype for name, dtype in named if name.startswith("weight")]
-    wanted = (
-        weights[0] if weights else min((dtype for _, dtype in named if dtype.kind == "f"), key=lambda d: d.itemsize)
-    )
+    floating = [dtype for _, dtype in named if is_floating_point(dtype)]
+    wanted = weights[0] if weights else min(floating, key=lambda dtype: dtype.itemsize)
     other = next((name for name, dtype in named if dtype != wanted))
-    return f"{operation}: the operands have different types ({types}): give {other}.astype(np.{wanted})"
+    if autocast_dtype.get() is not None:
+        wanted = np.dtype(np.float32)  # which autocast rounds
+    given = "'bfloat16'" if str(wanted) == "bfloat16" else f"np.{wanted}"
+    return f"{operation}: the operands have different types ({types}): give {other}.astype({given})"

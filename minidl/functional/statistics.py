@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.reductions import mean, sum
 from minidl.kernels import Array, array_module
-from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
@@ -35,10 +37,13 @@ def var(
     a = operand(a)
     centred, count = _centred(a, axis)
     scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
-    out = _summed_squares(centred, axis, kept) * scale
-    return record(
-        out, (a,), lambda g, needs: (centred * ((2 * scale) * (g if kept else along(g, axis, a.ndim))),), saved=(0,)
-    )
+    out = _as_type(_summed_squares(centred, axis, kept) * scale, a.dtype)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        g = g if kept else along(g, axis, a.ndim)
+        return (_as_type(centred * ((2 * scale) * g), a.dtype),)
+
+    return record(out, (a,), vjp, saved=(0,))
 
 
 @tensor_method("std")
@@ -52,11 +57,12 @@ def std(
     centred, count = _centred(a, axis)
     scale = _reciprocal(count - (correction if unbiased is None else int(unbiased)))
     module = array_module(a.data)
-    out = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
+    deviation = module.asarray(module.sqrt(_summed_squares(centred, axis, kept) * scale))
+    out = _as_type(deviation, a.dtype)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
-        slope = module.where(out == 0, 0, g / module.where(out == 0, 1, out)) * scale
-        return (centred * (slope if kept else along(slope, axis, a.ndim)),)
+        slope = module.where(deviation == 0, 0, g / module.where(deviation == 0, 1, deviation)) * scale
+        return (_as_type(centred * (slope if kept else along(slope, axis, a.ndim)), a.dtype),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
@@ -66,12 +72,18 @@ def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
     x = a.data
     if not is_floating_point(x.dtype):
         raise TypeError(f"var and std need floating-point numbers, not {x.dtype}: convert with .float()")
+    if is_sixteen_bit(x.dtype):  # squares of float16 overflow from 256 on
+        a = Tensor(x := cast(x, np.dtype(np.float32)))
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     return x - mean(a.detach(), axis=axis, keepdims=True).data, math.prod(x.shape[i] for i in axes)
 
 
 def _summed_squares(centred: Array, axis: Axis, keepdims: bool) -> Array:
     return sum(Tensor(centred * centred), axis=axis, keepdims=keepdims).data
+
+
+def _as_type(array: Array, dtype: Any) -> Array:
+    return array if array.dtype == dtype else cast(array, dtype)
 
 
 def _reciprocal(count: float) -> float:

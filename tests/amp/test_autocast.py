@@ -30,6 +30,50 @@ def mlp(width: int, depth: int) -> nn.Sequential:
 # ---- types and values ----
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_losses_are_computed_in_float32(dtype: str) -> None:
+    """In 16 bits a loss times a GradScaler's 65,536 would be inf."""
+    model = mlp(4, 1)
+    with amp.autocast(dtype=dtype):
+        out = model(np.ones((3, 4), np.float32))
+        assert str(out.dtype) == dtype
+        losses = [
+            F.mse_loss(out, out.detach()),
+            F.l1_loss(out, out.detach()),
+            F.smooth_l1_loss(out, out.detach()),
+            F.huber_loss(out, out.detach()),
+            F.kl_div(F.log_softmax(out), F.softmax(out).detach()),
+            F.binary_cross_entropy_with_logits(out, out.data > 0),
+            F.nll_loss(F.log_softmax(out), [0, 1, 2]),
+            F.cross_entropy(out, [0, 1, 2]),
+        ]
+    assert {str(loss.dtype) for loss in losses} == {"float32"}
+    losses[5].backward()
+    assert model[0].weight.grad.dtype == np.float32
+    assert model[0].weight.grad.any()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_wrong_type_within_autocast_is_answered_with_a_type_that_numpy_has(dtype: str) -> None:
+    with amp.autocast(dtype=dtype):
+        for wrong in (np.ones((3, 4)), np.ones((3, 4), np.int64)):
+            for product in (lambda x: nn.Linear(4, 2)(x), lambda x: Tensor(x) @ np.ones((4, 2), np.float32)):
+                with pytest.raises(TypeError, match=r"give (x|a)\.astype\(np\.float32\)"):
+                    product(wrong)
+
+
+def test_integers_beside_bfloat16_are_answered_with_a_name_of_the_type() -> None:
+    bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
+    with pytest.raises(TypeError, match=r"give a\.astype\('bfloat16'\)"):
+        Tensor(np.ones((2, 3), np.int64)) @ np.ones((3, 2), bfloat16)
+
+
+def test_a_scaled_gradient_that_overflows_float16_does_not_warn() -> None:
+    x = Tensor(np.ones(2, np.float16), requires_grad=True)
+    (x.float() * 1e6).sum().backward()
+    assert np.isinf(x.grad).all()
+
+
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
 @pytest.mark.parametrize("dtype", TYPES)
 def test_activations_have_16_bits_and_weights_and_their_gradients_32(dtype: str, kernel: str) -> None:

@@ -70,3 +70,35 @@ def test_the_squares_of_a_normalisation_do_not_overflow_float16(kernel: str) -> 
         out = functional.layer_norm(x, np.ones(16, np.float32)).data
     assert out.dtype == np.float16
     np.testing.assert_allclose(out.astype(float).std(), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("operation", ["var", "std", "smooth_l1_loss", "huber_loss"])
+def test_a_result_in_16_bits_has_the_type_of_its_operand(operation: str, dtype: str) -> None:
+    function = getattr(functional, operation)
+    x = Tensor(np.arange(6.0).reshape(2, 3).astype(sixteen_bit(dtype)), requires_grad=True)
+    losses = [{"reduction": reduction} for reduction in ("none", "sum", "mean")]
+    for settings in losses if operation.endswith("loss") else [{}, {"dim": 1}]:
+        out = (
+            function(x, Tensor(np.zeros_like(x.data)), **settings)
+            if "reduction" in settings
+            else function(x, **settings)
+        )
+        assert out.dtype == x.dtype
+        out.sum().backward()
+        assert x.grad.dtype == x.dtype
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_the_squares_of_a_variance_do_not_overflow_float16(kernel: str) -> None:
+    x = np.zeros(1000, np.float16)
+    x[0] = 300  # its square is above 65504, the variance 90
+    with kernels.use(kernel):
+        one, other = Tensor(x, requires_grad=True), Tensor(x, requires_grad=True)
+        assert one.var().item() == pytest.approx(90, rel=1e-3)
+        assert one.std().item() == pytest.approx(90**0.5, rel=1e-3)
+        one.var().backward()
+        other.std().backward()
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(one.grad, 2 * (wide - wide.mean()) / 999, rtol=2e-3, atol=1e-6)
+    np.testing.assert_allclose(other.grad, (wide - wide.mean()) / 999 / wide.std(ddof=1), rtol=2e-3, atol=1e-6)
