@@ -57,8 +57,17 @@ def place_of(error: BaseException, root: BaseException, sources: Sources) -> str
     place = sources.place(frames)
     if place or root is error:
         return place
-    tracebacks = getattr(error, "tracebacks", {})
-    return place_in_text(tracebacks.get(getattr(error, "rank", None), ""), sources)
+    return next(filter(None, (place_in_text(text, sources) for text in tracebacks_of(error))), "")
+
+
+def tracebacks_of(error: BaseException) -> list[str]:
+    """The tracebacks of a failed run's ranks: of the rank at fault first, if it has one, then of the others in order.
+
+    A rank that has returned too early is at fault and has none: then the line at which another waits for it counts.
+    """
+    tracebacks: dict[int, str] = getattr(error, "tracebacks", {})
+    at_fault = getattr(error, "rank", None)
+    return [tracebacks[rank] for rank in sorted(tracebacks, key=lambda rank: (rank != at_fault, rank))]
 
 
 def place_in_text(text: str, sources: Sources, is_innermost_first: bool = False) -> str:

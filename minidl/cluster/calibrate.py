@@ -4,7 +4,8 @@
     r(n) = c + gamma n         the reduction of n bytes; c, the call itself, is not part of the model
 
 Least squares with relative weights: each residual is divided by the time itself, so that the microseconds of small
-messages count as much as the milliseconds of large ones. Each point is the median of many repetitions.
+messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each repetition
+measures every size, so that a moment in which the machine is busy slows all sizes alike and not one alone.
 
 What a blocking ping-pong contains: packing the message, handing it to the system, *waking the receiver, who sleeps
 until it comes*, the way through memory, unpacking. On processes the wake-up is the larger part of alpha. A collective
@@ -142,27 +143,31 @@ def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, sourc
 def _measure(
     comm: Communicator, sizes: Sequence[int], repetitions: int, pattern: str
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """A rank's part: the seconds of each message (none for a rank without a partner), and of each reduction."""
+    """The seconds of each message that this rank times (none if it only answers), and of each reduction."""
     partner = comm.rank ^ 1
     send_and_receive = _exchange if pattern == "exchange" else _half_ping_pong
-    messages = []
-    for nbytes in sizes:
-        comm.barrier()
-        x, room = np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)
-        if partner < comm.size:
-            times = [send_and_receive(comm, partner, x, room) for _ in range(WARM_UP + repetitions)]
-            messages.append(times[WARM_UP:])
-    reductions = []
-    for nbytes in sizes:  # on all ranks at once, as in a collective: they share the way to memory
-        a, b = np.zeros(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
-        comm.barrier()
-        times = []
-        for _ in range(WARM_UP + repetitions):
-            began = comm.now()
-            comm.reduce_into(a, b)
-            times.append(comm.now() - began)
-        reductions.append(times[WARM_UP:])
-    return messages, reductions
+    rounds = range(WARM_UP + repetitions)
+    messages: list[list[float]] = []
+    comm.barrier()
+    if partner < comm.size:
+        rooms = [(np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)) for nbytes in sizes]
+        times = [[send_and_receive(comm, partner, x, room) for x, room in rooms] for _ in rounds]
+        if pattern == "exchange" or comm.rank < partner:  # a ping-pong's round trip begins and ends at the lower rank
+            messages = _by_size(times)
+    comm.barrier()  # reductions on all ranks at once, as in a collective: they share the way to memory
+    arrays = [(np.zeros(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)) for nbytes in sizes]
+    return messages, _by_size([[_reduction(comm, a, b) for a, b in arrays] for _ in rounds])
+
+
+def _by_size(times: list[list[float]]) -> list[list[float]]:
+    """The times of each size, of which each round has measured one; the first rounds are not counted."""
+    return [list(of_a_size) for of_a_size in zip(*times[WARM_UP:], strict=True)]
+
+
+def _reduction(comm: Communicator, a: Array, b: Array) -> float:
+    began = comm.now()
+    comm.reduce_into(a, b)
+    return comm.now() - began
 
 
 def _half_ping_pong(comm: Communicator, partner: int, x: Array, room: Array) -> float:

@@ -27,12 +27,14 @@ REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "
 class Rank:
     """What all communicators of one rank share: endpoint, recorder, the faults planned for it, arrays in flight."""
 
-    def __init__(self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None, in_flight: InFlight | None = None
+    ) -> None:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
         self.next_group = 1  # no group that this rank belongs to has a number from here on; 0 is all ranks
-        self.in_flight = InFlight()
+        self.in_flight = in_flight or InFlight()
         self.until: Until | None = None  # the block of computation that the program is in
         self._lane_of: dict[int, int] = {}
 

@@ -275,7 +275,8 @@ class Communicator(Messages):
         lane, number = owner.lane_of(self._group), owner.recorder.call
         recorder = owner.recorder.lane(lane)
         if self._inside is None:
-            self._inside = Communicator(Rank(owner.endpoint, recorder, None), self._ranks, self._group, self.rng)
+            rank = Rank(owner.endpoint, recorder, None, owner.in_flight)
+            self._inside = Communicator(rank, self._ranks, self._group, self.rng)
             self._inside._calls = self._calls
         inside = self._inside
 

@@ -285,3 +285,41 @@ def test_a_wait_that_has_failed_fails_again_with_the_same_error(on: str, kind: s
     assert same
     assert is_completed
     assert "rank 1 has already returned" in text
+
+
+def waits_for_one_that_has_returned(comm: cluster.Communicator) -> None:
+    if comm.rank == 2:
+        comm.recv(1)
+
+
+def calls_another_collective(comm: cluster.Communicator) -> None:
+    comm.all_reduce(1, op="max" if comm.rank == 2 else "sum")
+
+
+def computes_for_too_long(comm: cluster.Communicator) -> None:
+    comm.compute(seconds=100.0 * (comm.rank == 2))
+    comm.barrier()
+
+
+@pytest.mark.parametrize("on", ENGINES)
+@pytest.mark.parametrize("inner", [waits_for_one_that_has_returned, calls_another_collective, computes_for_too_long])
+def test_a_launch_that_fails_inside_a_rank_is_that_rank_s_failure_whatever_rank_failed_in_it(
+    on: str, inner: Any
+) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.barrier()
+        if comm.rank == 0:
+            cluster.launch(inner, nodes=3, on="simulation", timeout=3)
+        comm.barrier()
+
+    with pytest.raises(cluster.ClusterError) as caught:
+        cluster.launch(program, nodes=2, on=on, timeout=20, deadline=60)
+    assert type(caught.value) is cluster.RankFailed
+    assert caught.value.rank == 0
+    inside = caught.value.cause
+    assert isinstance(inside, cluster.ClusterError)
+    first, *lines = str(caught.value).splitlines()
+    assert first == f"{type(inside).__name__}: {str(inside).splitlines()[0]}"
+    (outer,) = [line for line in lines if line.startswith("rank 0 of 2, while computing, at ")]
+    assert f"{__file__}:" in outer
+    assert all(line.startswith("  ") for line in lines[: lines.index(outer)])

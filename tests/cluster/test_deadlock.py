@@ -12,7 +12,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
-from minidl.cluster.engines.processes.shared_page import Page, Waits, create_page
+from minidl.cluster.engines.processes.shared_page import EPOCH, WAIT_WORDS, Page, Waits, create_page
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,6 +25,14 @@ def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> clus
     with pytest.raises(cluster.Deadlock) as caught:
         cluster.launch(program, nodes=nodes, on=on, timeout=50, deadline=150)
     return caught.value
+
+
+def wait_until_blocked(comm: cluster.Communicator, ranks: list[int]) -> None:
+    """Return when each of these ranks waits for a message, as the page shows that it shares with the launcher."""
+    page = np.frombuffer(comm._owner.endpoint._page._words.obj, np.uint64)
+    waits = page[: comm.size * WAIT_WORDS].reshape(comm.size, WAIT_WORDS)
+    while not (waits[ranks, EPOCH] % 2 == 1).all():
+        time.sleep(0.01)
 
 
 def waits_of(error: cluster.ClusterError) -> dict[int, tuple[str, int, int | None, int | None]]:
@@ -129,6 +137,8 @@ def test_some_ranks_in_a_deadlock_end_the_others_that_compute() -> None:
 
 def test_those_who_wait_for_ranks_in_a_circle_are_stuck_as_well() -> None:
     def program(comm: cluster.Communicator) -> None:
+        if comm.rank == 0:  # closes the circle when the others are blocked: sooner, it is found without them
+            wait_until_blocked(comm, [1, 2, 3])
         comm.recv({0: 1, 1: 0, 2: 1, 3: 2}[comm.rank])
 
     assert str(deadlock_of(program, nodes=4)).startswith("deadlock: ranks 0, 1, 2 and 3 wait")

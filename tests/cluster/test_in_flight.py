@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
+from minidl.cluster import in_flight
+from minidl.cluster.in_flight import InFlight
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -156,6 +158,60 @@ def test_the_groups_of_a_rank_share_what_is_in_flight() -> None:
         work.wait()
 
     run(program)
+
+
+@pytest.mark.parametrize("on", ["simulation", "processes"])
+def test_work_in_the_background_may_not_use_what_the_program_has_in_flight(on: str) -> None:
+    def program(comm: cluster.Communicator) -> None:
+        x = np.zeros(10)
+        comm.irecv(1, out=x)
+        comm.background(lambda inside: inside.broadcast(x)).wait()
+
+    with pytest.raises(cluster.RankFailed, match=r"broadcast uses an array that irecv at .* still writes"):
+        cluster.launch(program, nodes=2, on=on)
+
+
+def test_arrays_in_flight_are_found_as_if_all_pairs_were_compared() -> None:
+    rng = np.random.default_rng(0)
+    whole, flight, uses, refused = np.zeros((40, 40)), InFlight(), dict[int, tuple[Any, bool]](), 0
+    for step in range(3000):
+        rows, columns = (slice(*sorted(rng.integers(0, 41, 2)), rng.integers(1, 4)) for _ in range(2))
+        view, writes = whole[rows, columns].T if step % 2 else whole[rows, columns], bool(rng.integers(2))
+        wrong = any((writes or other) and np.shares_memory(view, used) for used, other in uses.values())
+        arrays = (None, view) if writes else ({"a": [view]}, None)
+        if wrong:
+            refused += 1
+            with pytest.raises(RuntimeError, match="send uses an array"):
+                flight.check("send", *arrays)
+        else:
+            flight.check("send", *arrays)
+            flight.begin(step, "irecv", "here", *arrays)
+            uses[step] = view, writes
+        if uses and rng.integers(2):
+            over = int(rng.choice(list(uses)))
+            flight.end(over)
+            del uses[over]
+    assert 300 < refused < 2700
+    for step in uses:
+        flight.end(step)
+    assert not flight.uses
+    flight.check("send", None, whole)
+
+
+def test_a_check_does_not_look_at_arrays_that_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = 0
+
+    def share(a: Any, b: Any) -> bool:
+        nonlocal compared
+        compared += 1
+        return bool(np.shares_memory(a, b))
+
+    monkeypatch.setattr(in_flight, "_share", share)
+    whole, flight = np.zeros((1000, 10)), InFlight()
+    for row in whole:
+        flight.check("irecv", None, row)
+        flight.begin(row.ctypes.data, "irecv", "here", None, row)
+    assert compared == 0
 
 
 def test_nothing_is_sent_and_no_call_is_counted_when_an_array_is_refused() -> None:

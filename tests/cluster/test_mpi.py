@@ -197,6 +197,53 @@ def test_a_run_that_fails_comes_back_with_the_cause(program: Any, kind: type, cu
         assert f"rank 1 did not answer: it was computing at {__file__}:" in str(caught.value)
 
 
+def break_mpi(comm: Communicator) -> None:
+    """From now on MPI fails on this rank, as it does where it reads from a process that has been killed."""
+    from mpi4py import MPI
+
+    class Broken:
+        def __init__(self, whole: Any) -> None:
+            self.whole = whole
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.whole, name)
+
+        def Improbe(self, *_: Any) -> None:  # noqa: N802  (MPI's name)
+            raise MPI.Exception(MPI.ERR_OTHER)
+
+    endpoint: Any = comm._owner.endpoint
+    endpoint._comm = Broken(endpoint._comm)
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_an_error_of_mpi_names_the_rank_that_has_died_and_does_not_bring_mpi_to_the_launcher(dies: bool) -> None:
+    def program(comm: Communicator) -> None:
+        comm.barrier()
+        if comm.rank == 0:
+            break_mpi(comm)
+        elif dies and comm.rank == 1:
+            time.sleep(0.1)
+            os.kill(os.getpid(), signal.SIGKILL)
+        comm.recv((comm.rank + 1) % comm.size)
+
+    with pytest.raises(cluster.RankFailed) as caught:
+        cluster.launch(program, nodes=3, on="mpi", timeout=25, deadline=150)
+    assert caught.value.rank == (1 if dies else 0)
+    assert str(caught.value).startswith("the process died" if dies else "MPI has failed, and no other rank has died: ")
+    assert "mpi4py" not in type(caught.value.cause).__module__
+
+
+@pytest.mark.parametrize("early", range(4))
+def test_the_rank_that_returned_without_mpis_all_reduce_is_at_fault(early: int) -> None:
+    def program(comm: Communicator) -> None:
+        if comm.rank != early:
+            comm.all_reduce(np.ones(3))
+
+    with pytest.raises(cluster.Deadlock) as caught:
+        cluster.launch(program, nodes=4, on="mpi", timeout=25, deadline=150)
+    assert caught.value.rank == early
+
+
 def waits_beside_itself(comm: Communicator) -> None:
     if comm.rank == 1:
         comm.recv(0, tag=5)

@@ -25,6 +25,7 @@ from minidl.cluster.trace import Trace
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
 ENGINES = os.path.join(PACKAGE, "engines") + os.sep
 
+SEPARATOR = "\n\n"  # between what an error says and the traceback
 NOT_BEGUN = "its program had not begun: to start the ranks took longer (the first time, seconds)"
 
 KINDS: dict[str, type[ClusterError]] = {kind.__name__: kind for kind in (CommTimeout, Deadlock, CollectiveMismatch)}
@@ -47,6 +48,7 @@ def failure(
     the concurrent operation for which the end of the program waited.
     """
     operation, call, site, begun = None, recorder.call if recorder else 0, call_site(error), None
+    is_own = isinstance(error, ClusterError) and not _is_of_another_run(error)
     if unwaited is not None:
         operation, call, site = unwaited.operation, unwaited.call, site or unwaited.caller.place
         begun = f"begun at {unwaited.caller.place} and never waited for"
@@ -60,16 +62,16 @@ def failure(
         exception = None
     return Failure(
         summary=summary(error),
-        kind=next((name for name, kind in KINDS.items() if isinstance(error, kind)), "RankFailed"),
+        kind=next((name for name, kind in KINDS.items() if is_own and isinstance(error, kind)), "RankFailed"),
         operation=operation,
         call=call,
         call_site=site,
         begun=begun,
         traceback=_traceback_text(error),
         exception=exception,
-        wait=waiting(rank, operation, call, site, *blocked, now) if blocked else None,
+        wait=waiting(rank, operation, call, site, *blocked, now) if blocked and is_own else None,
         recording=recorder.close() if recorder else None,
-        at_fault=error.rank if isinstance(error, ClusterError) else rank,
+        at_fault=error.rank if isinstance(error, ClusterError) and is_own else rank,
     )
 
 
@@ -84,7 +86,17 @@ def waiting(
 
 def summary(error: BaseException) -> str:
     """The error in a line, or in a few."""
-    return str(error) if isinstance(error, ClusterError) else "".join(traceback.format_exception_only(error)).strip()
+    if not isinstance(error, ClusterError):
+        return "".join(traceback.format_exception_only(error)).strip()
+    if not _is_of_another_run(error):
+        return str(error)
+    text, _, _ = str(error).partition(SEPARATOR)
+    return f"{type(error).__name__}: {text}".replace("\n", "\n  ")
+
+
+def _is_of_another_run(error: ClusterError) -> bool:
+    """Whether a launch raised it that the program has made: its ranks are not the ranks of this run."""
+    return error.trace is not None
 
 
 def pickled_result(value: Any, rank: int) -> bytes:

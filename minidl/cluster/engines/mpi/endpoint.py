@@ -130,7 +130,8 @@ class MPIEndpoint(MPIMailbox, RealRank):
             for rank in ranks:
                 if rank in self._ended and self._begun_by[rank].get(group, -1) < call:
                     raise Deadlock(
-                        f"MPI's own all-reduce can never complete: rank {rank} has already returned from the program"
+                        f"MPI's own all-reduce can never complete: rank {rank} has already returned from the program",
+                        rank=rank,
                     )
 
         self.look_until(lambda: request == MPI.REQUEST_NULL, "MPI's own all-reduce", raise_if_hopeless)

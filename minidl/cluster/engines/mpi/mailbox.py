@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +23,13 @@ from mpi4py import MPI
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock
+from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 
 HEADERS, BODIES = 0, 1  # MPI's tags: of all headers; from here on, those of the bodies that were announced
 
 QUICK_LOOKS = 200  # looks after which a waiting rank only lets others have the core; then pauses that grow
 SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3
+NEWS_SECONDS = 1.0  # from an error of MPI until it is known that another rank has died, if that is the reason
 
 WHOLE, ANNOUNCEMENT, ACKNOWLEDGEMENT, NOTE, GOODBYE = range(5)
 
@@ -57,6 +59,35 @@ class Message:
     send: Pending | None = None  # what waits for a message of this rank to itself
 
 
+class MPICalls:
+    """A lock around calls of MPI. An error of MPI's leaves the block as a ClusterError.
+
+    MPI notices a death in its own way: to read from the memory of a process that has been killed fails. Then `news`,
+    which hears of the death as well, says which rank it was. MPI's own exceptions stay in this process: to unpickle one
+    would initialize MPI in the launcher.
+    """
+
+    def __init__(self, news: Callable[[], ClusterError | None]) -> None:
+        self._news = news
+        self._lock = threading.RLock()  # held for moments: no call of MPI made under it waits for another rank
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, _: object, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if isinstance(error, MPI.Exception):
+                raise self._reason(error) from None
+        finally:
+            self._lock.release()
+
+    def _reason(self, error: MPI.Exception) -> ClusterError:
+        end = time.monotonic() + NEWS_SECONDS
+        while (news := self._news()) is None and time.monotonic() < end:
+            time.sleep(LONGEST_PAUSE)
+        return news or RankFailed(f"MPI has failed, and no other rank has died: {str(error).strip()}")
+
+
 class MPIMailbox:
     """The messages of this process in `comm`, which nobody else uses.
 
@@ -72,7 +103,7 @@ class MPIMailbox:
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
-        self._mpi = threading.RLock()  # held for moments: no call of MPI made under it waits for another rank
+        self._mpi = MPICalls(news)
         self._status = MPI.Status()
         self._matching: Matching[Message] = Matching()
         self._sends: dict[int, Pending] = {}  # announced, by number, until the receiver has acknowledged
