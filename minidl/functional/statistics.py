@@ -11,6 +11,7 @@ from typing import Any
 
 from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
+from minidl.functional.one_type import in_float32
 from minidl.functional.reductions import mean, sum
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
@@ -20,6 +21,7 @@ from minidl.tensor.methods import Axis
 
 
 @tensor_method("var")
+@in_float32("a")
 def var(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
@@ -42,6 +44,7 @@ def var(
 
 
 @tensor_method("std")
+@in_float32("a")
 def std(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
@@ -80,6 +83,7 @@ def _reciprocal(count: float) -> float:
 
 
 @tensor_method("norm")
+@in_float32("a")
 def norm(
     a: Any, p: float = 2, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None,
     keepdims: bool | None = None,
@@ -111,6 +115,7 @@ def norm(
 
 
 @tensor_method("prod")
+@in_float32("a")
 def prod(
     a: Any, dim: int | None = None, keepdim: bool | None = None, *, axis: int | None = None,
     keepdims: bool | None = None,
@@ -132,7 +137,8 @@ def prod(
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         if not (x == 0).any():
             return ((g * out if kept else along(module.asarray(g * out), axis, x.ndim)) / x,)
-        rows = x.reshape(-1, 1) if axis is None else module.moveaxis(x, axis, 0)
+        whole = axis is None or not x.ndim
+        rows = x.reshape(-1, 1) if whole else module.moveaxis(x, axis, 0)
         others = module.ones_like(rows)
         for i in range(1, len(rows)):  # the product of those before
             others[i] = others[i - 1] * rows[i - 1]
@@ -140,13 +146,14 @@ def prod(
         for i in range(len(rows) - 1, 0, -1):  # and of those after
             after = after * rows[i]
             others[i - 1] = others[i - 1] * after
-        others = others.reshape(x.shape) if axis is None else module.moveaxis(others, 0, axis)
+        others = others.reshape(x.shape) if whole else module.moveaxis(others, 0, axis)
         return (others * (g if kept else along(g, axis, x.ndim)),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
 
 @tensor_method("cumsum")
+@in_float32("a")
 def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Running sums along `dim`: out[i] = a[0] + ... + a[i].
 
@@ -159,10 +166,19 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
         return a * 1
     place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
     backwards = (*[slice(None)] * place, slice(None, None, -1))
-    return record(x.cumsum(axis=place), (a,), lambda g, needs: (g[backwards].cumsum(axis=place)[backwards],))
+
+    def running(numbers: Array) -> Array:
+        if numbers.dtype.kind != "f":
+            return numbers.cumsum(axis=place)
+        return numbers.cumsum(axis=place, dtype="float64").astype(
+            numbers.dtype
+        )  # float32 would drift: see `kernels.sum`
+
+    return record(running(x), (a,), lambda g, needs: (running(g[backwards])[backwards],))
 
 
 @tensor_method("logsumexp")
+@in_float32("a")
 def logsumexp(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:
