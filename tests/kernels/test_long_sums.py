@@ -178,6 +178,12 @@ def test_running_sums_do_not_drift_nor_do_their_gradients() -> None:
     np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
 
 
+def test_the_mean_of_an_image_of_a_million_pixels() -> None:
+    image = rows(1000, count=1000)[None, None]
+    for out in (F.adaptive_avg_pool2d(image, 1), F.avg_pool2d(image, 1000)):
+        np.testing.assert_allclose(out.numpy(), float(TENTH), rtol=ERROR["float32"])
+
+
 def test_a_million_elements_scattered_or_gathered_at_one_place() -> None:
     place = np.zeros((ROWS, 1), int)
     out = F.scatter_add(np.zeros((2, 1), np.float32), 0, place, rows(1))
