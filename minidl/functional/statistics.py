@@ -19,6 +19,8 @@ from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
 
+SHORT = 512  # so many numbers may be added one after another in float32
+
 
 @tensor_method("var")
 @in_float32("a")
@@ -168,11 +170,10 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
     backwards = (*[slice(None)] * place, slice(None, None, -1))
 
     def running(numbers: Array) -> Array:
-        if numbers.dtype.kind != "f":
+        """Running sums; long ones in float64, as in float32 they would drift."""
+        if numbers.dtype != "float32" or numbers.shape[place] <= SHORT:
             return numbers.cumsum(axis=place)
-        return numbers.cumsum(axis=place, dtype="float64").astype(
-            numbers.dtype
-        )  # float32 would drift: see `kernels.sum`
+        return numbers.astype("float64").cumsum(axis=place).astype("float32")
 
     return record(running(x), (a,), lambda g, needs: (running(g[backwards])[backwards],))
 
