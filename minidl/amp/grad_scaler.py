@@ -9,6 +9,9 @@ from minidl.kernels import array_module
 from minidl.optim import Optimizer
 from minidl.tensor import Tensor
 
+SMALLEST, LARGEST = 2.0**-126, 2.0**127
+"""Between them the factor and 1 / factor are normal numbers in float32."""
+
 
 class GradScaler:
     """Multiplies the loss by a large factor, so that small gradients survive float16, and divides the gradients again.
@@ -16,6 +19,9 @@ class GradScaler:
         scale(loss)        loss * factor, for backward: all gradients come out `factor` times as large
         step(optimizer)    gradients / factor; if one is infinite or not a number the step is left out
         update()           such a step: factor *= backoff_factor; growth_interval steps without: factor *= growth_factor
+
+    The factor stays between 2**-126 and 2**127, the normal numbers of float32: a run whose gradients are never finite
+    leaves out every step, and one whose gradients are all 0 goes on.
 
     Parameters
         init_scale       the first factor
@@ -109,12 +115,12 @@ class GradScaler:
         elif not self._is_finite:
             raise RuntimeError("GradScaler: update() without a step: call step(optimizer) before it")
         elif not all(self._is_finite.values()):
-            self._scale *= self._backoff_factor
+            self._scale = max(self._scale * self._backoff_factor, SMALLEST)
             self._growth_tracker = 0
         else:
             self._growth_tracker += 1
             if self._growth_tracker == self._growth_interval:
-                self._scale *= self._growth_factor
+                self._scale = min(self._scale * self._growth_factor, LARGEST)
                 self._growth_tracker = 0
         self._is_finite.clear()
         self._stepped.clear()

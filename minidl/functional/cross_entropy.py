@@ -8,7 +8,8 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.functional.losses import check_reduction
-from minidl.functional.one_type import wide_in_autocast
+from minidl.functional.one_type import FLOAT32, converted, in_float32
+from minidl.functional.shapes import where
 from minidl.functional.softmax import log_softmax
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import is_floating_point
@@ -58,6 +59,7 @@ def cross_entropy(
     labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
     if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
         return _plain(logits, labels, reduction)
+    logits = converted(logits, FLOAT32)  # 16 bits; the losses are float32 in every case
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
     if labels.shape == logits.shape and is_floating_point(labels.dtype) and logits.ndim:
@@ -67,7 +69,7 @@ def cross_entropy(
         return _smoothed(logits, labels, weight, ignore_index, reduction, label_smoothing, axis)
     if axis != logits.ndim - 1:
         return nll_loss(log_softmax(logits, axis), labels, weight, ignore_index, reduction, axis=axis)
-    z = z.reshape(-1, logits.shape[-1])
+    z = logits.data.reshape(-1, logits.shape[-1])
     samples = _Samples(name, z, labels, weight, ignore_index, 1)
     losses, probabilities = kernels.current().cross_entropy(z, samples.labels)
 
@@ -80,6 +82,7 @@ def cross_entropy(
     return record(samples.reduced(losses, reduction), (logits, labels), vjp, saved=(1,))
 
 
+@in_float32("log_probabilities")
 def nll_loss(
     log_probabilities: Any,
     labels: Any,
@@ -96,7 +99,7 @@ def nll_loss(
     >>> nll_loss([[-1.0, -2.0]], [1]).item()
     2.0
     """
-    inputs = wide_in_autocast(operand(log_probabilities))
+    inputs = operand(log_probabilities)
     name, x = "nll_loss", inputs.data
     module = array_module(x)
     check_reduction(name, reduction, weight)
@@ -130,11 +133,11 @@ def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
 def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
     z, targets = logits.data, array_module(logits.data).asarray(labels.data)
     losses, probabilities = kernels.current().cross_entropy(z, targets)
-    out = losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+    out = losses if reduction == "none" else kernels.uncounted(reduction)(losses)
     scale = 1 / len(z) if reduction == "mean" else 1.0
 
     def vjp(g: Array, needs: Any) -> tuple[Array, None]:
-        return kernels.current().cross_entropy_backward(g * z.dtype.type(scale), probabilities, targets), None
+        return kernels.current().cross_entropy_backward(g * g.dtype.type(scale), probabilities, targets), None
 
     return record(out, (logits, labels), vjp, saved=(1,))
 
@@ -168,7 +171,7 @@ class _Samples:
         if self.kept is not None:
             ones = module.ones(targets.shape, dtype=x.dtype) if self.weights is None else self.weights
             self.weights = module.where(self.kept, ones, 0)
-        self.total = targets.size if self.weights is None else float(self.weights.sum())
+        self.total = targets.size if self.weights is None else float(self.weights.sum(dtype="float64"))
 
     def reduced(self, losses: Array, reduction: str) -> Array:
         """The losses, one a sample, weighted and reduced."""
@@ -180,10 +183,12 @@ class _Samples:
         if reduction == "none":
             return losses.reshape(self.shape)
         if reduction == "sum":
-            return losses.sum()
+            return kernels.uncounted("sum")(losses)
         if not self.total:
             return module.asarray(math.nan, dtype=losses.dtype)
-        return losses.mean() if self.weights is None else losses.sum() / self.dtype.type(self.total)
+        if self.weights is None:
+            return kernels.uncounted("mean")(losses)
+        return kernels.uncounted("sum")(losses) / self.dtype.type(self.total)
 
     def scaled(self, g: Array, reduction: str) -> Array:
         """The gradient with respect to each unweighted loss, from that with respect to the reduced ones."""
@@ -210,6 +215,8 @@ def _smoothed(
         spread *= weights
     if reduction == "mean" and samples.total:
         spread /= samples.total
+    if samples.kept is not None:  # 0 times a logarithm that is not finite would be nan
+        logits = where(module.expand_dims(samples.kept.reshape(labels.shape), axis), logits, 0.0)
     losses = -(log_softmax(logits, axis) * spread).sum(axis)
     if reduction == "none":
         return losses

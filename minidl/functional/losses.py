@@ -8,13 +8,14 @@ from typing import Any
 from minidl import kernels
 from minidl.functional.arithmetic import signs
 from minidl.functional.bind import operand, unbroadcast
-from minidl.functional.one_type import wide_in_autocast
+from minidl.functional.one_type import in_float32
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
 REDUCTIONS = ("mean", "sum", "none")
 
 
+@in_float32("x", "target")
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(x - target)**2, averaged over all elements ("mean"), summed ("sum") or as it is ("none").
 
@@ -27,6 +28,7 @@ def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced(difference * difference, lambda: 2 * difference, x, target, reduction)
 
 
+@in_float32("x", "target")
 def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     """|x - target|; the derivative at 0 is 0. Reductions and errors as for `mse_loss`.
 
@@ -37,6 +39,7 @@ def l1_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
     return _reduced(array_module(difference).abs(difference), lambda: signs(difference), x, target, reduction)
 
 
+@in_float32("x", "target")
 def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d**2 / (2 beta) where |d| < beta, else |d| - beta / 2, for d = x - target.
 
@@ -59,6 +62,7 @@ def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1
     return _reduced(losses, lambda: module.clip(difference / beta, -1, 1), x, target, reduction)
 
 
+@in_float32("x", "target")
 def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """d**2 / 2 where |d| <= delta, else delta (|d| - delta / 2), for d = x - target: delta times `smooth_l1_loss`.
 
@@ -79,6 +83,7 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
     return _reduced(losses, lambda: module.clip(difference, -delta, delta), x, target, reduction)
 
 
+@in_float32("x", "target")
 def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """target (log(target) - x): the Kullback-Leibler divergence of the target from x, given as log-probabilities.
 
@@ -109,6 +114,7 @@ def kl_div(x: Any, target: Any, reduction: str = "mean", log_target: bool = Fals
     return out / max(x.shape[0] if x.ndim else 1, 1) if reduction == "batchmean" else out
 
 
+@in_float32("logits", "targets")
 def binary_cross_entropy_with_logits(
     logits: Any, targets: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
 ) -> Tensor:
@@ -128,7 +134,7 @@ def binary_cross_entropy_with_logits(
     """
     name = "binary_cross_entropy_with_logits"
     check_reduction(name, reduction, weight)
-    x, y = wide_in_autocast(operand(logits)), wide_in_autocast(operand(targets))
+    x, y = operand(logits), operand(targets)
     if x.shape != y.shape:
         raise ValueError(f"{name}: logits have shape {x.shape}, targets have shape {y.shape}; they must be equal")
     z = x.data
@@ -169,7 +175,7 @@ def _compared(
     name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> tuple[Tensor, Tensor, Array]:
     """Both as tensors of one shape, and their difference."""
-    x, target = wide_in_autocast(operand(x, target)), wide_in_autocast(operand(target, x))
+    x, target = operand(x, target), operand(target, x)
     if x.shape != target.shape:
         raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
     check_reduction(name, reduction, allowed=allowed)
@@ -193,8 +199,10 @@ def _reduce(losses: Array, reduction: str) -> Array:
     if reduction == "none":
         return losses
     if reduction == "sum":
-        return losses.sum()
-    return losses.mean() if losses.size else array_module(losses).asarray(math.nan, dtype=losses.dtype)
+        return kernels.uncounted("sum")(losses)
+    return (
+        kernels.uncounted("mean")(losses) if losses.size else array_module(losses).asarray(math.nan, dtype=losses.dtype)
+    )
 
 
 def _factor(name: str, what: str, weight: Any, x: Array) -> Array | None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -59,11 +62,38 @@ def converted(x: Tensor, dtype: Any) -> Tensor:
     return record(cast(x._data, dtype), (x,), lambda g, needs: (cast(g, own),))
 
 
-def wide_in_autocast(x: Tensor) -> Tensor:
-    """What a loss compares: within `amp.autocast` 16 bits become float32, as in PyTorch; other tensors stay."""
-    return (
-        x if autocast_dtype.get() is None or not is_sixteen_bit(x._data.dtype) else converted(x, np.dtype(np.float32))
-    )
+FLOAT32 = np.dtype(np.float32)
+_WIDER = (FLOAT32, np.dtype(np.float64))
+_F = TypeVar("_F", bound=Callable[..., Tensor])
+
+
+def in_float32(*names: str) -> Callable[[_F], _F]:
+    """Decorate an operation of several steps: 16-bit operands are widened, and its result is rounded once at the end.
+
+    names: those of the operands. The result has the type of the first one, but float32 where another one is wider, and
+    within `amp.autocast`, where PyTorch's losses are float32.
+    Numpy's own steps would round every intermediate number to 16 bits, overflow on the way (squares, sums) or stop
+    adding (256 + 1 is 256 in bfloat16).
+    """
+
+    def decorate(operation: _F) -> _F:
+        signature = inspect.signature(operation)
+
+        @wraps(operation)
+        def widened(*arguments: Any, **named: Any) -> Tensor:
+            first = arguments[0] if arguments else named.get(names[0])
+            if not (isinstance(first, (Tensor, np.ndarray)) and is_sixteen_bit(first.dtype)):
+                return operation(*arguments, **named)
+            bound = signature.bind(*arguments, **named)
+            given = {name: operand(bound.arguments[name], first) for name in names if name in bound.arguments}
+            bound.arguments.update({name: converted(one, FLOAT32) for name, one in given.items()})
+            out = operation(*bound.args, **bound.kwargs)
+            stays_wide = autocast_dtype.get() is not None or any(one.dtype in _WIDER for one in given.values())
+            return out if stays_wide else converted(out, first.dtype)
+
+        return widened  # type: ignore[return-value]
+
+    return decorate
 
 
 def _sentence(operation: str, tensors: list[Any]) -> str:

@@ -116,7 +116,8 @@ class Operation:
                     f"shape {array.shape}: sum over the axes along which the operand was broadcast"
                 )
             gradient = np.asarray(gradient) if isinstance(gradient, np.generic) else gradient
-            if any(_owner(gradient) is _owner(array) for array in kept):
+            others = (*kept, *(one for one in checked if one is not None))
+            if any(_owner(gradient) is _owner(array) for array in others):
                 gradient = gradient.copy()
             checked.append(gradient if gradient.dtype == array.dtype else gradient.astype(array.dtype))
         return checked

@@ -12,6 +12,7 @@ from minidl.functional.axes import counted_from_start, mesh
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import getitem, where
 from minidl.kernels import Array, array_module, new_array_module
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -92,7 +93,7 @@ def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Te
     rows = module.moveaxis(source.data, axis, 0).astype(x.dtype)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
     added = kernels.current().embedding_backward(rows.reshape(index.size, math.prod(rest)), index.data, x.shape[axis])
-    out = x + alpha * module.moveaxis(added.reshape(x.shape[axis], *rest), 0, axis)
+    out = x + x.dtype.type(alpha) * module.moveaxis(added.reshape(x.shape[axis], *rest), 0, axis)
     return record(
         out,
         (a, index, source),
@@ -131,13 +132,18 @@ def one_hot(labels: Any, num_classes: int = -1) -> Tensor:
 
 
 def _added(array: Array, place: tuple[Array, ...], values: Array) -> Array:
-    """Add values to a contiguous array at places that may repeat; by one flat index, for which numpy is fast."""
+    """The contiguous array with the values added at places that may repeat; floating-point sums are kept in float64.
+
+    By one flat index, for which numpy is fast.
+    """
     flat = 0
     for length, positions in zip(array.shape, place, strict=True):
         flat = positions + flat * length
     module = array_module(array)
-    module.add.at(array.reshape(-1), module.broadcast_to(flat, values.shape).reshape(-1), values.reshape(-1))
-    return array
+    sums = array.astype("float64") if is_floating_point(array.dtype) else array
+    places = module.broadcast_to(flat, values.shape).reshape(-1)
+    module.add.at(sums.reshape(-1), places, values.reshape(-1).astype(sums.dtype))
+    return sums.astype(array.dtype, copy=False)
 
 
 def _indices(index: Any) -> Tensor:

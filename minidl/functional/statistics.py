@@ -13,6 +13,7 @@ import numpy as np
 
 from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
+from minidl.functional.one_type import in_float32
 from minidl.functional.reductions import mean, sum
 from minidl.kernels import Array, array_module
 from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
@@ -20,8 +21,11 @@ from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
 
+SHORT = 512  # so many numbers may be added one after another in float32
+
 
 @tensor_method("var")
+@in_float32("a")
 def var(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
@@ -47,6 +51,7 @@ def var(
 
 
 @tensor_method("std")
+@in_float32("a")
 def std(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
@@ -92,6 +97,7 @@ def _reciprocal(count: float) -> float:
 
 
 @tensor_method("norm")
+@in_float32("a")
 def norm(
     a: Any, p: float = 2, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None,
     keepdims: bool | None = None,
@@ -123,6 +129,7 @@ def norm(
 
 
 @tensor_method("prod")
+@in_float32("a")
 def prod(
     a: Any, dim: int | None = None, keepdim: bool | None = None, *, axis: int | None = None,
     keepdims: bool | None = None,
@@ -144,7 +151,8 @@ def prod(
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         if not (x == 0).any():
             return ((g * out if kept else along(module.asarray(g * out), axis, x.ndim)) / x,)
-        rows = x.reshape(-1, 1) if axis is None else module.moveaxis(x, axis, 0)
+        whole = axis is None or not x.ndim
+        rows = x.reshape(-1, 1) if whole else module.moveaxis(x, axis, 0)
         others = module.ones_like(rows)
         for i in range(1, len(rows)):  # the product of those before
             others[i] = others[i - 1] * rows[i - 1]
@@ -152,13 +160,14 @@ def prod(
         for i in range(len(rows) - 1, 0, -1):  # and of those after
             after = after * rows[i]
             others[i - 1] = others[i - 1] * after
-        others = others.reshape(x.shape) if axis is None else module.moveaxis(others, 0, axis)
+        others = others.reshape(x.shape) if whole else module.moveaxis(others, 0, axis)
         return (others * (g if kept else along(g, axis, x.ndim)),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
 
 @tensor_method("cumsum")
+@in_float32("a")
 def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """Running sums along `dim`: out[i] = a[0] + ... + a[i].
 
@@ -171,10 +180,18 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
         return a * 1
     place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
     backwards = (*[slice(None)] * place, slice(None, None, -1))
-    return record(x.cumsum(axis=place), (a,), lambda g, needs: (g[backwards].cumsum(axis=place)[backwards],))
+
+    def running(numbers: Array) -> Array:
+        """Running sums; long ones in float64, as in float32 they would drift."""
+        if numbers.dtype != "float32" or numbers.shape[place] <= SHORT:
+            return numbers.cumsum(axis=place)
+        return numbers.astype("float64").cumsum(axis=place).astype("float32")
+
+    return record(running(x), (a,), lambda g, needs: (running(g[backwards])[backwards],))
 
 
 @tensor_method("logsumexp")
+@in_float32("a")
 def logsumexp(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:

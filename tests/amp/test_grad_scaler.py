@@ -73,6 +73,16 @@ def test_the_factor_stays_bounded_where_gradients_overflow_above_a_limit() -> No
         assert set(factors[500:]) == {512.0, 1024.0}
 
 
+@pytest.mark.parametrize(("gradient", "limit"), [(float("nan"), 2.0**-126), (0.0, 2.0**127)])
+def test_the_factor_stays_a_normal_number_in_a_run_of_one_kind_of_steps(gradient: float, limit: float) -> None:
+    w = weight()
+    scaler, optimizer = amp.GradScaler(growth_interval=1), optim.SGD([w], lr=1.0)
+    for _ in range(200):
+        step(scaler, optimizer, w, gradient)
+    assert scaler.get_scale() == limit
+    assert w.item() == 1.0
+
+
 def test_unscaled_gradients_can_be_clipped_and_are_divided_once() -> None:
     w = weight()
     scaler, optimizer = amp.GradScaler(init_scale=64.0), optim.SGD([w], lr=1.0)

@@ -249,10 +249,11 @@ def test_samples_that_are_all_ignored_have_the_mean_nan_and_no_gradient(settings
 
 
 @KERNELS
-def test_an_ignored_sample_may_hold_anything(kernel: str) -> None:
+@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.0, "weight": [1.0, 1.0]}, {"label_smoothing": 1e-12}])
+def test_an_ignored_sample_may_hold_anything(settings: dict, kernel: str) -> None:
     x = Tensor(np.array([[1.0, 2.0], [np.nan, np.inf]]), requires_grad=True)
     with kernels.use(kernel), np.errstate(invalid="ignore"):
-        loss = F.cross_entropy(x, [1, -100])
+        loss = F.cross_entropy(x, [1, -100], **settings)
         loss.backward()
     assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)))
     np.testing.assert_array_equal(x.grad[1], 0)
@@ -422,3 +423,9 @@ ZEROS = np.zeros
 def test_what_does_not_fit_is_refused(function: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         function()  # type: ignore[operator]
+
+
+def test_the_product_of_a_scalar_along_its_last_axis_has_a_gradient_where_it_is_zero() -> None:
+    x = Tensor(0.0, requires_grad=True)
+    F.prod(x, -1).backward()
+    assert x.grad == 1

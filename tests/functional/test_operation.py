@@ -95,6 +95,22 @@ def test_it_may_give_back_its_input_or_g_and_no_memory_is_shared() -> None:
     assert not np.shares_memory(y.grad, y.data)
 
 
+def test_operands_that_get_one_array_as_their_gradients_do_not_share_it() -> None:
+    @operation
+    def plus(x, y):
+        return x + y
+
+    @plus.vjp
+    def plus_vjp(g, out, x, y):
+        both = 1.0 * g
+        return both, both
+
+    x, y = Tensor([1.0, 2.0], requires_grad=True), Tensor([3.0, 4.0], requires_grad=True)
+    plus(x, y).sum().backward()
+    x.grad *= 5
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
 def test_a_float32_operand_gets_a_float32_gradient() -> None:
     x = Tensor(np.ones(3, np.float32), requires_grad=True)
     doubled = operation(lambda x: x * np.float64(2))

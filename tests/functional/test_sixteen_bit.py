@@ -102,3 +102,79 @@ def test_the_squares_of_a_variance_do_not_overflow_float16(kernel: str) -> None:
     wide = x.astype(np.float64)
     np.testing.assert_allclose(one.grad, 2 * (wide - wide.mean()) / 999, rtol=2e-3, atol=1e-6)
     np.testing.assert_allclose(other.grad, (wide - wide.mean()) / 999 / wide.std(ddof=1), rtol=2e-3, atol=1e-6)
+
+
+LOSSES = {
+    "mse_loss": functional.mse_loss,
+    "l1_loss": functional.l1_loss,
+    "huber_loss": functional.huber_loss,
+    "smooth_l1_loss": functional.smooth_l1_loss,
+    "kl_div": functional.kl_div,
+    "binary_cross_entropy_with_logits": lambda x, y, reduction: functional.binary_cross_entropy_with_logits(
+        x, y, reduction=reduction
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+@pytest.mark.parametrize("name", ROUNDING)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_over_many_numbers_is_rounded_once(loss: str, name: str, reduction: str, kernel: str) -> None:
+    """bfloat16 stops adding at 256, where 256 + 1 rounds to 256: the mean of 3000 ones would be 0.085."""
+    dtype = sixteen_bit(name)
+    x, y = Tensor(np.full(3000, 2.0, dtype), requires_grad=True), np.ones(3000, dtype)
+    with kernels.use(kernel):
+        expected = LOSSES[loss](np.full(3000, 2.0), np.ones(3000), reduction=reduction).item()
+        found = LOSSES[loss](x, y, reduction=reduction)
+        found.backward()
+    assert found.dtype == x.grad.dtype == dtype
+    assert found.item() == pytest.approx(expected, rel=2 * ROUNDING[name])
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+def test_statistics_of_sixteen_bits_neither_overflow_on_the_way_nor_drift(name: str, kernel: str) -> None:
+    dtype = sixteen_bit(name)
+    with kernels.use(kernel):
+        for found, expected in (
+            (functional.norm(np.full(4, 300, dtype)), 600.0),  # 300**2 is more than float16 holds
+            (functional.var(np.tile(np.array([-1, 1], dtype), 100_000), correction=0), 1.0),  # and so are 200,000 ones
+            (functional.std(np.tile(np.array([-1, 1], dtype), 100_000), correction=0), 1.0),
+            (functional.cumsum(np.ones(4096, dtype), 0)[-1], 4096.0),
+            (functional.prod(np.array([300, 300, 0.001, 1], dtype)), 90.0),
+        ):
+            assert found.dtype == dtype
+            assert found.item() == pytest.approx(expected, rel=3 * ROUNDING[name])
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+@pytest.mark.parametrize("settings", [{}, {"weight": [1.0, 1.0]}, {"ignore_index": 1}, {"label_smoothing": 0.5}])
+def test_cross_entropy_of_more_samples_than_float16_counts(settings: dict, name: str, kernel: str) -> None:
+    """Its losses are float32 in every case, and the gradient of each is 1 / n of one sample's, to one rounding."""
+    n = 70_000
+    z, labels = Tensor(np.zeros((n, 2), sixteen_bit(name)), requires_grad=True), np.zeros(n, int)
+    with kernels.use(kernel):
+        loss = functional.cross_entropy(z, labels, **settings)
+        loss.backward(65536.0)
+    smoothing = settings.get("label_smoothing", 0)
+    assert loss.dtype == np.float32
+    assert loss.item() == pytest.approx(np.log(2), rel=1e-6)
+    assert float(z.grad[9, 1]) == pytest.approx((0.5 - smoothing / 2) * 65536 / n, rel=2 * ROUNDING[name])
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, kernel: str) -> None:
+    dtype = sixteen_bit(name)
+    bias = Tensor(np.zeros(3, dtype), requires_grad=True)
+    with kernels.use(kernel):
+        (bias + np.ones((4096, 3), dtype)).backward(np.ones((4096, 3), dtype))
+    assert bias.grad.astype(float).tolist() == [4096.0] * 3
+
+
+@pytest.mark.parametrize("name", ROUNDING)
+def test_index_add_with_a_factor_keeps_the_type(name: str) -> None:
+    rows = np.ones((2, 3), sixteen_bit(name))
+    assert functional.index_add(rows, 0, np.array([1]), rows[:1], alpha=0.5).dtype == rows.dtype

@@ -170,6 +170,29 @@ def test_any_axes_of_any_layout(
             np.testing.assert_allclose(found, expected, rtol=ERROR[dtype], err_msg=f"{module.__name__} {name}")
 
 
+def test_running_sums_do_not_drift_nor_do_their_gradients() -> None:
+    x = Tensor(rows(1), requires_grad=True)
+    out = F.cumsum(x, 0)
+    out.backward(rows(1))
+    np.testing.assert_allclose(out.numpy()[-1], SUM, rtol=ERROR["float32"])
+    np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
+
+
+def test_the_mean_of_an_image_of_a_million_pixels() -> None:
+    image = rows(1000, count=1000)[None, None]
+    for out in (F.adaptive_avg_pool2d(image, 1), F.avg_pool2d(image, 1000)):
+        np.testing.assert_allclose(out.numpy(), float(TENTH), rtol=ERROR["float32"])
+
+
+def test_a_million_elements_scattered_or_gathered_at_one_place() -> None:
+    place = np.zeros((ROWS, 1), int)
+    out = F.scatter_add(np.zeros((2, 1), np.float32), 0, place, rows(1))
+    np.testing.assert_allclose(out.numpy()[0], SUM, rtol=ERROR["float32"])
+    x = Tensor(np.zeros((2, 1), np.float32), requires_grad=True)
+    F.gather(x, 0, place).backward(rows(1))
+    np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
+
+
 @pytest.mark.parametrize("name", ["sum", "mean", "max"])
 @pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
 def test_what_is_not_a_number_stays_visible(module: Any, name: str) -> None:
