@@ -65,6 +65,9 @@ def parameters() -> list[Tensor]:
         (lambda: nn.Parameter(X, device="cpu"), TypeError, "Parameter has no option 'device'"),
         # values
         (lambda: nn.CrossEntropyLoss(X, [0, 1, 2]), ValueError, r"not of shape \(3, 4\).*CrossEntropyLoss\(\)\(pred"),
+        (lambda: data.DataLoader([(1, 2)], 1, sampler=[0]), TypeError, "is a DistributedSampler, not list: order="),  # type: ignore[arg-type]
+        (lambda: data.DataLoader({"x": X}, 1), TypeError, r"a list of \(sample, target\) pairs, not a dict"),  # type: ignore[arg-type]
+        (lambda: nn.GroupNorm(1, 4)(X.astype(np.float64)), TypeError, r"x is float64.*give x\.astype\(np\.float32\)"),
         (lambda: nn.ModuleList(LAYER), TypeError, r"not one Linear: put it in \[\]"),
         (lambda: F.layer_norm(X, [4]), TypeError, "normalized_shape is left out"),
         (lambda: F.roll(X, (1, 1), 0), ValueError, "one shift for each axis"),
