@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -137,6 +138,10 @@ def test_an_own_class_keeps_the_errors_and_options_of_its_own() -> None:
         Bare(3)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         nn.Linear(3)  # type: ignore[call-arg]
+
+
+def test_a_module_that_may_not_be_called_is_sent_to_other_processes_by_its_name() -> None:
+    assert pickle.loads(cloudpickle.dumps(minidl.tensor)) is minidl.tensor
 
 
 def test_modules_and_optimizers_are_pickled_as_before() -> None:
