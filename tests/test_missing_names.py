@@ -22,6 +22,12 @@ def parameters() -> list[Tensor]:
     return list(LAYER.parameters())
 
 
+def vjp_that_returns_a_tensor() -> Tensor:
+    double = minidl.operation(lambda x: 2 * x)
+    double.vjp(lambda g, out, x: Tensor(2 * g))
+    return double(Tensor([1.0], requires_grad=True))
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
@@ -66,6 +72,8 @@ def parameters() -> list[Tensor]:
         (lambda: nn.Parameter(X, device="cpu"), TypeError, "Parameter has no option 'device'"),
         # values
         (lambda: nn.CrossEntropyLoss(X, [0, 1, 2]), ValueError, r"not of shape \(3, 4\).*CrossEntropyLoss\(\)\(pred"),
+        (lambda: vjp_that_returns_a_tensor().backward(), TypeError, "must return an array as the gradient.*not Tensor"),
+        (lambda: minidl.operation(np.exp).vjp(3), TypeError, "is a function, not int"),  # type: ignore[arg-type]
         (lambda: data.DataLoader([(1, 2)], 1, sampler=[0]), TypeError, "is a DistributedSampler, not list: order="),  # type: ignore[arg-type]
         (lambda: data.DataLoader({"x": X}, 1), TypeError, r"a list of \(sample, target\) pairs, not a dict"),  # type: ignore[arg-type]
         (lambda: nn.GroupNorm(1, 4)(X.astype(np.float64)), TypeError, r"x is float64.*give x\.astype\(np\.float32\)"),
