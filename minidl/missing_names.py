@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -81,6 +82,9 @@ def callable_module(module: str, message: str) -> None:
     class CalledModule(ModuleType):
         def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
             raise TypeError(message)
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return importlib.import_module, (module,)  # by its name, as cloudpickle does with modules
 
     sys.modules[module].__class__ = CalledModule
 

@@ -267,7 +267,8 @@ def test_a_tensor_of_one_number_takes_the_type_of_the_tensor_beside_it() -> None
     """A mean over a mask divides by a count, an integer: the activations stay float32."""
     x, count = Tensor(np.ones((2, 3), np.float32), requires_grad=True), Tensor(np.array([True, False])).sum()
     factor = Tensor(np.float64(2.0), requires_grad=True)
-    for out in (x / count, count * x, x + factor, factor - x, F.maximum(x, factor), F.where(x.data > 0, x, factor)):
+    outs = (x / count, count * x, x + factor, factor - x, F.maximum(x, factor), F.where(x.data > 0, x, factor))
+    for out in (*outs, x * np.array(2.0), np.array(2) - x):
         assert out.dtype == np.float32
     (x * factor).sum().backward()
     assert factor.grad.dtype == np.float64

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -19,6 +20,12 @@ X = np.ones((3, 4), np.float32)
 
 def parameters() -> list[Tensor]:
     return list(LAYER.parameters())
+
+
+def vjp_that_returns_a_tensor() -> Tensor:
+    double = minidl.operation(lambda x: 2 * x)
+    double.vjp(lambda g, out, x: Tensor(2 * g))
+    return double(Tensor([1.0], requires_grad=True))
 
 
 @pytest.mark.parametrize(
@@ -65,6 +72,11 @@ def parameters() -> list[Tensor]:
         (lambda: nn.Parameter(X, device="cpu"), TypeError, "Parameter has no option 'device'"),
         # values
         (lambda: nn.CrossEntropyLoss(X, [0, 1, 2]), ValueError, r"not of shape \(3, 4\).*CrossEntropyLoss\(\)\(pred"),
+        (lambda: vjp_that_returns_a_tensor().backward(), TypeError, "must return an array as the gradient.*not Tensor"),
+        (lambda: minidl.operation(np.exp).vjp(3), TypeError, "is a function, not int"),  # type: ignore[arg-type]
+        (lambda: data.DataLoader([(1, 2)], 1, sampler=[0]), TypeError, "is a DistributedSampler, not list: order="),  # type: ignore[arg-type]
+        (lambda: data.DataLoader({"x": X}, 1), TypeError, r"a list of \(sample, target\) pairs, not a dict"),  # type: ignore[arg-type]
+        (lambda: nn.GroupNorm(1, 4)(X.astype(np.float64)), TypeError, r"x is float64.*give x\.astype\(np\.float32\)"),
         (lambda: nn.ModuleList(LAYER), TypeError, r"not one Linear: put it in \[\]"),
         (lambda: F.layer_norm(X, [4]), TypeError, "normalized_shape is left out"),
         (lambda: F.roll(X, (1, 1), 0), ValueError, "one shift for each axis"),
@@ -134,6 +146,10 @@ def test_an_own_class_keeps_the_errors_and_options_of_its_own() -> None:
         Bare(3)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         nn.Linear(3)  # type: ignore[call-arg]
+
+
+def test_a_module_that_may_not_be_called_is_sent_to_other_processes_by_its_name() -> None:
+    assert pickle.loads(cloudpickle.dumps(minidl.tensor)) is minidl.tensor
 
 
 def test_modules_and_optimizers_are_pickled_as_before() -> None:

@@ -108,6 +108,11 @@ class DataLoader:
             raise ValueError("a sampler shuffles and shards by itself: leave out shuffle, order, rank and num_replicas")
         if shuffle and order is not None:
             raise ValueError("an order is given: leave out shuffle")
+        if sampler is not None and not (hasattr(sampler, "indices") and hasattr(sampler, "n")):
+            raise TypeError(
+                f"sampler is a DistributedSampler, not {type(sampler).__name__}: order=, a function that maps an epoch "
+                "to its sample order, says which samples are read"
+            )
         if sampler is not None and sampler.n != len(dataset):
             raise ValueError(f"the sampler is for {sampler.n} samples, but the dataset has {len(dataset)}")
         if self.batch_size < self.num_replicas:

@@ -33,6 +33,8 @@ def checked(dataset: Any) -> Pairs:
         raise TypeError(
             "a DataLoader reads pairs of one sample and its target, not a tuple of arrays: give data.Dataset(x, y)"
         )
+    if isinstance(dataset, (dict, str)):
+        raise TypeError(f"a DataLoader reads a list of (sample, target) pairs, not a {type(dataset).__name__}")
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise TypeError(
             f"a DataLoader reads a data.Dataset, a list of (sample, target) pairs, or an object with __len__ and "

@@ -37,7 +37,8 @@ def operand(value: Any, beside: Any = None) -> Tensor:
         dtype = beside._data.dtype
         if is_floating_point(dtype) or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
             return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
-    return Tensor(value)
+    made = Tensor(value)
+    return made if made._data.shape or beside is None else _number_beside(made, beside)
 
 
 def _number_beside(number: Tensor, beside: Any) -> Tensor:

@@ -63,6 +63,8 @@ class Operation:
 
     def vjp(self, function: Backward) -> Backward:
         """Set the vector-Jacobian product; usually as a decorator."""
+        if function is not None and not callable(function):
+            raise TypeError(f"the vjp of operation {self.name} is a function, not {type(function).__name__}")
         self._vjp = function
         return function
 
@@ -105,7 +107,7 @@ class Operation:
                 checked.append(None)
                 continue
             shape = getattr(gradient, "shape", None)
-            if gradient is None or shape is None:
+            if gradient is None or shape is None or isinstance(gradient, Tensor):
                 raise TypeError(
                     f"the vjp of operation {self.name} must return an array as the gradient of operand {position}, "
                     f"which requires one, not {type(gradient).__name__}"

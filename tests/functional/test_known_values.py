@@ -338,7 +338,7 @@ ZEROS = np.zeros
         (lambda: F.linear(ZEROS((2, 1, 8, 8)), ZEROS((5, 64))), ValueError, r"64 inputs.*x\.reshape\(len\(x\), -1\)"),
         (lambda: F.linear(ZEROS((2, 6, 7)), ZEROS((5, 6))), ValueError, r"6 inputs.*x\.transpose\(-2, -1\)"),
         (lambda: F.linear(ZEROS((2, 3)), ZEROS((5, 7))), ValueError, r"\(5, 7\), \(n_out, n_in\).*nn\.Linear\(3, 5\)"),
-        (lambda: F.linear(2.0, ZEROS((5, 7))), ValueError, r"x has shape \(\).*nn\.Linear\(1, 5\)"),
+        (lambda: F.linear(np.array(2.0), ZEROS((5, 7))), ValueError, r"x has shape \(\).*nn\.Linear\(1, 5\)"),
         (lambda: F.batch_norm(ZEROS((1, 3)), None, None, training=True), ValueError, "more than one value a channel"),
         (lambda: F.batch_norm(ZEROS((4, 3)), None, None), ValueError, "running_mean and running_var are needed"),
         (
