@@ -144,7 +144,9 @@ print(ranks(2, "mpi"))
 def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_killed(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    (tmp_path / "script.py").write_text(f"{BEGINNING}print(ranks(2), flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    (tmp_path / "script.py").write_text(
+        f"{BEGINNING}print(ranks(2), flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     done = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(temporary)},
