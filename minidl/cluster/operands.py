@@ -119,9 +119,10 @@ def _number(x: Any, op: str, operation: str, size: int) -> Any:
     if _is_whole(x):
         dtype = x.dtype if isinstance(x, np.integer) else np.dtype(np.int64)
         if not _fits(int(x) * size if op == "sum" else int(x), dtype):
+            why = f"the sum of {x} on {size} ranks could overflow it" if op == "sum" else f"{x} does not fit"
             raise OverflowError(
-                f"{operation} reduces a whole number in {dtype}, and the {op} of {x} on {size} ranks could overflow "
-                "it: all_gather the numbers and reduce the list, or pass a float"
+                f"{operation} reduces a whole number in {dtype}, and {why}: "
+                "all_gather the numbers and reduce the list, or pass a float"
             )
     return x
 

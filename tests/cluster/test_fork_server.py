@@ -144,12 +144,14 @@ print(ranks(2, "mpi"))
 def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_killed(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
-    (tmp_path / "script.py").write_text(f"{BEGINNING}print(ranks(2))\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    (tmp_path / "script.py").write_text(
+        f"{BEGINNING}print(ranks(2), flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
+    )
     done = subprocess.run(
         [sys.executable, "script.py"], capture_output=True, text=True, cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(temporary)},
     )  # fmt: skip
-    assert done.stdout == "2\n"
+    assert done.stdout == "2\n", done.stderr
     end = time.monotonic() + 20
     while list(temporary.iterdir()) and time.monotonic() < end:  # the server ends after its ranks
         time.sleep(0.05)
