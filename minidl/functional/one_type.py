@@ -20,6 +20,7 @@ NAMES = {
     "lstm": ("x", "h", "c", "weight_ih", "weight_hh", "bias_ih", "bias_hh"),
     "layer_norm": ("x", "weight", "bias"),
     "batch_norm": ("x", "weight", "bias"),
+    "group_norm": ("x", "weight", "bias"),
 }
 """What the operands of each operation are called in its signature."""
 

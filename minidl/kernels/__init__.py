@@ -79,7 +79,7 @@ def current() -> ModuleType:
 def uncounted(name: str) -> Any:
     """The kernel of this name for a step within an operation whose work is counted as a whole."""
     kernel = getattr(current(), name)
-    return getattr(kernel, "__wrapped__", kernel)
+    return kernel.__wrapped__ if isinstance(kernel, counting.CountedKernel) else kernel
 
 
 def _module(name: str) -> ModuleType:

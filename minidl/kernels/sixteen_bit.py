@@ -22,8 +22,8 @@ from minidl.kernels.flops import WRITTEN
 _FLOAT16, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 _KEEP_SMALL_RESULTS = {
-    *("channel_statistics", "batch_norm", "batch_norm_backward", "layer_norm", "layer_norm_backward"),
-    *("cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
+    *("channel_statistics", "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"),
+    *("layer_norm", "layer_norm_backward", "cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
 }
 """Kernels whose results with fewer axes than their first argument stay float32: sums and statistics."""
 

@@ -70,3 +70,33 @@ def test_the_squares_of_a_normalisation_do_not_overflow_float16(kernel: str) -> 
         out = functional.layer_norm(x, np.ones(16, np.float32)).data
     assert out.dtype == np.float16
     np.testing.assert_allclose(out.astype(float).std(), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+@pytest.mark.parametrize("norm", ["batch", "group", "layer"])
+def test_the_weights_of_a_normalisation_have_gradients_beyond_the_range_of_float16(
+    norm: str, name: str, kernel: str
+) -> None:
+    """2,048 gradients of 100 add up to 204,800; the largest float16 is 65,504."""
+    x = np.random.default_rng(0).normal(size=(512, 4, 4)).astype(sixteen_bit(name))
+    weight, bias = (Tensor(np.ones(4, np.float32), requires_grad=True) for _ in range(2))
+    with kernels.use(kernel):
+        out = {
+            "batch": lambda: functional.batch_norm(x, None, None, weight, bias, training=True),
+            "group": lambda: functional.group_norm(x, 2, weight, bias),
+            "layer": lambda: functional.layer_norm(x, weight, bias),
+        }[norm]()
+        out.backward(np.full(out.shape, 100, x.dtype))
+    assert bias.grad.tolist() == [204800.0] * 4
+    assert (out.dtype, weight.grad.dtype) == (x.dtype, np.float32)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, kernel: str) -> None:
+    """bfloat16 would stop adding at 256, float16 at 2048: there the next number is 2 larger, and adding 1 is lost."""
+    bias = Tensor(np.zeros(3, sixteen_bit(name)), requires_grad=True)
+    with kernels.use(kernel):
+        (Tensor(np.ones((4096, 3), bias.dtype)) + bias).backward(np.ones((4096, 3), bias.dtype))
+    assert bias.grad.tolist() == [4096.0] * 3
