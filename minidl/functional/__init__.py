@@ -21,7 +21,8 @@ from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
 from minidl.functional.elementary import cos, sign, sin, square
 from minidl.functional.embedding import embedding
-from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import amax, amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import max_ as max
 from minidl.functional.extrema import min_ as min
 from minidl.functional.linear import linear
 from minidl.functional.logic import all_ as all
@@ -41,8 +42,7 @@ from minidl.functional.powers import pow
 from minidl.functional.products import einsum, outer
 from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
-from minidl.functional.reductions import amax, mean, sum
-from minidl.functional.reductions import max_ as max
+from minidl.functional.reductions import mean, sum
 from minidl.functional.remainders import floor_divide, remainder
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where
