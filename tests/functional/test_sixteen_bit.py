@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from minidl import Tensor, functional, kernels, manual_seed
 from tests.functional.cases import CASES, Case
@@ -15,7 +16,7 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3e38}
 
 
 def sixteen_bit(name: str) -> Any:
-    return np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    return np.float16 if name == "float16" else bfloat16
 
 
 def run(case: Case, arrays: list[np.ndarray]) -> list[np.ndarray]:
