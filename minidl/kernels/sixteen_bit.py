@@ -89,11 +89,13 @@ def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
 
 
 def cast(array: Any, dtype: Any) -> Any:
-    """array.astype(dtype), but between float32 and float16 compiled, where the compiled kernels are in use."""
-    if _FLOAT16 not in (array.dtype, dtype) or _FLOAT32 not in (array.dtype, dtype):
-        return array.astype(dtype)
-    if type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
-        with np.errstate(over="ignore"):
+    """array.astype(dtype): infinity beyond the type's range, without a warning, as in PyTorch.
+
+    Between float32 and float16 it is compiled, where the compiled kernels are in use.
+    """
+    is_half = _FLOAT16 in (array.dtype, dtype) and _FLOAT32 in (array.dtype, dtype)
+    if not is_half or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+        with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         return _compiled_cast(array.T, dtype).T  # keeps its layout, which BLAS takes as it is

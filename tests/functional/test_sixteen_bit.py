@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,16 @@ def test_a_product_is_summed_in_float32_and_rounded_once(kernel: str) -> None:
         bias = Tensor(np.zeros(1, np.float16), requires_grad=True)
         functional.linear(np.ones((4096, 1), np.float16), np.ones((1, 1), np.float16), bias).sum().backward()
         assert bias.grad.tolist() == [4096.0]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_a_number_beyond_the_range_of_a_type_becomes_infinity_without_a_warning(kernel: str) -> None:
+    """As in PyTorch; numpy's cast warns."""
+    large = Tensor(np.array([1e300, -1e300, 1.0]))
+    with kernels.use(kernel), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for narrow in (large.float(), large.half(), large.float().half(), large.astype(bfloat16).half()):
+            assert narrow.data.astype(float).tolist() == [np.inf, -np.inf, 1.0]
 
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
