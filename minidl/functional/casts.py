@@ -76,7 +76,7 @@ def _cuda(a: Tensor, device: Any = None) -> Tensor:
 
 @tensor_method("cpu")
 def cpu(a: Any) -> Tensor:
-    """a, if it lies on the CPU; a copy there, if it lies on the GPU."""
+    """a, if it lies on the CPU; for one on the GPU RuntimeError, which says how to have a copy of its numbers."""
     a = operand(a)
     return a if a.device == "cpu" else to(a, device="cpu")
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from minidl.functional.bind import operand
 from minidl.kernels import Array
-from minidl.kernels.sixteen_bit import cast, is_sixteen_bit
+from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tensor import Tensor, record
 
 NAMES = {
@@ -64,8 +64,7 @@ def _sentence(operation: str, tensors: list[Any]) -> str:
     named = [(name, t.dtype) for name, t in zip(NAMES[operation], tensors, strict=False) if t is not None]
     types = ", ".join(f"{name} is {dtype}" for name, dtype in named)
     weights = [dtype for name, dtype in named if name.startswith("weight")]
-    wanted = (
-        weights[0] if weights else min((dtype for _, dtype in named if dtype.kind == "f"), key=lambda d: d.itemsize)
-    )
+    wanted = weights[0] if weights else min((t for _, t in named if is_floating_point(t)), key=lambda t: t.itemsize)
     other = next((name for name, dtype in named if dtype != wanted))
-    return f"{operation}: the operands have different types ({types}): give {other}.astype(np.{wanted})"
+    written = f"np.{wanted}" if hasattr(np, str(wanted)) else f'"{wanted}"'
+    return f"{operation}: the operands have different types ({types}): give {other}.astype({written})"
