@@ -83,9 +83,7 @@ def _values(name: str, a: Tensor, axis: Axis, keepdims: bool) -> Tensor:
         extremum = array_module(x).asarray(out)
         if not keepdims:
             g, extremum = along(g, axis, x.ndim), along(extremum, axis, x.ndim)
-        if (
-            axis is None and (extremum != extremum).any()
-        ):  # nan counts as the extremum of all numbers; the gradient is PyTorch's
+        if axis is None and (extremum != extremum).any():  # nan counts as the extremum, as in PyTorch
             is_nan = x != x
             return (is_nan * (g / is_nan.sum().astype(x.dtype)),)
         return (kernels.current().extremum_backward(g, x, extremum, axis),)
