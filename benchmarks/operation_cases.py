@@ -128,7 +128,7 @@ for name in ("sum", "mean", "max"):
             case(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size, what=f"axis {axis}")
     case(name, lambda F, a, name=name: getattr(F, name)(a, (0, 2, 3)), (32, 16, 16, 16), what="channels")
 
-for name in ("sum", "mean", "max"):
+for name in ("sum", "mean", "max", "min"):
     for size in ((256, 512), (100_000, 4), (1000, 100)):
         for axis in (0, 1):
             each_kind(name, lambda F, a, name=name, axis=axis: getattr(F, name)(a, axis), size)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import Token
 from functools import wraps
-from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from minidl.functional.one_type import autocast_dtype
 
@@ -31,8 +31,7 @@ class autocast:  # noqa: N801  (PyTorch's name)
         enabled      False: the block changes nothing
 
     Also a decorator: `@autocast(dtype="bfloat16")`.
-    Errors: ValueError for another device or type, ImportError where the package ml_dtypes, which has bfloat16, is
-    missing.
+    Errors: ValueError for another device or type.
 
     >>> from minidl import Tensor, nn
     >>> layer = nn.Linear(3, 2)
@@ -75,11 +74,4 @@ def _sixteen_bit_type(dtype: Any) -> np.dtype[Any]:
         return np.dtype(np.float16)
     if name != "bfloat16":
         raise ValueError(f"autocast: dtype 'float16' or 'bfloat16' expected, got {dtype!r}")
-    try:
-        ml_dtypes = import_module("ml_dtypes")
-    except ImportError as error:
-        raise ImportError(
-            "numpy has no bfloat16: install the package that has it with `pip install ml_dtypes`, or take float16 with "
-            "a GradScaler"
-        ) from error
-    return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(bfloat16)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minidl.kernels import array_module
+from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.optim import Optimizer
 from minidl.tensor import Tensor
 
@@ -81,7 +82,7 @@ class GradScaler:
         if id(optimizer) in self._is_finite:
             raise RuntimeError("GradScaler: unscale_() was already called for this optimizer since the last update()")
         gradients = [p.grad for p in _parameters(optimizer) if p.grad is not None]
-        if any(gradient.dtype.itemsize == 2 for gradient in gradients):
+        if any(is_sixteen_bit(gradient.dtype) for gradient in gradients):
             raise ValueError("GradScaler: gradients in 16 bits: keep the weights in float32, and use amp.autocast")
         is_finite = True
         for gradient in gradients:

@@ -43,8 +43,9 @@ class Operand:
         self._dtype = array.dtype
         self._shape = array.shape
         if not self.is_exact and (array.dtype.kind not in "biufc" or (self.is_scalar and array.ndim > 0)):
+            hint = ": pass x.astype(np.float32)" if array.dtype.name == "bfloat16" else ""
             raise TypeError(
-                f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype})"
+                f"{operation} takes an array of numbers or a number, not {type(x).__name__} ({array.dtype}){hint}"
             )
         if type(x) is not np.ndarray and isinstance(x, np.ma.MaskedArray):
             raise TypeError(

@@ -140,7 +140,9 @@ class Compressor:
     def check(self, shape: tuple[int, ...], dtype: Any) -> None:
         """Raise ValueError if arrays of this shape or dtype cannot be compressed in this way: whole numbers, say."""
         if not np.issubdtype(dtype, np.floating):
-            raise ValueError(f"{type(self).__name__} compresses floating-point numbers, not {np.dtype(dtype)}")
+            name = np.dtype(dtype).name
+            hint = ": keep the weights in float32, with amp.autocast for the activations" if name == "bfloat16" else ""
+            raise ValueError(f"{type(self).__name__} compresses floating-point numbers, not {name}{hint}")
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         """Raise ValueError if the sums must not be given to this optimizer."""

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from minidl.cluster.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, AllToAll, Gather, Sum
 from minidl.compress.message import Message
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import cast
 
-FORMATS = ("fp16", "bf16")
+FORMATS: dict[str, Any] = {"fp16": np.float16, "bf16": bfloat16}
 ITEMSIZE = 2  # bytes
 
 
@@ -70,19 +72,12 @@ class Half(Compressor):
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
         flat = array.reshape(-1)
-        if self.format == "fp16":
-            with np.errstate(over="ignore"):  # to infinity, as is said above
-                halves = flat.astype(np.float16)
-        else:
-            with np.errstate(over="ignore"):  # float64 beyond the range of float32: to infinity as well
-                halves = to_bfloat16(flat.astype(np.float32))
+        halves = cast(cast(flat, np.float32) if self.format == "bf16" else flat, FORMATS[self.format])
         return Message(halves.view(np.uint8), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:
-        halves = message.data.copy().view(np.float16 if self.format == "fp16" else np.uint16)
-        if self.format == "bf16":
-            halves = (halves.astype(np.uint32) << 16).view(np.float32)
-        return halves.astype(message.dtype).reshape(message.shape)
+        halves = message.data.copy().view(FORMATS[self.format])
+        return cast(halves, message.dtype).reshape(message.shape)
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         message = self.encode(array)
@@ -108,12 +103,3 @@ class Half(Compressor):
 
     def squared_error(self, size: int | None = None) -> float | None:
         return 2.0**-16 if self.format == "bf16" else None
-
-
-def to_bfloat16(x: Array) -> Array:
-    """The upper 16 bits of float32 numbers, rounded to nearest, ties to even."""
-    bits = x.view(np.uint32)
-    odd = bits >> 16 & 1  # of the last bit that is kept: a tie, 0x8000 below it, goes up if it is 1
-    rounded = bits + np.uint32(0x7FFF) + odd  # the greatest finite numbers may become an infinity, as they should
-    not_a_number = bits >> 16 | 0x40  # not rounded, which could make an infinity or a zero of it
-    return np.where(np.isnan(x), not_a_number, rounded >> 16).astype(np.uint16)

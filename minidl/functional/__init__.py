@@ -1,4 +1,4 @@
-"""Differentiable operations: one line and one vector-Jacobian product each, grouped by what they are for.
+"""Differentiable operations: one line and one vector-Jacobian product each, a file for each purpose.
 
 >>> from minidl import Tensor, functional as F
 >>> weight = Tensor([[0.0, 0.0], [0.0, 0.0]], requires_grad=True)
@@ -7,7 +7,17 @@
 array([[ 0.5,  1. ],
        [-0.5, -1. ]], dtype=float32)
 
-`arithmetic.py` is the place to begin; `bind.py` tells how an operation becomes an operator of Tensor.
+`arithmetic.py` is the place to begin; `operation.py` shows how to add an operation of your own.
+
+number by number   arithmetic.py powers.py remainders.py elementary.py activations.py comparisons.py logic.py
+over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
+numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
+products           products.py (einsum); matmul is in arithmetic.py
+layers             linear.py embedding.py convolution.py pooling.py normalization.py attention.py recurrent.py
+                   dropout.py
+losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
+shared by them     bind.py (operators of Tensor, broadcasting) axes.py (`axis=` and `dim=`) pairs.py (sizes of windows)
+                   one_type.py (types of operands) shape_errors.py (messages) scatter.py (the gradient of indexing)
 """
 
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
@@ -21,7 +31,8 @@ from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
 from minidl.functional.elementary import cos, sign, sin, square
 from minidl.functional.embedding import embedding
-from minidl.functional.extrema import amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import amax, amin, argmax, argmin, clamp, maximum, minimum
+from minidl.functional.extrema import max_ as max
 from minidl.functional.extrema import min_ as min
 from minidl.functional.linear import linear
 from minidl.functional.logic import all_ as all
@@ -42,8 +53,7 @@ from minidl.functional.powers import pow
 from minidl.functional.products import einsum, outer
 from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
-from minidl.functional.reductions import amax, mean, sum
-from minidl.functional.reductions import max_ as max
+from minidl.functional.reductions import mean, sum
 from minidl.functional.remainders import floor_divide, remainder
 from minidl.functional.selection import gather, index_add, index_select, masked_fill, one_hot, scatter_add
 from minidl.functional.shapes import cat, getitem, reshape, stack, transpose, where

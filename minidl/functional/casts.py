@@ -32,8 +32,7 @@ def astype(a: Any, dtype: Any) -> Tensor:
         return a
     if wanted.kind not in "iub" and not is_floating_point(wanted):
         raise TypeError(f"a Tensor holds real numbers, not {wanted}")
-    with np.errstate(invalid="ignore"):
-        out = x.astype(wanted)
+    out = cast(x, wanted)
     if not is_floating_point(wanted):
         return record(out, (), None)
     return record(out, (a,), lambda g, needs: (cast(g, x.dtype),))
@@ -77,7 +76,7 @@ def _cuda(a: Tensor, device: Any = None) -> Tensor:
 
 @tensor_method("cpu")
 def cpu(a: Any) -> Tensor:
-    """a, if it lies on the CPU; a copy there, if it lies on the GPU."""
+    """a, if it lies on the CPU; for one on the GPU RuntimeError, which says how to have a copy of its numbers."""
     a = operand(a)
     return a if a.device == "cpu" else to(a, device="cpu")
 

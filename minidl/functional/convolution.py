@@ -37,7 +37,7 @@ def conv2d(
         stride    distance of the windows; a whole number or two, (vertical, horizontal); so are padding and dilation
         padding   zeros on each side; "valid" is 0; "same" keeps the size of the image (stride 1)
         dilation  distance of the pixels of a window
-        groups    channels and filters are divided into so many groups; the filters of a group read only its channels
+        groups    number of groups of channels and of filters; the filters of a group read only its channels
 
     Returns
         (n, f, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
@@ -144,7 +144,7 @@ def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) ->
 
 
 def _padded(image: Array, overhang: tuple[int, int]) -> Array:
-    """The image (n, c, h, w) with so many more zeros below and to the right."""
+    """The image (n, c, h, w) with overhang[0] rows of zeros below it and overhang[1] columns to its right."""
     if overhang == (0, 0):
         return image
     return array_module(image).pad(image, ((0, 0), (0, 0), (0, overhang[0]), (0, overhang[1])))

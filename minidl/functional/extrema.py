@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl import kernels
 from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
@@ -25,7 +26,72 @@ from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis, ValuesAndIndices
 
 
-def with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndices:
+@tensor_method("max")
+def max_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The maximum. `max()` and `max(axis=...)` give values, `max(dim)` values and indices, `max(a, b)` is `maximum`.
+
+    >>> max_([[1.0, 2.0], [4.0, 3.0]], axis=1)
+    Tensor([2., 4.], float32)
+    >>> max_([[1.0, 2.0], [4.0, 3.0]], 1).indices
+    Tensor([1, 0], int64)
+    """
+    if isinstance(dim, (Tensor, np.ndarray)):
+        return maximum(a, dim)
+    return _extremum("max", a, dim, keepdim, axis, keepdims)
+
+
+@tensor_method("min")
+def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
+    """The minimum. `min()` and `min(axis=...)` give values, `min(dim)` values and indices, `min(a, b)` is `minimum`.
+
+    >>> min_([[1.0, 2.0], [4.0, 3.0]], axis=1)
+    Tensor([1., 3.], float32)
+    """
+    if isinstance(dim, (Tensor, np.ndarray)):
+        return minimum(a, dim)
+    return _extremum("min", a, dim, keepdim, axis, keepdims)
+
+
+@tensor_method("amax")
+def amax(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
+    """The maximum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
+    return _values("max", operand(a), *one_spelling("amax", axis, keepdims, dim, keepdim or None))
+
+
+@tensor_method("amin")
+def amin(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
+    """The minimum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
+    return _values("min", operand(a), *one_spelling("amin", axis, keepdims, dim, keepdim or None))
+
+
+def _extremum(name: str, a: Any, dim: Any, keepdim: bool | None, axis: Axis, keepdims: bool) -> Any:
+    """The kernel `name`, max or min: values, or with `dim` values and indices."""
+    if dim is not None or keepdim is not None or isinstance(axis, list):
+        axis, keepdims = one_spelling(name, axis, keepdims, dim, keepdim)
+        if dim is not None:
+            return _with_indices(name, operand(a), axis, keepdims)
+    return _values(name, operand(a), axis, keepdims)
+
+
+def _values(name: str, a: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    x = a.data
+    if not x.size:
+        _check_not_empty(name, x, axis)
+    out = getattr(kernels.current(), name)(x, axis, keepdims)
+
+    def vjp(g: Array, needs: Any) -> tuple[Array]:
+        extremum = array_module(x).asarray(out)
+        if not keepdims:
+            g, extremum = along(g, axis, x.ndim), along(extremum, axis, x.ndim)
+        if axis is None and (extremum != extremum).any():  # nan counts as the extremum, as in PyTorch
+            is_nan = x != x
+            return (is_nan * (g / is_nan.sum().astype(x.dtype)),)
+        return (kernels.current().extremum_backward(g, x, extremum, axis),)
+
+    return record(out, (a,), vjp, saved=(0, OUTPUT))
+
+
+def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndices:
     """The maximum or minimum (`name`) along one axis, and where the first of them is."""
     if isinstance(dim, (tuple, list)):
         raise TypeError(
@@ -54,47 +120,6 @@ def _check_not_empty(name: str, x: Array, axis: Any) -> None:
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if not all(x.shape[counted_from_start(name, i, x)] for i in axes if x.ndim):
         raise ValueError(f"{name} of no numbers: the tensor has shape {x.shape}, and axis {axis} is empty")
-
-
-def where_reached(x: Array, extreme: Array, axis: Axis) -> Array:
-    """Where x equals its maximum or minimum. Of all axes also where both are nan, as in PyTorch's `max()`."""
-    ties = x == extreme
-    if axis is None and not ties.any():
-        return x != x
-    return ties
-
-
-@tensor_method("min")
-def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
-    """The minimum. `min()` and `min(axis=...)` give values, `min(dim)` values and indices, `min(a, b)` is `minimum`.
-
-    >>> min_([[1.0, 2.0], [4.0, 3.0]], axis=1)
-    Tensor([1., 3.], float32)
-    """
-    if isinstance(dim, (Tensor, np.ndarray)):
-        return minimum(a, dim)
-    a = operand(a)
-    axis, kept = one_spelling("min", axis, keepdims, dim, keepdim)
-    if dim is not None:
-        return with_indices("min", a, axis, kept)
-    x = a.data
-    _check_not_empty("min", x, axis)
-    out = x.min(axis=axis, keepdims=kept)
-
-    def vjp(g: Array, needs: Any) -> tuple[Array]:
-        lowest = out if kept else along(array_module(x).asarray(out), axis, x.ndim)
-        ties = where_reached(x, lowest, axis)
-        share = (g if kept else along(g, axis, x.ndim)) / ties.sum(axis=axis, keepdims=True).astype(x.dtype)
-        return (ties * share,)
-
-    return record(out, (a,), vjp, saved=(0, OUTPUT))
-
-
-@tensor_method("amin")
-def amin(a: Any, dim: Axis = None, keepdim: bool = False, *, axis: Axis = None, keepdims: bool | None = None) -> Tensor:
-    """The minimum over `dim` (all axes by default), values alone; elements that tie share the gradient."""
-    axis, kept = one_spelling("amin", axis, keepdims, dim, keepdim or None)
-    return min_(a, axis=axis, keepdims=kept)
 
 
 @tensor_method("argmax")

@@ -85,8 +85,8 @@ def refuse_one_value(operation: str, shape: tuple[int, ...]) -> NoReturn:
     """Raise ValueError: a single value has no variance."""
     raise ValueError(
         f"{operation}: training needs more than one value a channel, got x of shape {shape}: give a larger batch "
-        "(a loader leaves out a last batch of one sample with drop_last=True), or call model.eval() before, so that "
-        "the running statistics are used"
+        "(a loader leaves out a last batch of one sample with drop_last=True; in parallel.train choose a batch_size "
+        "that leaves no node with one sample), or call model.eval() before, so that the running statistics are used"
     )
 
 

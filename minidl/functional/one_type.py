@@ -106,5 +106,5 @@ def _sentence(operation: str, tensors: list[Any]) -> str:
     other = next((name for name, dtype in named if dtype != wanted))
     if autocast_dtype.get() is not None:
         wanted = np.dtype(np.float32)  # which autocast rounds
-    given = "'bfloat16'" if str(wanted) == "bfloat16" else f"np.{wanted}"
-    return f"{operation}: the operands have different types ({types}): give {other}.astype({given})"
+    written = f"np.{wanted}" if hasattr(np, str(wanted)) else f"'{wanted}'"
+    return f"{operation}: the operands have different types ({types}): give {other}.astype({written})"

@@ -73,7 +73,7 @@ def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], str]:
 
 
 def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
-    """Two operands as one matrix product for each value of the letters that both have and the rest still wants."""
+    """Two operands as one matrix product for each value of the letters that both have and that are still needed."""
     one, a = _summed_out(one, a, wanted | set(other))
     other, b = _summed_out(other, b, wanted | set(one))
     batch = [letter for letter in one if letter in other and letter in wanted]

@@ -1,4 +1,4 @@
-"""The numbers elsewhere, in new memory: repeated, rolled, turned round, cut to a triangle."""
+"""Copies in another arrangement: repeated, rolled, flipped, cut to a triangle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import cat, reshape
-from minidl.functional.views import _numbers, expand
+from minidl.functional.views import expand, unpacked
 from minidl.kernels import array_module
 from minidl.tensor import Tensor, record
 
@@ -21,7 +21,7 @@ def repeat(a: Any, *sizes: Any) -> Tensor:
     Tensor([[1., 2., 1., 2.],
             [1., 2., 1., 2.]], float32)
     """
-    a, times = operand(a), _numbers(sizes)
+    a, times = operand(a), unpacked(sizes)
     if len(times) < a.ndim:
         raise ValueError(f"repeat: a number for each axis of shape {a.shape} expected, got {times}")
     own = (1,) * (len(times) - a.ndim) + a.shape
@@ -42,7 +42,7 @@ def flip(a: Any, *axes: Any, dims: int | Sequence[int] | None = None) -> Tensor:
     a = operand(a)
     if dims is not None:
         axes = (*axes, *(dims if isinstance(dims, (tuple, list)) else (dims,)))
-    turned = {counted_from_start("flip", each, a.data) for each in _numbers(axes)}
+    turned = {counted_from_start("flip", each, a.data) for each in unpacked(axes)}
     backwards = tuple(slice(None, None, -1) if i in turned else slice(None) for i in range(a.ndim))
     return record(a.data[backwards].copy(), (a,), lambda g, needs: (g[backwards].copy(),))
 

@@ -26,7 +26,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
 
 @tensor_method("__mod__", "remainder")
 def remainder(a: Any, b: Any) -> Tensor:
-    """What a // b leaves over, a - b * (a // b): of b's sign. The gradient of the whole part is 0."""
+    """a - b * (a // b), which has b's sign. The gradient of a // b is 0."""
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
     try:

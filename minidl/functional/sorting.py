@@ -1,4 +1,4 @@
-"""In order: sort, argsort and the k largest; the gradient goes back to where each number came from."""
+"""Sorting: sort, argsort and the k largest. The gradient of each number goes to the place that it came from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same memory seen otherwise: axes added, dropped, reordered, repeated without copies; and cut into pieces.
+"""Views: axes added, dropped, reordered or repeated, and tensors cut into pieces, all without a copy.
 
 >>> from minidl import Tensor
 >>> x = Tensor([[1.0, 2.0, 3.0, 4.0]])
@@ -19,8 +19,8 @@ from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
 
 
-def _numbers(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    """`f(2, 3)` and `f((2, 3))` alike."""
+def unpacked(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """The sizes or axes of a call, given as `f(2, 3)` or as `f((2, 3))`."""
     return tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
 
 
@@ -67,9 +67,9 @@ def flatten(a: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def permute(a: Any, *dims: Any) -> Tensor:
     """The axes in another order: `x.permute(0, 2, 3, 1)` makes (n, c, h, w) to (n, h, w, c)."""
     a = operand(a)
-    order = [counted_from_start("permute", each, a.data) for each in _numbers(dims)]
+    order = [counted_from_start("permute", each, a.data) for each in unpacked(dims)]
     if sorted(order) != list(range(a.ndim)):
-        raise ValueError(f"permute: every axis of shape {a.shape} once expected, got {_numbers(dims)}")
+        raise ValueError(f"permute: every axis of shape {a.shape} once expected, got {unpacked(dims)}")
     return transpose(a, order)
 
 
@@ -80,7 +80,7 @@ def expand(a: Any, *sizes: Any) -> Tensor:
     >>> expand([[1.0], [2.0]], -1, 3).shape
     (2, 3)
     """
-    a, lengths = operand(a), _numbers(sizes)
+    a, lengths = operand(a), unpacked(sizes)
     own = (None,) * (len(lengths) - a.ndim) + a.shape
     return broadcast_to(
         a, tuple(mine if each == -1 and mine is not None else each for each, mine in zip(lengths, own, strict=False))

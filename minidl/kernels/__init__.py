@@ -12,6 +12,8 @@ it runs unchanged on CuPy arrays.
 
 The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and
 is imported when the first kernel is called. From that call on the choice stands until `use` changes it.
+
+`sixteen_bit.py` lets every kernel take float16 and bfloat16; `counting.py` counts, by the formulas in `flops.py`.
 """
 
 from __future__ import annotations

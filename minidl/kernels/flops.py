@@ -115,8 +115,8 @@ OPERATIONS: dict[str, Formula] = {
     "cross_entropy_backward": lambda out, g, probabilities, labels: probabilities.size,
     "attention_softmax": each(6),  # the softmax, and the scale
     "attention_softmax_backward": each(5),
-    **{name: each(1) for name in ("sum", "mean", "max")},
-    "max_backward": lambda out, g, x, highest, axis: x.size,
+    **{name: each(1) for name in ("sum", "mean", "max", "min")},
+    "extremum_backward": lambda out, g, x, extremum, axis: x.size,
     "lstm_cell": lambda out, gates, c: 9 * c.size,  # 4 gates, f c + i g 3, tanh and its product with o 2
     "lstm_cell_backward": each(23),  # 4 a gate, tanh 1, the cell's gradient 5 + 1
     "sum_rows": each(1),

@@ -22,8 +22,8 @@ from minidl.kernels.flops import WRITTEN
 _FLOAT16, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
 
 _KEEP_SMALL_RESULTS = {
-    *("channel_statistics", "batch_norm", "batch_norm_backward", "layer_norm", "layer_norm_backward"),
-    *("cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
+    *("channel_statistics", "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"),
+    *("layer_norm", "layer_norm_backward", "cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
 }
 """Kernels whose results with fewer axes than their first argument stay float32: sums and statistics."""
 
@@ -89,11 +89,13 @@ def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
 
 
 def cast(array: Any, dtype: Any) -> Any:
-    """array.astype(dtype), but between float32 and float16 compiled, where the compiled kernels are in use."""
-    if _FLOAT16 not in (array.dtype, dtype) or _FLOAT32 not in (array.dtype, dtype):
-        return array.astype(dtype)
-    if type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
-        with np.errstate(over="ignore"):
+    """array.astype(dtype): infinity beyond the type's range, without a warning, as in PyTorch.
+
+    Between float32 and float16 it is compiled, where the compiled kernels are in use.
+    """
+    is_half = _FLOAT16 in (array.dtype, dtype) and _FLOAT32 in (array.dtype, dtype)
+    if not is_half or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+        with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
         return _compiled_cast(array.T, dtype).T  # keeps its layout, which BLAS takes as it is

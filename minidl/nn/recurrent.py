@@ -18,7 +18,7 @@ State = tuple[Any, Any]
 
 
 class LSTM(Module):
-    """Layers of long short-term memory, one above the other: what each gives at step t, the next one reads at step t.
+    """Stacked layers of long short-term memory (LSTM): the outputs of one layer are the inputs of the next.
 
     Parameters
         input_size     features of x
@@ -26,7 +26,7 @@ class LSTM(Module):
         num_layers     layers, each on the outputs of the one below
         bias           whether there are bias_ih and bias_hh
         batch_first    x and the output are (n, t, features); otherwise (t, n, features), the default, as PyTorch's
-        dropout        in training, probability with which a number that one layer hands to the next becomes zero
+        dropout        in training, probability with which an output of a layer becomes zero, except of the last layer
         bidirectional  a second set of layers reads the sequence backwards; outputs lie side by side
 
     The weights have PyTorch's names, shapes and order of the gates (i, f, g, o): for layer k weight_ih_lk (4 hidden,

@@ -10,7 +10,9 @@ from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
 from minidl.functional.normalization import refuse_one_value
+from minidl.functional.one_type import converted
 from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.nn import Module
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.session import Session
@@ -39,6 +41,8 @@ class SynchronizedBatchNorm(BatchNorm):
         self.check(x.shape)
         if not self.training:
             return super().forward(x)
+        if is_sixteen_bit(x.dtype):  # statistics and sums in float32, as the kernels of batch norm take them
+            return converted(self.forward(converted(x, np.dtype(np.float32))), x.dtype)
         kernel, image, counts = kernels.current(), x.data, self.counts
         count, mean, var = self._statistics(image)
         if count == 1:

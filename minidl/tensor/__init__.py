@@ -3,9 +3,11 @@
 tensor.py              Tensor, and `record`, with which every operation ends
 methods.py             what else a Tensor can do: operations, which `functional/` binds to it
 conversion.py          what a Tensor can be made of
-gradients.py hooks.py  `grad`, what becomes of a gradient, and who is told that one is final
-numpy_protocols.py     a tensor in the hands of numpy's functions
-element_count.py missing_attributes.py   names that PyTorch has otherwise: `x.size()`, and what is not here
+gradients.py           `grad(outputs, inputs)`, and the gradients that leaves keep
+hooks.py               functions that are called with a leaf's gradient as soon as it is final
+numpy_protocols.py     tensors as arguments of numpy's functions
+element_count.py       `x.size`, which can be called as PyTorch's
+missing_attributes.py  the message for an attribute of PyTorch's tensors that does not exist here
 """
 
 from minidl.missing_names import callable_module

@@ -5,20 +5,17 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 import minidl
 from minidl import Tensor, amp, data, kernels, nn, optim
 from minidl import functional as F
 
-needs_bfloat16 = pytest.param(
-    "bfloat16", marks=pytest.mark.skipif(find_spec("ml_dtypes") is None, reason="numpy has no bfloat16")
-)
-TYPES = ["float16", needs_bfloat16]
+TYPES = ["float16", "bfloat16"]
 EPSILON = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
@@ -191,7 +188,6 @@ def test_gradients_below_3e_8_vanish_in_float16_but_not_with_a_scaled_loss() -> 
 
 
 def test_gradients_below_3e_8_do_not_vanish_in_bfloat16() -> None:
-    pytest.importorskip("ml_dtypes")
     assert small_gradient(1.0, "bfloat16") == pytest.approx(2e-8, rel=2**-8)
 
 
@@ -229,7 +225,6 @@ def test_training_on_small_gradients_fails_in_float16_without_a_scaler_and_works
 
 
 def test_training_on_small_gradients_works_in_bfloat16_without_a_scaler() -> None:
-    pytest.importorskip("ml_dtypes")
     assert trained("bfloat16", amp.GradScaler(enabled=False), shrink=2.0**-20) > 0.9
 
 
@@ -240,5 +235,5 @@ def test_a_factor_that_is_too_large_falls_until_training_goes_on() -> None:
 
 
 def test_a_tensor_can_be_made_of_bfloat16_and_multiplied_by_a_number() -> None:
-    ones = np.ones(3, pytest.importorskip("ml_dtypes").bfloat16)
+    ones = np.ones(3, bfloat16)
     assert (Tensor(ones) * 2.5).dtype == ones.dtype

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import numpy as np
 import pytest
 
@@ -12,10 +10,7 @@ from minidl import Tensor, amp, kernels, nn, optim
 from minidl import functional as F
 
 torch = pytest.importorskip("torch", reason="parity tests need the extra `parity`")
-TYPES = [
-    "float16",
-    pytest.param("bfloat16", marks=pytest.mark.skipif(find_spec("ml_dtypes") is None, reason="numpy has no bfloat16")),
-]
+TYPES = ["float16", "bfloat16"]
 EPSILON = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from minidl import cluster
 from minidl.cluster.collectives import ALL_REDUCE
@@ -123,3 +124,10 @@ def test_no_other_file_of_the_engines_is_read_or_written_by_one_call() -> None:
         if "os.pread(" in line or "os.read(" in line
     }
     assert {name for name, _ in calls} == {"task.py", "supervisor.py", "shared_arrays.py", "whereabouts.py"}, calls
+
+
+def test_bfloat16_is_refused_with_what_to_pass_instead() -> None:
+    x = np.ones(3, bfloat16)
+    with pytest.raises(cluster.RankFailed, match=r"not ndarray \(bfloat16\): pass x.astype\(np.float32\)"):
+        results(lambda comm: comm.all_reduce(x), nodes=2)
+    assert results(lambda comm: comm.all_reduce(x.astype(np.float32)).tolist(), nodes=2) == [[2.0] * 3] * 2

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from minidl.compress import Half
 
@@ -93,3 +94,8 @@ def test_an_unknown_format_is_refused():
 def test_whole_numbers_are_refused():
     with pytest.raises(ValueError, match="Half compresses floating-point numbers, not int64"):
         Half().encode(np.arange(3))
+
+
+def test_a_model_stored_in_bfloat16_is_told_what_fits():
+    with pytest.raises(ValueError, match=r"not bfloat16: keep the weights in float32, with amp.autocast"):
+        Half("bf16").encode(np.ones(3, np.dtype(bfloat16)))

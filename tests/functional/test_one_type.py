@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from minidl import Tensor, data, nn
 from minidl import functional as F
+from minidl.functional import one_type
 
 
 def floats(*shape: int, dtype: Any = np.float32) -> np.ndarray:
@@ -22,6 +24,7 @@ OPERATIONS: dict[str, tuple[Callable[[Any, Any], Tensor], tuple[int, ...], tuple
     "matmul": (F.matmul, (2, 3), (3, 4)),
     "layer_norm": (F.layer_norm, (2, 3), (3,)),
     "batch_norm": (lambda x, w: F.batch_norm(x, None, None, w, training=True), (4, 3), (3,)),
+    "group_norm": (lambda x, w: F.group_norm(x, 2, w), (4, 6), (6,)),
     "attention": (lambda q, k: F.scaled_dot_product_attention(q, k, k), (2, 3), (5, 3)),
 }
 
@@ -37,6 +40,26 @@ def test_operands_of_different_types_are_refused_with_what_to_type(operation: st
         function(*map(Tensor, arrays.values()))
     arrays[names[0]] = eval(str(error.value).rpartition("give ")[2], {"np": np, **arrays})  # what it says helps
     assert function(*map(Tensor, arrays.values())).dtype == np.float32
+
+
+def test_every_operation_whose_types_are_checked_is_tried_here() -> None:
+    tried_with_more_operands = {"lstm"}
+    assert set(OPERATIONS) | tried_with_more_operands == set(one_type.NAMES)
+    with pytest.raises(TypeError, match=r"lstm: .*x is float64, .*weight_ih is float32.*: give x.astype\(np.float32\)"):
+        nn.LSTM(3, 2)(floats(4, 1, 3, dtype=np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16"])
+@pytest.mark.parametrize("operation", ["linear", "matmul", "batch_norm"])
+def test_what_to_type_for_bfloat16_can_be_typed(operation: str, dtype: str) -> None:
+    function, x, weight = OPERATIONS[operation]
+    names = ("a", "b") if operation == "matmul" else ("x", "weight")
+    arrays = dict(zip(names, (floats(*x, dtype=dtype), floats(*weight, dtype=bfloat16)), strict=True))
+    with pytest.raises(TypeError, match=rf"{operation}: .*{names[1]} is bfloat16") as error:
+        function(*map(Tensor, arrays.values()))
+    name, _, type_ = str(error.value).rpartition("give ")[2].partition(".")
+    arrays[name] = eval(f"{name}.{type_}", {"np": np, **arrays})
+    function(*map(Tensor, arrays.values()))
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

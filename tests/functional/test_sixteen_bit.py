@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
 from minidl import Tensor, functional, kernels, manual_seed
 from tests.functional.cases import CASES, Case
@@ -15,7 +17,7 @@ LARGEST = {"float16": 65504.0, "bfloat16": 3.3e38}
 
 
 def sixteen_bit(name: str) -> Any:
-    return np.float16 if name == "float16" else pytest.importorskip("ml_dtypes").bfloat16
+    return np.float16 if name == "float16" else bfloat16
 
 
 def run(case: Case, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -61,6 +63,16 @@ def test_a_product_is_summed_in_float32_and_rounded_once(kernel: str) -> None:
         bias = Tensor(np.zeros(1, np.float16), requires_grad=True)
         functional.linear(np.ones((4096, 1), np.float16), np.ones((1, 1), np.float16), bias).sum().backward()
         assert bias.grad.tolist() == [4096.0]
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+def test_a_number_beyond_the_range_of_a_type_becomes_infinity_without_a_warning(kernel: str) -> None:
+    """As in PyTorch; numpy's cast warns."""
+    large = Tensor(np.array([1e300, -1e300, 1.0]))
+    with kernels.use(kernel), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for narrow in (large.float(), large.half(), large.float().half(), large.astype(bfloat16).half()):
+            assert narrow.data.astype(float).tolist() == [np.inf, -np.inf, 1.0]
 
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
@@ -166,12 +178,32 @@ def test_cross_entropy_of_more_samples_than_float16_counts(settings: dict, name:
 
 @pytest.mark.parametrize("kernel", ["numpy", "numba"])
 @pytest.mark.parametrize("name", ROUNDING)
-def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, kernel: str) -> None:
-    dtype = sixteen_bit(name)
-    bias = Tensor(np.zeros(3, dtype), requires_grad=True)
+@pytest.mark.parametrize("norm", ["batch", "group", "layer"])
+def test_the_weights_of_a_normalisation_have_gradients_beyond_the_range_of_float16(
+    norm: str, name: str, kernel: str
+) -> None:
+    """2,048 gradients of 100 add up to 204,800; the largest float16 is 65,504."""
+    x = np.random.default_rng(0).normal(size=(512, 4, 4)).astype(sixteen_bit(name))
+    weight, bias = (Tensor(np.ones(4, np.float32), requires_grad=True) for _ in range(2))
     with kernels.use(kernel):
-        (bias + np.ones((4096, 3), dtype)).backward(np.ones((4096, 3), dtype))
-    assert bias.grad.astype(float).tolist() == [4096.0] * 3
+        out = {
+            "batch": lambda: functional.batch_norm(x, None, None, weight, bias, training=True),
+            "group": lambda: functional.group_norm(x, 2, weight, bias),
+            "layer": lambda: functional.layer_norm(x, weight, bias),
+        }[norm]()
+        out.backward(np.full(out.shape, 100, x.dtype))
+    assert bias.grad.tolist() == [204800.0] * 4
+    assert (out.dtype, weight.grad.dtype) == (x.dtype, np.float32)
+
+
+@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ROUNDING)
+def test_the_gradient_of_a_broadcast_operand_is_summed_in_float32(name: str, kernel: str) -> None:
+    """bfloat16 would stop adding at 256, float16 at 2048: there the next number is 2 larger, and adding 1 is lost."""
+    bias = Tensor(np.zeros(3, sixteen_bit(name)), requires_grad=True)
+    with kernels.use(kernel):
+        (Tensor(np.ones((4096, 3), bias.dtype)) + bias).backward(np.ones((4096, 3), bias.dtype))
+    assert bias.grad.tolist() == [4096.0] * 3
 
 
 @pytest.mark.parametrize("name", ROUNDING)

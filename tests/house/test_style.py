@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,35 @@ def test_every_file_imports_only_from_the_floors_below() -> None:
 def test_no_file_is_too_long_for_one_idea(path: Path) -> None:
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= LONGEST, f"{path} has {lines} lines, more than {LONGEST}: which two ideas are in it?"
+
+
+MAPPED = [
+    "minidl/compress",
+    "minidl/functional",
+    "minidl/kernels/jit",
+    "minidl/parallel",
+    "minidl/tensor",
+]
+"""Folders of many files, whose `__init__.py` says what is in which."""
+
+
+@pytest.mark.parametrize("folder", MAPPED)
+def test_the_map_of_a_folder_names_every_file_in_it(folder: str) -> None:
+    text = (ROOT / folder / "__init__.py").read_text(encoding="utf-8")
+    described = set(re.findall(r"\w+", ast.get_docstring(ast.parse(text)) or ""))
+    files = {path.stem for path in (ROOT / folder).glob("*.py")} - {"__init__"}
+    assert files - described == set()
+
+
+def test_the_floors_in_contributing_are_those_that_are_checked() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    checked = [set(re.findall(r"(?:minidl\.)?(\w+)", floor)) for floor in contracts[0]["layers"]]
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("the floors are in `pyproject.toml`")[2]
+    lines = [re.split(r" {3,}", line.strip())[0] for line in text.splitlines() if line.startswith("    ")]
+    said = [set(re.findall(r"\w+", floor)) for line in lines for floor in line.split("then")]
+    assert said == checked
 
 
 def test_no_file_has_a_name_that_says_nothing() -> None:

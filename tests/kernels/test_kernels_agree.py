@@ -241,14 +241,14 @@ KERNELS: list[tuple[str, str, Arguments]] = [
     ("layer_norm_backward", "empty", normalized((0, 8), (0, 8), (0,), (8,))),
     *(
         (n, f"{s} over {a}{k}", drawn(s, after=(a, bool(k))))
-        for n in ("sum", "mean", "max")
+        for n in ("sum", "mean", "max", "min")
         for s, a in REDUCTIONS
         for k in ("", ", kept")
     ),
-    *((n, "0-d", drawn(())) for n in ("sum", "mean", "max")),
-    *((n, "no rows", drawn((0, 4), after=(1,))) for n in ("sum", "mean", "max")),
-    *(("max_backward", f"{s} over {a}", maxima(s, a)) for s, a in REDUCTIONS),
-    ("max_backward", "no rows", maxima((0, 4), 1)),
+    *((n, "0-d", drawn(())) for n in ("sum", "mean", "max", "min")),
+    *((n, "no rows", drawn((0, 4), after=(1,))) for n in ("sum", "mean", "max", "min")),
+    *(("extremum_backward", f"{s} over {a}", maxima(s, a)) for s, a in REDUCTIONS),
+    ("extremum_backward", "no rows", maxima((0, 4), 1)),
     *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),
     *(("matmul", str(s), drawn(s, (4, 3))) for s in ((5, 4), (4,), (2, 5, 4), (0, 4))),
     ("matmul", "long rows and a vector", drawn((2, 2500), (2500,))),

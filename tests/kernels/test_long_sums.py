@@ -132,7 +132,7 @@ def test_losses_and_norms_of_a_million_numbers() -> None:
     assert kernels.current().l2_norm(x) == pytest.approx(norm, rel=1e-6)
 
 
-SUMS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max}
+SUMS: dict[str, Callable[..., Any]] = {"sum": np.sum, "mean": np.mean, "max": np.max, "min": np.min}
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -193,10 +193,10 @@ def test_a_million_elements_scattered_or_gathered_at_one_place() -> None:
     np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
 
 
-@pytest.mark.parametrize("name", ["sum", "mean", "max"])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min"])
 @pytest.mark.parametrize("module", [reference, jit], ids=["numpy", "numba"])
 def test_what_is_not_a_number_stays_visible(module: Any, name: str) -> None:
-    reduce = getattr(module, name)
+    reduce, least = getattr(module, name), np.inf if name == "min" else -np.inf
     for dtype in ("float32", "float64"):
         for sign in (1, -1):  # nan has a sign too
             x = np.ones((3, 200), dtype)
@@ -204,6 +204,6 @@ def test_what_is_not_a_number_stays_visible(module: Any, name: str) -> None:
             np.testing.assert_array_equal(np.isnan(reduce(x, 1)), [False, True, False])
             np.testing.assert_array_equal(np.isnan(reduce(x, 0)), np.arange(200) == 77)
             np.testing.assert_array_equal(np.isnan(reduce(np.asfortranarray(x), 1)), [False, True, False])
-        x[1] = -np.inf
-        assert reduce(x, 1)[1] == -np.inf
-        np.testing.assert_array_equal(reduce(-x, 0), np.full(200, np.inf, dtype))
+        x[1] = least
+        assert reduce(x, 1)[1] == least
+        np.testing.assert_array_equal(reduce(-x, 0), np.full(200, -least, dtype))

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from minidl import nn, parallel
+from minidl import amp, nn, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Serial, Synchronous
 from tests.parallel.jobs import momentum_sgd, small_job
@@ -79,6 +79,32 @@ def test_batch_norm_of_features_and_sequences_is_synchronised_too(nodes):
     truth = parallel.train(this, Serial(), on="simulation")
     report = parallel.train(this, Synchronous(1e-6, batch_norm="synchronized"), nodes, on="simulation")
     assert difference(report, truth) < 1e-10
+
+
+class Halved(nn.Module):
+    """Convolutions and batch norm whose activations have 16 bits."""
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self.layers = nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3))
+
+    def forward(self, x):
+        with amp.autocast(dtype=self.dtype):
+            return self.layers(x)
+
+
+def float32_images() -> Splits:
+    splits = images()
+    return Splits(*(Dataset(part.x.astype(np.float32), part.y) for part in (splits.train, splits.test)))
+
+
+@pytest.mark.parametrize(("dtype", "rounding"), [("float16", 2.0**-11), ("bfloat16", 2.0**-8)])
+def test_activations_in_16_bits_are_synchronised_with_statistics_in_float32(dtype, rounding):
+    this = job(model=partial(Halved, dtype), data=float32_images, epochs=1)
+    truth = parallel.train(this, Serial(), on="simulation")
+    report = parallel.train(this, Synchronous(batch_norm="synchronized"), 3, on="simulation")
+    assert difference(report, truth) < 8 * rounding
+    assert len(set(report.digests)) == 1
 
 
 def test_on_processes_as_well_with_buckets_under_way():

@@ -1,4 +1,16 @@
-"""The kernels compiled by numba where that pays; the reference's for all others."""
+"""The kernels compiled by numba where that pays; the reference's for all others.
+
+`powers.py` is the place to begin: a function that prepares arrays, and the compiled loop that it calls.
+
+kernels, as in `reference/`    activations.py powers.py reductions.py softmax.py pooling.py convolution.py recurrent.py
+                               batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)
+their loops                    elementary.py (exp, log) summation.py maxima.py softmax_columns.py batch_norm_rows.py
+                               layer_norm_short.py convolution_by_product.py convolution_by_sliding.py sliding.py
+which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
+float32 to float16 and back    float16.py
+how they are compiled          compiled.py function_attributes.py never_inlined.py first_calls.py (warm-up)
+the memory of their results    memory.py
+"""
 
 from minidl.kernels.reference import *  # noqa: I001  (what follows replaces some of these)
 from minidl.kernels.jit.activations import *

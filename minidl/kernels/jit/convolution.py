@@ -10,7 +10,7 @@ from __future__ import annotations
 from minidl.kernels import Array, reference
 from minidl.kernels.jit import convolution_by_product as product
 from minidl.kernels.jit import convolution_by_sliding as sliding
-from minidl.kernels.jit.eligible import eligible, in_c_order
+from minidl.kernels.jit.eligible import contiguous
 
 __all__ = ["conv2d", "conv2d_backward_input", "conv2d_backward_weight"]
 
@@ -24,33 +24,33 @@ def conv2d(
     x: Array, weight: Array, bias: Array | None, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """x (n, c, h, w), weight (f, c / groups, kh, kw), bias (f,) -> (n, f, oh, ow)."""
-    x, weight = in_c_order(x), in_c_order(weight)
-    if not eligible(x, weight) or (bias is not None and bias.dtype != x.dtype) or _is_product(weight.shape):
+    arrays = None if _is_product(weight.shape) else contiguous(x, weight)
+    if arrays is None or (bias is not None and bias.dtype != x.dtype):
         return reference.conv2d(x, weight, bias, stride, padding, dilation, groups)
     way = product if _many(weight.shape, groups) else sliding
-    return way.conv2d(x, weight, bias, stride, padding, dilation, groups)
+    return way.conv2d(*arrays, bias, stride, padding, dilation, groups)
 
 
 def conv2d_backward_input(
     g: Array, weight: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape."""
-    g, weight = in_c_order(g), in_c_order(weight)
-    if not eligible(g, weight) or _is_product(weight.shape):
+    arrays = None if _is_product(weight.shape) else contiguous(g, weight)
+    if arrays is None:
         return reference.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups)
     way = product if _many(weight.shape, groups) else sliding
-    return way.conv2d_backward_input(g, weight, shape, stride, padding, dilation, groups)
+    return way.conv2d_backward_input(*arrays, shape, stride, padding, dilation, groups)
 
 
 def conv2d_backward_weight(
     g: Array, x: Array, shape: Shape, stride: Pair, padding: Pair, dilation: Pair, groups: int
 ) -> Array:
     """g (n, f, oh, ow), x (n, c, h, w) -> the gradient with respect to the weight, of the given shape."""
-    g, x = in_c_order(g), in_c_order(x)
-    if not eligible(g, x) or _is_product(shape):
+    arrays = None if _is_product(shape) else contiguous(g, x)
+    if arrays is None:
         return reference.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
     way = product if _many(shape, groups) else sliding
-    return way.conv2d_backward_weight(g, x, shape, stride, padding, dilation, groups)
+    return way.conv2d_backward_weight(*arrays, shape, stride, padding, dilation, groups)
 
 
 def _is_product(shape: Shape) -> bool:

@@ -130,7 +130,7 @@ def _correlate(
 
 @inner()
 def lay_out(x: Any, first: int, channels: int, rows: Any, lead: Any, stride: Any, height: int, pitch: int) -> None:
-    """Write so many channels of the images one below the other into the planes, one for each class of pixels."""
+    """Write channels first : first + channels of the images into the planes, one plane for each class of pixels."""
     (n, all_channels, h, w), flat, places, zero = x.shape, x.reshape(-1), rows.reshape(-1), x.dtype.type(0)
     for c in range(channels):
         for y in range(h):

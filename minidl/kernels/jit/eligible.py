@@ -30,8 +30,3 @@ def contiguous(*arrays: Array) -> list[Array] | None:
         if type(array) is not np.ndarray or array.dtype != dtype or not array.size:
             return None
     return [np.ascontiguousarray(array) for array in arrays]
-
-
-def in_c_order(array: Array) -> Array:
-    """A numpy array in C order (a copy if it lies otherwise); other arrays as they are."""
-    return np.ascontiguousarray(array) if type(array) is np.ndarray and not array.flags.c_contiguous else array

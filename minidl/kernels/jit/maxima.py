@@ -1,4 +1,4 @@
-"""The loops that take maxima, and share a maximum's gradient among the places where it stands."""
+"""The loops that take maxima, and share the gradient of a maximum or minimum among the places where it stands."""
 
 from __future__ import annotations
 
@@ -59,27 +59,27 @@ def _take_larger(lanes: Any, numbers: Any) -> None:
 
 
 @compiled()
-def share_in_each_row(g: Any, x: Any, highest: Any, gradient: Any) -> None:
-    """g, highest (a,), x (a, r) -> gradient (a, r)."""
+def share_in_each_row(g: Any, x: Any, extremum: Any, gradient: Any) -> None:
+    """g, extremum (a,), x (a, r) -> gradient (a, r)."""
     rows, length = x.shape
     real = x.dtype.type
     for i in range(rows):
         ties = 0
         for j in range(length):
-            ties += x[i, j] == highest[i]
+            ties += x[i, j] == extremum[i]
         share = g[i] / real(ties)
         for j in range(length):
-            gradient[i, j] = share * real(x[i, j] == highest[i])
+            gradient[i, j] = share * real(x[i, j] == extremum[i])
 
 
 @compiled()
-def share_in_columns(g: Any, x: Any, highest: Any, gradient: Any) -> None:
-    """g, highest (a, b), x (a, r, b) -> gradient (a, r, b)."""
+def share_in_columns(g: Any, x: Any, extremum: Any, gradient: Any) -> None:
+    """g, extremum (a, b), x (a, r, b) -> gradient (a, r, b)."""
     matrices, rows, length = x.shape
     real = x.dtype.type
     share = np.empty(length, x.dtype)
     for i in range(matrices):
-        top, out = highest[i], g[i]
+        top, out = extremum[i], g[i]
         share[:] = real(0)
         for k in range(rows):
             row = x[i, k]

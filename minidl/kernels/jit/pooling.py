@@ -8,7 +8,7 @@ import numpy as np
 
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.compiled import REASSOCIATE, compiled, inner
-from minidl.kernels.jit.eligible import eligible, in_c_order
+from minidl.kernels.jit.eligible import contiguous
 from minidl.kernels.jit.never_inlined import never_inlined
 from minidl.kernels.jit.summation import BLOCK, sum_of
 from minidl.kernels.reference.windows import Windows
@@ -22,9 +22,10 @@ MANY_COLUMNS = 6  # of a window
 
 def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
     """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32."""
-    x = in_c_order(x)
-    if not eligible(x):
+    arrays = contiguous(x)
+    if arrays is None:
         return reference.max_pool2d(x, rows, columns)
+    (x,) = arrays
     out = np.empty((*x.shape[:2], rows.number, columns.number), dtype=x.dtype)
     position = np.empty(out.shape, dtype=np.int32)
     _max_pool(x, out, position, rows.start, rows.stop, rows.step, columns.start, columns.stop, columns.step)
@@ -33,19 +34,20 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
 
 def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
     """Every number of g is added to the pixel that was the maximum of its window."""
-    g, position = in_c_order(g), in_c_order(position)
-    if not eligible(g):
+    arrays = contiguous(g)
+    if arrays is None:
         return reference.max_pool2d_backward(g, position, shape)
     gradient = np.zeros(shape, dtype=g.dtype)
-    _max_pool_backward(g, position, gradient)
+    _max_pool_backward(*arrays, np.ascontiguousarray(position), gradient)
     return gradient
 
 
 def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
     """x (n, c, h, w) -> the means (n, c, oh, ow)."""
-    x = in_c_order(x)
-    if not eligible(x):
+    arrays = contiguous(x)
+    if arrays is None:
         return reference.avg_pool2d(x, rows, columns)
+    (x,) = arrays
     n, c, h, w = x.shape
     out = np.empty((n, c, rows.number, columns.number), dtype=x.dtype)
     if rows.tile * rows.number != h or columns.tile * columns.number != w:
@@ -61,9 +63,10 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
 
 def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
     """Every number of g is shared out evenly over its window."""
-    g = in_c_order(g)
-    if not eligible(g):
+    arrays = contiguous(g)
+    if arrays is None:
         return reference.avg_pool2d_backward(g, shape, rows, columns)
+    (g,) = arrays
     if rows.tile * rows.number != shape[2] or columns.tile * columns.number != shape[3]:
         gradient = np.zeros(shape, dtype=g.dtype)
         _avg_pool_backward(

@@ -1,4 +1,4 @@
-"""Sums, means and maxima over any axes; sums that scatter rows. Each is one pass over memory."""
+"""Sums, means, maxima and minima over any axes; sums that scatter rows. Each is one pass over memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minidl.kernels.jit.eligible import FLOAT32, FLOAT64, eligible
 from minidl.kernels.jit.maxima import max_of_each_row, max_of_rows, share_in_columns, share_in_each_row
 from minidl.kernels.jit.summation import sum_rows_each, sum_rows_together
 
-__all__ = ["embedding_backward", "max", "max_backward", "mean", "sum", "sum_channels", "sum_rows"]
+__all__ = ["embedding_backward", "extremum_backward", "max", "mean", "min", "sum", "sum_channels", "sum_rows"]
 
 LONG = 2048  # from here on numpy's maximum of a row is the faster one
 BITS: dict[str, tuple[Any, ...]] = {  # the integer of each type; then its inf, its largest number, its sign bit
@@ -47,32 +47,37 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return _reduced(x, axis, keepdims, _max, False)
 
 
-def max_backward(g: Array, x: Array, highest: Array, axis: Axis) -> Array:
-    """The gradient of x; g and highest, the maxima, have the reduced axes with length 1. Ties share it evenly."""
-    if _compilable(x) and type(g) is type(highest) is np.ndarray and g.dtype == highest.dtype == x.dtype:
+def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The minimum over `axis`."""
+    return -max(-x, axis, keepdims) if _compilable(x) else reference.min(x, axis, keepdims)
+
+
+def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
+    """The gradient of x; g and extremum, the maxima or minima, have the reduced axes with length 1. Ties share it."""
+    if _compilable(x) and type(g) is type(extremum) is np.ndarray and g.dtype == extremum.dtype == x.dtype:
         memory, plan = passes(x, axis)
         if len(plan.steps) == 1:
             a, r, b = plan.steps[0]
             if plan.order is not None:
-                g, highest = g.transpose(plan.order), highest.transpose(plan.order)
-            g, highest = np.ascontiguousarray(g).reshape(a, b), np.ascontiguousarray(highest).reshape(a, b)
+                g, extremum = g.transpose(plan.order), extremum.transpose(plan.order)
+            g, extremum = np.ascontiguousarray(g).reshape(a, b), np.ascontiguousarray(extremum).reshape(a, b)
             gradient = np.empty_like(memory)
             if b == 1:
-                share_in_each_row(g.reshape(a), memory.reshape(a, r), highest.reshape(a), gradient.reshape(a, r))
+                share_in_each_row(g.reshape(a), memory.reshape(a, r), extremum.reshape(a), gradient.reshape(a, r))
             else:
-                share_in_columns(g, memory.reshape(a, r, b), highest, gradient.reshape(a, r, b))
+                share_in_columns(g, memory.reshape(a, r, b), extremum, gradient.reshape(a, r, b))
             return gradient if plan.order is None else gradient.transpose(plan.back)
-    return reference.max_backward(g, x, highest, axis)
+    return reference.extremum_backward(g, x, extremum, axis)
 
 
 def sum_rows(rows: Array) -> Array:
     """(n, d) -> (d,): the gradient of a bias."""
-    return sum(rows, 0)
+    return sum(rows, 0) if _compilable(rows) else reference.sum_rows(rows)
 
 
 def sum_channels(x: Array) -> Array:
     """x (n, c, h, w) -> (c,): the gradient of a convolution's bias."""
-    return sum(x, (0, 2, 3))
+    return sum(x, (0, 2, 3)) if _compilable(x) else reference.sum_channels(x)
 
 
 def embedding_backward(g: Array, indices: Array, n: int) -> Array:

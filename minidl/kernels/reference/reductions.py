@@ -1,4 +1,4 @@
-"""Sums, means and maxima, and sums that scatter or gather rows, in readable numpy (or CuPy).
+"""Sums, means, maxima and minima, and sums that scatter or gather rows, in readable numpy (or CuPy).
 
 numpy adds the rows of a matrix one after another in their own type, which in float32 loses digits with every addition
 (1,000,000 rows of 0.1 give 100,958); so all sums are taken in float64 and rounded once.
@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from minidl.kernels import Array, array_module
 
-__all__ = ["embedding", "embedding_backward", "max", "max_backward", "mean", "sum", "sum_channels", "sum_rows"]
+__all__ = [
+    "embedding",
+    "embedding_backward",
+    "extremum_backward",
+    "max",
+    "mean",
+    "min",
+    "sum",
+    "sum_channels",
+    "sum_rows",
+]
 
 Axis = int | tuple[int, ...] | None
 
@@ -31,9 +41,14 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return x.max(axis=axis, keepdims=keepdims)
 
 
-def max_backward(g: Array, x: Array, highest: Array, axis: Axis) -> Array:
-    """The gradient of x; g and highest, the maxima, have the reduced axes with length 1. Ties share it evenly."""
-    ties = x == highest
+def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The minimum over `axis`."""
+    return x.min(axis=axis, keepdims=keepdims)
+
+
+def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
+    """The gradient of x; g and extremum, the maxima or minima, have the reduced axes with length 1. Ties share it."""
+    ties = x == extremum
     return ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype))
 
 
