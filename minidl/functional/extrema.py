@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl import kernels
 from minidl.functional.axes import counted_from_start, mesh, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method, unbroadcast
 from minidl.kernels import Array, array_module
@@ -64,6 +65,16 @@ def where_reached(x: Array, extreme: Array, axis: Axis) -> Array:
     return ties
 
 
+def share_among_ties(g: Array, x: Array, extreme: Array, axis: Axis, keepdims: bool) -> Array:
+    """The gradient of a maximum or minimum without indices: the elements that reach it have equal shares."""
+    if not keepdims:
+        g, extreme = along(g, axis, x.ndim), along(extreme, axis, x.ndim)
+    if axis is None and (extreme != extreme).any():  # nan, as a number the extreme of all
+        ties = where_reached(x, extreme, axis)
+        return ties * (g / ties.sum().astype(x.dtype))
+    return kernels.current().max_backward(g, x, extreme, axis)
+
+
 @tensor_method("min")
 def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool = False) -> Any:
     """The minimum. `min()` and `min(axis=...)` give values, `min(dim)` values and indices, `min(a, b)` is `minimum`.
@@ -79,13 +90,10 @@ def min_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = N
         return with_indices("min", a, axis, kept)
     x = a.data
     _check_not_empty("min", x, axis)
-    out = x.min(axis=axis, keepdims=kept)
+    out = kernels.current().min(x, axis, kept)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
-        lowest = out if kept else along(array_module(x).asarray(out), axis, x.ndim)
-        ties = where_reached(x, lowest, axis)
-        share = (g if kept else along(g, axis, x.ndim)) / ties.sum(axis=axis, keepdims=True).astype(x.dtype)
-        return (ties * share,)
+        return (share_among_ties(g, x, array_module(x).asarray(out), axis, kept),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 
@@ -172,11 +180,12 @@ def clamp(a: Any, min: float | None = None, max: float | None = None) -> Tensor:
     for bound in (min, max):
         if isinstance(bound, (Tensor, np.ndarray, list)):
             raise TypeError("clamp: min and max are numbers; for bounds that are tensors there are maximum and minimum")
-    out = x
-    if min is not None:
-        out = array_module(x).maximum(out, operand(min, a).data)
-    if max is not None:
-        out = array_module(x).minimum(out, operand(max, a).data)
+    if min is None:
+        out = array_module(x).minimum(x, operand(max, a).data)
+    elif max is None:
+        out = array_module(x).maximum(x, operand(min, a).data)
+    else:
+        out = array_module(x).clip(x, operand(min, a).data, operand(max, a).data)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         inside = (x >= x.dtype.type(-np.inf)) if min is None else (x >= min)

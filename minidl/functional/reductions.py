@@ -10,7 +10,7 @@ import numpy as np
 from minidl import kernels
 from minidl.functional.axes import one_spelling
 from minidl.functional.bind import along, operand, tensor_method
-from minidl.functional.extrema import maximum, where_reached, with_indices
+from minidl.functional.extrema import maximum, share_among_ties, with_indices
 from minidl.kernels import Array, array_module
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
@@ -71,13 +71,7 @@ def max_(a: Any, dim: Any = None, keepdim: bool | None = None, *, axis: Axis = N
     out = kernels.current().max(x, axis, keepdims)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
-        highest = array_module(x).asarray(out)
-        if not keepdims:
-            g, highest = along(g, axis, x.ndim), along(highest, axis, x.ndim)
-        if axis is None and (highest != highest).any():  # nan, as a number the maximum of all
-            ties = where_reached(x, highest, axis)
-            return (ties * (g / ties.sum().astype(x.dtype)),)
-        return (kernels.current().max_backward(g, x, highest, axis),)
+        return (share_among_ties(g, x, array_module(x).asarray(out), axis, keepdims),)
 
     return record(out, (a,), vjp, saved=(0, OUTPUT))
 

@@ -33,7 +33,12 @@ def warm_up() -> None:
         jit.mean(rows, axis)
         highest = jit.max(rows, axis, True)
         jit.max_backward(highest, rows, highest, axis)
+        jit.min(rows, axis)
+        jit.prod(rows, axis)
     jit.sum(rows.reshape(4, 2, 2), (0, 2))
+    jit.cumsum(rows, 0)
+    jit.remainder(rows, rows)
+    jit.floor_divide(rows, rows)
     jit.embedding_backward(rows, labels, 1)
     jit.embedding_backward(np.ones((65, 1), dtype=np.float32), np.zeros(65, dtype=np.int64), 1)
 
