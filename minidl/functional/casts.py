@@ -15,7 +15,7 @@ import numpy as np
 
 from minidl.functional.bind import operand, tensor_method
 from minidl.kernels import array_module
-from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.kernels.sixteen_bit import cast, is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -33,10 +33,10 @@ def astype(a: Any, dtype: Any) -> Tensor:
     if wanted.kind not in "iub" and not is_floating_point(wanted):
         raise TypeError(f"a Tensor holds real numbers, not {wanted}")
     with np.errstate(invalid="ignore"):
-        out = x.astype(wanted)
+        out = cast(x, wanted)
     if not is_floating_point(wanted):
         return record(out, (), None)
-    return record(out, (a,), lambda g, needs: (g.astype(x.dtype),))
+    return record(out, (a,), lambda g, needs: (cast(g, x.dtype),))
 
 
 @tensor_method("to")

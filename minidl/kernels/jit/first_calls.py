@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minidl.kernels import jit
-from minidl.kernels.jit import float16
+from minidl.kernels.jit import bfloat16, float16
 from minidl.kernels.jit.convolution import MANY_FILTERS
 from minidl.kernels.reference.windows import sliding_windows
 
@@ -63,6 +63,7 @@ def warm_up() -> None:
     jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
 
     float16.to_float32(float16.to_float16(rows))
+    bfloat16.to_float32(bfloat16.to_bfloat16(rows))
 
     image = np.ones((1, 1, 4, 4), dtype=np.float32)
     for filters in (np.ones((count, 1, 2, 2), dtype=np.float32) for count in (1, MANY_FILTERS)):  # both ways
