@@ -7,6 +7,7 @@ Source: Giesen, float->half variants (gist.github.com/rygorous/2156668).
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
-from numba import config, types
+from numba import types
 from numba.extending import intrinsic
 
 from minidl.kernels import Array
@@ -44,26 +45,28 @@ def to_float32(x: Array) -> Array:
 
 # ---- by the processor's instruction: 0.2 ns a number ----
 
-HAS_INSTRUCTION = not config.CPU_NAME and (
+HAS_INSTRUCTION = not os.environ.get("NUMBA_CPU_NAME") and (
     bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
 )
 """Without it LLVM would call a function of the C compiler's library, which numba does not bring."""
 
 
-@intrinsic
-def _rounded(typing_context: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
+def _rounding(typing_context: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
 
     return types.uint16(types.float32), generate
 
 
-@intrinsic
-def _widened(typing_context: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
+def _widening(typing_context: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(types.uint16), generate
+
+
+_rounded: Any = intrinsic(_rounding)
+_widened: Any = intrinsic(_widening)
 
 
 @compiled()
