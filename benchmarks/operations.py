@@ -35,6 +35,7 @@ try:
 except ImportError:
     sys.exit("this benchmark compares with PyTorch: install it with `pip install torch==2.13.0`")
 
+from ml_dtypes import bfloat16
 from operation_cases import CASES, Case
 
 from minidl import Tensor, functional, kernels
@@ -117,7 +118,7 @@ class Result(NamedTuple):
 
 
 def measure(case: Case, rounds: int) -> list[Result]:
-    """The results of a case: forward and backward."""
+    """The results of a case: forward, and backward if the operation has a gradient."""
     ours, theirs = minidl_side(case), torch_side(case)
     for side in (ours, theirs):
         side(3)  # compiles, fills caches
@@ -125,6 +126,8 @@ def measure(case: Case, rounds: int) -> list[Result]:
     pairs = [(ours(count), theirs(count)) for _ in range(rounds)]
     results = []
     for direction, name in enumerate(("forward", "backward")):
+        if not pairs[0][0][direction]:
+            continue
         mine, peers = ([seconds[direction] for seconds in side] for side in zip(*pairs, strict=True))
         low, median, high = statistics.quantiles([a / b for a, b in zip(mine, peers, strict=True)], n=4)
         medians = statistics.median(mine), statistics.median(peers)
@@ -139,19 +142,29 @@ def minidl_side(case: Case) -> Side:
     """A function that calls the operation so many times and returns the seconds of one forward and one backward."""
     tensors = [Tensor(a, o.differentiable) for a, o in zip(case.arrays(), case.operands, strict=True)]
     out = case.function(functional, *tensors)
-    return clocked(case, functional, tensors, Tensor(np.ones(out.shape, out.dtype)).data)
+    return clocked(case, functional, tensors, np.ones(out.shape, out.dtype) if out.requires_grad else None)
 
 
 def torch_side(case: Case) -> Side:
     tensors = [
-        torch.from_numpy(a).requires_grad_(o.differentiable) for a, o in zip(case.arrays(), case.operands, strict=True)
+        torch_tensor(a).requires_grad_(o.differentiable) for a, o in zip(case.arrays(), case.operands, strict=True)
     ]
     out = case.function(dressed_torch, *tensors)
-    return clocked(case, dressed_torch, tensors, torch.ones(out.shape, dtype=out.dtype))
+    gradient = torch.ones(out.shape, dtype=out.dtype) if out.requires_grad else None
+    return clocked(case, dressed_torch, tensors, gradient)
+
+
+def torch_tensor(array: np.ndarray) -> torch.Tensor:
+    if array.dtype == bfloat16:  # PyTorch does not know ml_dtypes' type
+        return torch.from_numpy(array.view(np.uint16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
 
 
 def clocked(case: Case, module: Any, tensors: list[Any], gradient: Any) -> Side:
-    """Calls come in batches, each timed as a whole: reading the clock takes as long as a small operation."""
+    """Calls come in batches, each timed as a whole: reading the clock takes as long as a small operation.
+
+    gradient: what backward starts with; None for an operation without a gradient, whose backward takes 0 seconds.
+    """
     function = case.function
     now = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
 
@@ -161,7 +174,7 @@ def clocked(case: Case, module: Any, tensors: list[Any], gradient: Any) -> Side:
             began = now()
             outs = [function(module, *tensors) for _ in range(size)]
             between = now()
-            for out in outs:
+            for out in outs if gradient is not None else ():
                 out.backward(gradient)
                 for tensor in tensors:
                     tensor.grad = None

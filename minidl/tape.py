@@ -114,13 +114,22 @@ def walk(
                 if counter is not None:
                     counter.elementwise((gradient, gradient), gradient)
             elif parent._vjp is None and (gradient is g or gradient.base is not None):
-                gradient = gradient.copy()  # a leaf's gradient belongs to the leaf alone
+                gradient = _copy(gradient, parent._data)  # a leaf's gradient belongs to the leaf alone
             grads[parent] = gradient
             if parent._vjp is None:
                 uses[parent] -= 1
                 if not uses[parent]:
                     finish(parent, grads.pop(parent))
         del vjp, parents, g, gradient, parent_grads, node  # nothing outlives its turn
+
+
+def _copy(gradient: Array, data: Array) -> Array:
+    """A copy of the gradient, laid out in memory as the data of the leaf."""
+    if data.flags.c_contiguous:
+        return gradient.copy()
+    copy = kernels.array_module(data).empty_like(data, dtype=gradient.dtype)
+    copy[...] = gradient
+    return copy
 
 
 def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> dict[Node, Array]:

@@ -265,3 +265,12 @@ def test_inputs_may_be_any_iterable_and_an_input_may_be_named_twice() -> None:
     x, y = leaf(2.0), leaf(3.0)
     (x * y).backward(inputs=(tensor for tensor in (x, x)))
     assert (x.grad, y.grad) == ([3.0], None)
+
+
+def test_the_gradient_of_a_transposed_leaf_is_its_own_and_lies_in_memory_as_the_leaf_does() -> None:
+    x = Tensor(np.zeros((3, 5), np.float32).T, requires_grad=True)
+    x.sum(0).sum().backward()
+    np.testing.assert_array_equal(x.grad, np.ones((5, 3)))
+    assert x.grad.strides == x.data.strides
+    assert x.grad.flags.owndata
+    assert x.grad.flags.writeable

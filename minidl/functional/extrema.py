@@ -197,11 +197,12 @@ def clamp(a: Any, min: float | None = None, max: float | None = None) -> Tensor:
     for bound in (min, max):
         if isinstance(bound, (Tensor, np.ndarray, list)):
             raise TypeError("clamp: min and max are numbers; for bounds that are tensors there are maximum and minimum")
-    out = x
-    if min is not None:
-        out = array_module(x).maximum(out, operand(min, a).data)
-    if max is not None:
-        out = array_module(x).minimum(out, operand(max, a).data)
+    if min is None:
+        out = array_module(x).minimum(x, operand(max, a).data)
+    elif max is None:
+        out = array_module(x).maximum(x, operand(min, a).data)
+    else:
+        out = array_module(x).clip(x, operand(min, a).data, operand(max, a).data)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         inside = (x >= x.dtype.type(-np.inf)) if min is None else (x >= min)

@@ -57,8 +57,8 @@ def smooth_l1_loss(x: Any, target: Any, reduction: str = "mean", beta: float = 1
         return l1_loss(x, target, reduction)
     x, target, difference = _compared("smooth_l1_loss", x, target, reduction)
     module, size = array_module(difference), abs(difference)
-    losses = module.where(size < beta, difference * difference * (0.5 / beta), size - 0.5 * beta)
-    losses = losses.astype(difference.dtype, copy=False)  # where() widens bfloat16
+    losses = _square_then_line(size, beta)
+    losses *= 1 / beta
     return _reduced(losses, lambda: module.clip(difference / beta, -1, 1), x, target, reduction)
 
 
@@ -78,9 +78,17 @@ def huber_loss(x: Any, target: Any, reduction: str = "mean", delta: float = 1.0)
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     x, target, difference = _compared("huber_loss", x, target, reduction)
     module, size = array_module(difference), abs(difference)
-    losses = module.where(size <= delta, 0.5 * difference * difference, delta * (size - 0.5 * delta))
-    losses = losses.astype(difference.dtype, copy=False)  # where() widens bfloat16
+    losses = _square_then_line(size, delta)
     return _reduced(losses, lambda: module.clip(difference, -delta, delta), x, target, reduction)
+
+
+def _square_then_line(size: Array, bend: float) -> Array:
+    """size**2 / 2 up to the bend, from there on its tangent: m (size - m / 2) with m = min(size, bend)."""
+    small = array_module(size).minimum(size, bend)
+    losses = small * -0.5
+    losses += size
+    losses *= small
+    return losses
 
 
 @in_float32("x", "target")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
+from types import ModuleType
 from typing import Any
 
 from minidl.functional.axes import counted_from_start
 from minidl.functional.bind import operand, tensor_method
 from minidl.functional.shapes import cat, reshape
 from minidl.functional.views import expand, unpacked
-from minidl.kernels import array_module
+from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
 
@@ -94,5 +96,15 @@ def triu(a: Any, diagonal: int = 0) -> Tensor:
 def _triangle(name: str, a: Tensor, diagonal: int) -> Tensor:
     if a.ndim < 2:
         raise ValueError(f"{name}: a matrix, or several, expected, got shape {a.shape}")
-    keep = getattr(array_module(a.data), name)
-    return record(keep(a.data, diagonal), (a,), lambda g, needs: (keep(g, diagonal),))
+    module = array_module(a.data)
+    kept = _mask(module, name, *a.shape[-2:], diagonal)
+    return record(module.where(kept, a.data, _zero(a.data)), (a,), lambda g, needs: (module.where(kept, g, _zero(g)),))
+
+
+@lru_cache(maxsize=16)
+def _mask(module: ModuleType, name: str, rows: int, columns: int, diagonal: int) -> Array:
+    return getattr(module, name)(module.ones((rows, columns), bool), diagonal)
+
+
+def _zero(x: Array) -> Any:
+    return x.dtype.type(0)

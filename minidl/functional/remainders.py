@@ -9,8 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from minidl import kernels
 from minidl.functional.bind import operand, tensor_method, unbroadcast
 from minidl.functional.shape_errors import cannot_broadcast
+from minidl.kernels import Array
+from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.tensor import Tensor, record
 
 
@@ -19,7 +22,7 @@ def floor_divide(a: Any, b: Any) -> Tensor:
     """a / b, rounded down; no gradient passes."""
     x, y = operand(a, b).data, operand(b, a).data
     try:
-        return record(x // y, (), None)
+        return record(_quotient(x, y), (), None)
     except ValueError as error:
         raise cannot_broadcast("//", x, y) from error
 
@@ -30,15 +33,23 @@ def remainder(a: Any, b: Any) -> Tensor:
     a, b = operand(a, b), operand(b, a)
     x, y = a.data, b.data
     try:
-        out = x % y
+        out = _remainder(x, y)
     except ValueError as error:
         raise cannot_broadcast("%", x, y) from error
     return record(
         out,
         (a, b),
-        lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g * (x // y), y)),
+        lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g * _quotient(x, y), y)),
         saved=(0, 1),
     )
+
+
+def _quotient(x: Array, y: Array) -> Array:
+    return kernels.current().floor_divide(x, y) if is_floating_point(x.dtype) else x // y
+
+
+def _remainder(x: Array, y: Array) -> Array:
+    return kernels.current().remainder(x, y) if is_floating_point(x.dtype) else x % y
 
 
 @tensor_method("__rfloordiv__")

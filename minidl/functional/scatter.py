@@ -12,31 +12,42 @@ from minidl.kernels import Array, array_module
 def scatter(g: Array, index: Any, x: Array) -> Array:
     """An array like x, of zeros, to which g, shaped as x[index], is added at the index.
 
-    An element that the index names several times collects all their numbers. Arrays of integers for the first axes
-    name whole rows of x, which are added as such; every other index names single elements.
+    An element that the index names several times collects all their numbers. Arrays of integers for neighbouring axes,
+    with whole axes before and after, name whole rows, columns or slices of x, which are added as such; every other
+    index names single elements.
     """
-    found = _rows(index, x)
-    if found is None:
-        elements = array_module(x).arange(x.size).reshape(x.shape)[index]
-        found = elements, 1
-    rows, length = found
-    count = x.size // length if length else 0
     if not g.size:
         return array_module(x).zeros_like(x)
-    return kernels.current().embedding_backward(g.reshape(rows.size, length), rows.reshape(-1), count).reshape(x.shape)
+    found = _slices(index, x)
+    if found is None:
+        found = 1, array_module(x).arange(x.size).reshape(x.shape)[index], x.size
+    outer, slices, n = found
+    g = g.reshape(outer, slices.size, g.size // (outer * slices.size))
+    return kernels.current().index_add(g, slices, n).reshape(x.shape)
 
 
-def _rows(index: Any, x: Array) -> tuple[Array, int] | None:
-    """The rows of x that an index of integer arrays for the first axes names, and their length; else None."""
+def _slices(index: Any, x: Array) -> tuple[int, Array, int] | None:
+    """How many numbers the whole axes before have, which slices the integer arrays name, and of how many; or None."""
     module = array_module(x)
-    items = index if isinstance(index, tuple) else (index,)
+    items = list(index) if isinstance(index, tuple) else [index]
+    while items and _is_whole(items[-1]):
+        items.pop()
+    before = 0
+    while before < len(items) and _is_whole(items[before]):
+        before += 1
+    items = items[before:]
     if any(item is None or item is Ellipsis or isinstance(item, (slice, bool)) for item in items):
         return None
-    rows: Any = 0
-    for size, item in zip(x.shape, items, strict=False):
+    slices: Any = 0
+    lengths = x.shape[before : before + len(items)]
+    for length, item in zip(lengths, items, strict=True):
         indices = module.asarray(item)
         if indices.dtype.kind not in "iu":
             return None
         indices = indices.astype("int64", copy=False)
-        rows = rows * size + module.where(indices < 0, indices + size, indices)
-    return rows, prod(x.shape[len(items) :])
+        slices = slices * length + module.where(indices < 0, indices + length, indices)
+    return prod(x.shape[:before]), slices, prod(lengths)
+
+
+def _is_whole(item: Any) -> bool:
+    return isinstance(item, slice) and item == slice(None)

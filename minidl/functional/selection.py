@@ -88,16 +88,20 @@ def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Te
     expected = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
     if source.shape != expected:
         raise ValueError(f"index_add: a source of shape {expected} expected, got {source.shape}")
-    place = (*[slice(None)] * axis, index.data)
-    module = array_module(x)
-    rows = module.moveaxis(source.data, axis, 0).astype(x.dtype)
-    rest = (*x.shape[:axis], *x.shape[axis + 1 :])
-    added = kernels.current().embedding_backward(rows.reshape(index.size, math.prod(rest)), index.data, x.shape[axis])
-    out = x + x.dtype.type(alpha) * module.moveaxis(added.reshape(x.shape[axis], *rest), 0, axis)
+    slices = source.data.astype(x.dtype, copy=False)
+    slices = slices.reshape(math.prod(x.shape[:axis]), index.size, math.prod(x.shape[axis + 1 :]))
+    out = kernels.current().index_add(slices, index.data, x.shape[axis]).reshape(x.shape)
+    if alpha != 1:
+        out *= alpha
+    out += x
     return record(
         out,
         (a, index, source),
-        lambda g, needs: (g, None, needs[2] and (g[place] * alpha).astype(source.dtype)),
+        lambda g, needs: (
+            g,
+            None,
+            needs[2] and (g.take(index.data, axis=axis) * alpha).astype(source.dtype, copy=False),
+        ),
         saved=(1,),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl import kernels
 from minidl.functional.axes import counted_from_start, one_axis, one_spelling
 from minidl.functional.bind import along, operand, tensor_method
 from minidl.functional.one_type import in_float32
@@ -20,8 +21,6 @@ from minidl.kernels.sixteen_bit import cast, is_floating_point, is_sixteen_bit
 from minidl.tape import OUTPUT
 from minidl.tensor import Tensor, record
 from minidl.tensor.methods import Axis
-
-SHORT = 512  # so many numbers may be added one after another in float32
 
 
 @tensor_method("var")
@@ -146,7 +145,7 @@ def prod(
     x = a.data
     module = array_module(x)
 
-    out = x.prod(axis=axis, keepdims=kept)
+    out = kernels.current().prod(x, axis, kept)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:
         if not (x == 0).any():
@@ -169,7 +168,7 @@ def prod(
 @tensor_method("cumsum")
 @in_float32("a")
 def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Running sums along `dim`: out[i] = a[0] + ... + a[i].
+    """Running sums along `dim`: out[i] = a[0] + ... + a[i]. Kept in float64 meanwhile, so that long ones do not drift.
 
     >>> cumsum([1.0, 2.0, 3.0], 0)
     Tensor([1., 3., 6.], float32)
@@ -179,15 +178,8 @@ def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor
     if not x.ndim:
         return a * 1
     place = counted_from_start("cumsum", one_axis("cumsum", axis, dim), x)
-    backwards = (*[slice(None)] * place, slice(None, None, -1))
-
-    def running(numbers: Array) -> Array:
-        """Running sums; long ones in float64, as in float32 they would drift."""
-        if numbers.dtype != "float32" or numbers.shape[place] <= SHORT:
-            return numbers.cumsum(axis=place)
-        return numbers.astype("float64").cumsum(axis=place).astype("float32")
-
-    return record(running(x), (a,), lambda g, needs: (running(g[backwards])[backwards],))
+    out = kernels.current().cumsum(x, place)
+    return record(out, (a,), lambda g, needs: (kernels.current().cumsum(g, place, True),))
 
 
 @tensor_method("logsumexp")
@@ -204,16 +196,17 @@ def logsumexp(
     a = operand(a)
     x = a.data
     module = array_module(x)
-    highest = (
-        x.max(axis=axis, keepdims=True) if x.size else module.zeros_like(sum(a.detach(), axis=axis, keepdims=True).data)
-    )
+    if x.size:
+        highest = kernels.current().max(x, axis, True)
+    else:
+        highest = module.zeros_like(sum(a.detach(), axis=axis, keepdims=True).data)
     highest = module.where(module.isfinite(highest), highest, 0)
-    total = sum(Tensor(module.exp(x - highest)), axis=axis, keepdims=True).data
+    total = sum(Tensor(kernels.current().exp(x - highest)), axis=axis, keepdims=True).data
     whole = module.log(total) + highest
     out = whole if kept else whole.reshape(sum(a.detach(), axis=axis).shape)
     return record(
         out,
         (a,),
-        lambda g, needs: (module.exp(x - whole) * (g if kept else along(g, axis, x.ndim)),),
+        lambda g, needs: (kernels.current().exp(x - whole) * (g if kept else along(g, axis, x.ndim)),),
         saved=(0, OUTPUT),
     )

@@ -115,7 +115,7 @@ OPERATIONS: dict[str, Formula] = {
     "cross_entropy_backward": lambda out, g, probabilities, labels: probabilities.size,
     "attention_softmax": each(6),  # the softmax, and the scale
     "attention_softmax_backward": each(5),
-    **{name: each(1) for name in ("sum", "mean", "max", "min")},
+    **{name: each(1) for name in ("sum", "mean", "max", "min", "prod", "cumsum")},
     "extremum_backward": lambda out, g, x, extremum, axis: x.size,
     "lstm_cell": lambda out, gates, c: 9 * c.size,  # 4 gates, f c + i g 3, tanh and its product with o 2
     "lstm_cell_backward": each(23),  # 4 a gate, tanh 1, the cell's gradient 5 + 1
@@ -123,7 +123,8 @@ OPERATIONS: dict[str, Formula] = {
     "sum_channels": each(1),
     "embedding": none,
     "embedding_backward": each(1),
-    "power": lambda out, x, y: out.size,
+    "index_add": each(1),
+    **{name: lambda out, x, y: out.size for name in ("power", "remainder", "floor_divide")},
     **{name: each(1) for name in ("exp", "log", "relu", "relu_backward", "tanh", "tanh_backward")},
     **{name: each(1) for name in ("sigmoid", "sigmoid_backward", "gelu", "gelu_backward")},
     **{name: each(1) for name in ("softplus", "softplus_backward", "log_sigmoid", "log_sigmoid_backward")},

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
 from minidl import kernels
 from minidl.kernels.flops import WRITTEN
 
-_FLOAT16, _FLOAT32 = np.dtype(np.float16), np.dtype(np.float32)
+_FLOAT16, _FLOAT32, _BFLOAT16 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(bfloat16)
 
 _KEEP_SMALL_RESULTS = {
     *("channel_statistics", "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"),
@@ -66,7 +67,7 @@ def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...
     """Call the kernel in use of that name on float32 copies; round its result, and what it writes in place."""
     name = kernel.__name__
     wide = [_widened(argument) for argument in arguments]
-    chosen = kernel if kernels.active() != "numba" else getattr(import_module("minidl.kernels.jit"), name)
+    chosen = kernel if kernels.active() != "numba" else getattr(_compiled("jit"), name)
     least_axes = arguments[0].ndim if name in _KEEP_SMALL_RESULTS else 0
     with np.errstate(over="ignore", invalid="ignore"):  # infinity beyond the range: GradScaler looks for it
         result = chosen(*wide)
@@ -91,17 +92,26 @@ def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
 def cast(array: Any, dtype: Any) -> Any:
     """array.astype(dtype): infinity beyond the type's range, without a warning, as in PyTorch.
 
-    Between float32 and float16 it is compiled, where the compiled kernels are in use.
+    Between float32 and 16 bits it is compiled, where the compiled kernels are in use.
     """
-    is_half = _FLOAT16 in (array.dtype, dtype) and _FLOAT32 in (array.dtype, dtype)
-    if not is_half or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
+    convert = _CONVERSIONS.get((array.dtype, dtype))
+    if convert is None or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
         with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
-        return _compiled_cast(array.T, dtype).T  # keeps its layout, which BLAS takes as it is
-    return _compiled_cast(np.ascontiguousarray(array), dtype)
+        return convert(array.T).T  # keeps its layout, which BLAS takes as it is
+    return convert(np.ascontiguousarray(array))
 
 
-def _compiled_cast(array: Any, dtype: Any) -> Any:
-    float16 = import_module("minidl.kernels.jit.float16")
-    return float16.to_float16(array) if dtype == _FLOAT16 else float16.to_float32(array)
+@cache
+def _compiled(module: str) -> Any:
+    """The module of compiled kernels, imported when it is first needed."""
+    return import_module(f"minidl.kernels.{module}")
+
+
+_CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
+    (_FLOAT32, _FLOAT16): lambda x: _compiled("jit.float16").to_float16(x),
+    (_FLOAT16, _FLOAT32): lambda x: _compiled("jit.float16").to_float32(x),
+    (_FLOAT32, _BFLOAT16): lambda x: _compiled("jit.bfloat16").to_bfloat16(x),
+    (_BFLOAT16, _FLOAT32): lambda x: _compiled("jit.bfloat16").to_float32(x),
+}

@@ -429,3 +429,20 @@ def test_the_product_of_a_scalar_along_its_last_axis_has_a_gradient_where_it_is_
     x = Tensor(0.0, requires_grad=True)
     F.prod(x, -1).backward()
     assert x.grad == 1
+
+
+@KERNELS
+def test_remainders_and_quotients_of_float32_are_numpys_near_whole_quotients_too(kernel: str) -> None:
+    with kernels.use(kernel):
+        random = np.random.default_rng(0)
+        y = random.standard_normal(20_000).astype(np.float32)
+        whole = random.integers(-(2**20), 2**20, y.size)
+        x = (whole * y.astype(np.float64)).astype(np.float32)  # rounded: just above or below a multiple
+        for near in (x, np.nextafter(x, np.float32(np.inf)), np.nextafter(x, np.float32(-np.inf))):
+            np.testing.assert_array_equal(F.floor_divide(near, y).numpy(), near // y)
+            np.testing.assert_array_equal(F.remainder(near, y).numpy(), near % y)
+        with np.errstate(all="ignore"):
+            x = np.array([1e30, np.inf, 1, np.nan, 0, -1e-30, 3, -0.0], np.float32)
+            y = np.array([0.1, 1, 0, 1, 0, 1, -3, 2], np.float32)
+            np.testing.assert_array_equal(F.remainder(x, y).numpy(), x % y)
+            np.testing.assert_array_equal(F.floor_divide(x, y).numpy(), x // y)

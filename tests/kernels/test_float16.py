@@ -1,11 +1,14 @@
-"""The compiled conversions between float32 and float16 equal numpy's to the bit."""
+"""The compiled conversions between float32 and 16 bits equal numpy's and ml_dtypes' to the bit."""
 
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from ml_dtypes import bfloat16
 
-from minidl import kernels
+from minidl import Tensor, kernels
+from minidl.kernels.jit import bfloat16 as brain
+from minidl.kernels.jit import float16
 from minidl.kernels.jit.float16 import to_float16, to_float32
 from minidl.kernels.sixteen_bit import cast
 
@@ -18,6 +21,39 @@ def assert_same_bits(found: np.ndarray, expected: np.ndarray) -> None:
     unsigned = np.uint16 if expected.dtype == np.float16 else np.uint32
     np.testing.assert_array_equal(found[numbers].view(unsigned), expected[numbers].view(unsigned))
     assert np.isnan(found[~numbers]).all()
+
+
+@pytest.fixture(params=["by the instruction", "without it"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "without it":
+        monkeypatch.setattr(float16, "HAS_INSTRUCTION", False)
+    elif not float16.HAS_INSTRUCTION:
+        pytest.skip("this processor has no instruction for it")
+
+
+def test_bfloat16_and_float32_are_converted_as_ml_dtypes_does() -> None:
+    every = np.arange(2**16, dtype=np.uint16)
+    found, expected = brain.to_float32(every.view(bfloat16)), every.view(bfloat16).astype(np.float32)
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+    anything = np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32).view(np.float32)
+    ties = (every.astype(np.uint32) << 16 | 0x8000).view(np.float32)
+    with np.errstate(all="ignore"):
+        for x in (anything, ties, np.nextafter(ties, np.float32(0)), np.nextafter(ties, np.float32(np.inf))):
+            found, expected = brain.to_bfloat16(x), x.astype(bfloat16)
+            numbers = ~np.isnan(x)
+            np.testing.assert_array_equal(found[numbers].view(np.uint16), expected[numbers].view(np.uint16))
+            assert np.isnan(found[~numbers].astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_a_tensors_conversion_keeps_layout_values_and_the_gradients_type(dtype: str) -> None:
+    x = np.random.default_rng(0).standard_normal((30, 20)).astype(np.float32)
+    for array in (x, x.T, x[::2, ::3], x[0, 0]):
+        tensor = Tensor(array, requires_grad=True)
+        lower = tensor.to(np.dtype(dtype))
+        np.testing.assert_array_equal(lower.numpy(), array.astype(dtype))
+        lower.sum().backward()
+        assert tensor.grad.dtype == np.float32
 
 
 def test_every_float16_becomes_the_same_float32() -> None:

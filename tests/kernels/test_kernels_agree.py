@@ -245,8 +245,22 @@ KERNELS: list[tuple[str, str, Arguments]] = [
         for s, a in REDUCTIONS
         for k in ("", ", kept")
     ),
-    *((n, "0-d", drawn(())) for n in ("sum", "mean", "max", "min")),
-    *((n, "no rows", drawn((0, 4), after=(1,))) for n in ("sum", "mean", "max", "min")),
+    *((n, "0-d", drawn(())) for n in ("sum", "mean", "max", "min", "prod")),
+    *((n, "no rows", drawn((0, 4), after=(1,))) for n in ("sum", "mean", "max", "min", "prod", "cumsum")),
+    *(("prod", f"{s} over {a}", drawn(s, after=(a,))) for s in ((5, 4), (9, 30), (3, 4, 5)) for a in (0, 1, -1, None)),
+    *(
+        ("cumsum", f"{s} over {a}{b}", drawn(s, after=(a, bool(b))))
+        for s in ((5, 4), (3, 4, 5), (7,))
+        for a in (0, -1)
+        for b in ("", ", backwards")
+    ),
+    *(
+        (name, f"{s} by {t}", drawn(s, t))
+        for name in ("remainder", "floor_divide")
+        for s, t in (((3, 4), (3, 4)), ((3, 4), (4,)), ((4,), (3, 4)), ((3, 4), ()), ((), ()), ((0, 3), (3,)))
+    ),
+    *(("index_add", str(s), lambda r, s=s: [r.standard_normal(s), r.integers(0, 5, s[1]), 5]) for s in (
+        (1, 7, 3), (4, 7, 1), (2, 300, 3), (2, 0, 3))),
     *(("extremum_backward", f"{s} over {a}", maxima(s, a)) for s, a in REDUCTIONS),
     ("extremum_backward", "no rows", maxima((0, 4), 1)),
     *(("sum_rows", str(s), drawn(s)) for s in ((5, 4), (0, 4), (1, 1), (300, 10))),

@@ -42,6 +42,14 @@ def test_a_million_rows_are_added_to_the_last_digits(width: int) -> None:
     np.testing.assert_allclose(F.sum(np.ascontiguousarray(x.T), 1).numpy(), SUM, rtol=ERROR["float32"])
 
 
+def test_running_sums_of_a_million_numbers_end_at_the_last_digits_and_so_does_their_gradient() -> None:
+    x = Tensor(rows(2), requires_grad=True)
+    sums = F.cumsum(x, 0)
+    np.testing.assert_allclose(sums.numpy()[-1], SUM, rtol=ERROR["float32"])
+    sums.backward(rows(2))
+    np.testing.assert_allclose(x.grad[0], SUM, rtol=ERROR["float32"])
+
+
 @pytest.mark.parametrize("dtype", ["float16", "float64"])
 def test_a_million_rows_of_other_types_too(dtype: str) -> None:
     value = np.dtype(dtype).type(0.01)

@@ -22,6 +22,7 @@ from minidl.kernels.jit.pooling import *
 from minidl.kernels.jit.powers import *
 from minidl.kernels.jit.recurrent import *
 from minidl.kernels.jit.reductions import *
+from minidl.kernels.jit.remainders import *
 from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.sparse import *
 from minidl.kernels.jit.updates import *

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from minidl.kernels import jit
-from minidl.kernels.jit import float16
+from minidl.kernels.jit import bfloat16, float16
 from minidl.kernels.jit.convolution import MANY_FILTERS
 from minidl.kernels.reference.windows import sliding_windows
 
@@ -33,7 +33,12 @@ def warm_up() -> None:
         jit.mean(rows, axis)
         highest = jit.max(rows, axis, True)
         jit.extremum_backward(highest, rows, highest, axis)
+        jit.min(rows, axis)
+        jit.prod(rows, axis)
     jit.sum(rows.reshape(4, 2, 2), (0, 2))
+    jit.cumsum(rows, 0)
+    jit.remainder(rows, rows)
+    jit.floor_divide(rows, rows)
     jit.embedding_backward(rows, labels, 1)
     jit.embedding_backward(np.ones((65, 1), dtype=np.float32), np.zeros(65, dtype=np.int64), 1)
 
@@ -58,6 +63,7 @@ def warm_up() -> None:
     jit.lstm_cell_backward(rows, rows, gates, *jit.lstm_cell(gates, rows)[1:])
 
     float16.to_float32(float16.to_float16(rows))
+    bfloat16.to_float32(bfloat16.to_bfloat16(rows))
 
     image = np.ones((1, 1, 4, 4), dtype=np.float32)
     for filters in (np.ones((count, 1, 2, 2), dtype=np.float32) for count in (1, MANY_FILTERS)):  # both ways

@@ -1,4 +1,4 @@
-"""float32 to float16 and back without branches, which LLVM turns into vector instructions.
+"""float32 to float16 and back: by the processor's own instruction, or without branches, for vector instructions.
 
 Numpy converts number by number: 2.6 nanoseconds each, and several times that below 6.1e-5, where gradients are. Numba
 has no float16, so the 16 bits are an unsigned integer here.
@@ -7,27 +7,83 @@ Source: Giesen, float->half variants (gist.github.com/rygorous/2156668).
 
 from __future__ import annotations
 
+import os
+import platform
+from collections.abc import Callable
 from typing import Any
 
+import llvmlite.binding as llvm
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
 from minidl.kernels import Array
 from minidl.kernels.jit.compiled import compiled
+from minidl.kernels.jit.function_attributes import wide_vectors
 
 
 def to_float16(x: Array) -> Array:
     """x, a contiguous float32 array, rounded to nearest, ties to even; infinity from 65520 on."""
     out = np.empty(x.shape, np.float16)
-    _to_float16(x.reshape(-1).view(np.uint32), x.reshape(-1), out.reshape(-1).view(np.uint16))
+    if HAS_INSTRUCTION:
+        _round(x.reshape(-1), out.reshape(-1).view(np.uint16))
+    else:
+        _to_float16(x.reshape(-1).view(np.uint32), x.reshape(-1), out.reshape(-1).view(np.uint16))
     return out
 
 
 def to_float32(x: Array) -> Array:
     """x, a contiguous float16 array, exactly."""
     out = np.empty(x.shape, np.float32)
-    _to_float32(x.reshape(-1).view(np.uint16), out.reshape(-1).view(np.uint32))
+    if HAS_INSTRUCTION:
+        _widen(x.reshape(-1).view(np.uint16), out.reshape(-1))
+    else:
+        _to_float32(x.reshape(-1).view(np.uint16), out.reshape(-1).view(np.uint32))
     return out
 
+
+# ---- by the processor's instruction: 0.2 ns a number ----
+
+HAS_INSTRUCTION = not os.environ.get("NUMBA_CPU_NAME") and (
+    bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
+)
+"""Without it LLVM would call a function of the C compiler's library, which numba does not bring."""
+
+
+def _rounding(typing_context: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
+
+    return types.uint16(types.float32), generate
+
+
+def _widening(typing_context: Any, bits: Any) -> tuple[Any, Callable[..., Any]]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
+_rounded: Any = intrinsic(_rounding)
+_widened: Any = intrinsic(_widening)
+
+
+@compiled()
+def _round(x: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(x.size):
+        out[i] = _rounded(x[i])
+
+
+@compiled()
+def _widen(half: Any, out: Any) -> None:
+    wide_vectors()
+    for i in range(half.size):
+        out[i] = _widened(half[i])
+
+
+# ---- without it: 0.5 ns a number ----
 
 _SUBNORMAL = np.uint32((127 - 15 + 23 - 10 + 1) << 23)  # 0.5: added, it leaves a subnormal's 10 bits as the last ones
 _HALF = _SUBNORMAL.view(np.float32)

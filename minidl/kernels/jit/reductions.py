@@ -1,4 +1,4 @@
-"""Sums, means, maxima and minima over any axes; sums that scatter rows. Each is one pass over memory."""
+"""Sums, means, extrema and products over any axes; sums that scatter rows. Each is one pass over memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,25 @@ import numpy as np
 from minidl.kernels import Array, reference
 from minidl.kernels.jit.axes import Axis, passes, repeated
 from minidl.kernels.jit.compiled import compiled
-from minidl.kernels.jit.eligible import FLOAT32, FLOAT64, eligible
+from minidl.kernels.jit.eligible import FLOAT32, FLOAT64
 from minidl.kernels.jit.maxima import max_of_each_row, max_of_rows, share_in_columns, share_in_each_row
+from minidl.kernels.jit.memory_order import along_axis
+from minidl.kernels.jit.running import product_of_each_row, product_of_rows, running_sums
 from minidl.kernels.jit.summation import sum_rows_each, sum_rows_together
 
-__all__ = ["embedding_backward", "extremum_backward", "max", "mean", "min", "sum", "sum_channels", "sum_rows"]
+__all__ = [
+    "cumsum",
+    "embedding_backward",
+    "extremum_backward",
+    "index_add",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "sum",
+    "sum_channels",
+    "sum_rows",
+]
 
 LONG = 2048  # from here on numpy's maximum of a row is the faster one
 BITS: dict[str, tuple[Any, ...]] = {  # the integer of each type; then its inf, its largest number, its sign bit
@@ -49,7 +63,25 @@ def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The minimum over `axis`."""
-    return -max(-x, axis, keepdims) if _compilable(x) else reference.min(x, axis, keepdims)
+    if not _compilable(x):
+        return reference.min(x, axis, keepdims)
+    return _reduced(x, axis, keepdims, _min, False)
+
+
+def prod(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The product over `axis`."""
+    if not _compilable(x):
+        return reference.prod(x, axis, keepdims)
+    return _reduced(x, axis, keepdims, _prod, False)
+
+
+def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
+    """Running sums along `axis`, from its start, or from its end if `backwards`; they are kept in float64."""
+    if not _compilable(x):
+        return reference.cumsum(x, axis, backwards)
+    out, (numbers, sums) = along_axis(axis, x)
+    running_sums(numbers, backwards, sums)
+    return out
 
 
 def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
@@ -72,7 +104,14 @@ def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
 
 def sum_rows(rows: Array) -> Array:
     """(n, d) -> (d,): the gradient of a bias."""
-    return sum(rows, 0) if _compilable(rows) else reference.sum_rows(rows)
+    if not _compilable(rows):
+        return reference.sum_rows(rows)
+    n, d = rows.shape
+    if d == 1 or not rows.flags.c_contiguous:
+        return sum(rows, 0)
+    out = np.empty(d, rows.dtype)  # in every backward of every linear layer: without asking how to reduce
+    sum_rows_together(rows.reshape(1, n * d), d, 1.0, out.reshape(1, d))
+    return out
 
 
 def sum_channels(x: Array) -> Array:
@@ -81,17 +120,24 @@ def sum_channels(x: Array) -> Array:
 
 
 def embedding_backward(g: Array, indices: Array, n: int) -> Array:
-    """Add every row of g (*indices.shape, d) to the row of an (n, d) array that its index names.
+    """Add every row of g (*indices.shape, d) to the row of an (n, d) array that its index names."""
+    if not _compilable(g):
+        return reference.embedding_backward(g, indices, n)
+    return index_add(g.reshape(1, indices.size, g.shape[-1]), indices, n)[0]
+
+
+def index_add(g: Array, indices: Array, n: int) -> Array:
+    """Sums of the slices g[:, i] that go to one index: (outer, m, inner) -> (outer, n, inner).
 
     The sums are kept in float64 if an index occurs more than 64 times.
     """
-    if not eligible(g):
-        return reference.embedding_backward(g, indices, n)
+    if not _compilable(g):
+        return reference.index_add(g, indices, n)
     indices = indices.astype(np.int64, copy=False).reshape(-1)
     few = indices.size <= 64 or _largest_count(indices, n) <= 64
-    gradient = np.zeros((n, g.shape[-1]), dtype=g.dtype if few else np.float64)
-    _scatter_rows(g.reshape(-1, g.shape[-1]), indices, gradient)
-    return gradient.astype(g.dtype, copy=False)
+    out = np.zeros((g.shape[0], n, g.shape[2]), dtype=g.dtype if few else np.float64)
+    _scatter(np.ascontiguousarray(g), indices, out)
+    return out.astype(g.dtype, copy=False)
 
 
 def _compilable(x: Array) -> bool:
@@ -126,20 +172,42 @@ def _sum(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Arr
 
 
 def _max(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    return _extreme(x, steps, smallest=False)
+
+
+def _min(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    return _extreme(x, steps, smallest=True)
+
+
+def _prod(x: Array, steps: tuple[tuple[int, int, int], ...], divisor: int) -> Array:
+    if not steps:
+        return x.copy()
+    out = x
+    for a, r, b in steps:
+        source, out = out, np.empty((a, b), x.dtype)
+        if b == 1:
+            product_of_each_row(source.reshape(a, r), out.reshape(a))
+        else:
+            product_of_rows(source.reshape(a, r, b), out)
+    return out
+
+
+def _extreme(x: Array, steps: tuple[tuple[int, int, int], ...], smallest: bool) -> Array:
     if not steps:
         return x.copy()
     out = x
     for a, r, b in steps:
         source = out
         if b == 1 and r > LONG:
-            out = source.reshape(a, r).max(axis=1)
+            rows = source.reshape(a, r)
+            out = rows.min(axis=1) if smallest else rows.max(axis=1)
             continue
         out = np.empty((a, b), x.dtype)
         if b == 1:
             integer, *constants = BITS[x.dtype.char]
-            max_of_each_row(source.reshape(a, r).view(integer), *constants, out.reshape(a).view(integer))
+            max_of_each_row(source.reshape(a, r).view(integer), *constants, -smallest, out.reshape(a).view(integer))
         else:
-            max_of_rows(source.reshape(a, r * b), b, out)
+            max_of_rows(source.reshape(a, r * b), b, -1 if smallest else 1, out)
     return out
 
 
@@ -152,8 +220,15 @@ def _largest_count(indices: Any, n: int) -> int:
 
 
 @compiled()
-def _scatter_rows(g: Any, indices: Any, gradient: Any) -> None:
-    for i in range(indices.size):
-        row, source = gradient[indices[i]], g[i]
-        for j in range(source.size):
-            row[j] += source[j]
+def _scatter(g: Any, indices: Any, out: Any) -> None:
+    """g (outer, m, inner) -> out (outer, n, inner), which is 0 at first."""
+    for o in range(g.shape[0]):
+        block, sums = g[o], out[o]
+        if g.shape[2] == 1:
+            for i in range(indices.size):
+                sums[indices[i], 0] += block[i, 0]
+        else:
+            for i in range(indices.size):
+                row, source = sums[indices[i]], block[i]
+                for j in range(source.size):
+                    row[j] += source[j]

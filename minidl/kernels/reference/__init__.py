@@ -8,6 +8,7 @@ from minidl.kernels.reference.powers import *
 from minidl.kernels.reference.products import *
 from minidl.kernels.reference.recurrent import *
 from minidl.kernels.reference.reductions import *
+from minidl.kernels.reference.remainders import *
 from minidl.kernels.reference.softmax import *
 from minidl.kernels.reference.sparse import *
 from minidl.kernels.reference.updates import *

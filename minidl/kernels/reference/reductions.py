@@ -1,4 +1,4 @@
-"""Sums, means, maxima and minima, and sums that scatter or gather rows, in readable numpy (or CuPy).
+"""Sums, means, extrema, products and running sums; sums that scatter or gather rows: readable numpy (or CuPy).
 
 numpy adds the rows of a matrix one after another in their own type, which in float32 loses digits with every addition
 (1,000,000 rows of 0.1 give 100,958); so all sums are taken in float64 and rounded once.
@@ -9,12 +9,15 @@ from __future__ import annotations
 from minidl.kernels import Array, array_module
 
 __all__ = [
+    "cumsum",
     "embedding",
     "embedding_backward",
     "extremum_backward",
+    "index_add",
     "max",
     "mean",
     "min",
+    "prod",
     "sum",
     "sum_channels",
     "sum_rows",
@@ -46,6 +49,19 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return x.min(axis=axis, keepdims=keepdims)
 
 
+def prod(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The product over `axis`."""
+    return x.prod(axis=axis, keepdims=keepdims)
+
+
+def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
+    """Running sums along `axis`, from its start, or from its end if `backwards`."""
+    order = (*[slice(None)] * (axis % x.ndim), slice(None, None, -1 if backwards else 1))
+    if x.dtype.kind != "f":
+        return x[order].cumsum(axis=axis)[order]
+    return x[order].cumsum(axis=axis, dtype="float64")[order].astype(x.dtype)
+
+
 def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
     """The gradient of x; g and extremum, the maxima or minima, have the reduced axes with length 1. Ties share it."""
     ties = x == extremum
@@ -69,7 +85,15 @@ def embedding(weight: Array, indices: Array) -> Array:
 
 def embedding_backward(g: Array, indices: Array, n: int) -> Array:
     """Add every row of g (*indices.shape, d) to the row of an (n, d) array that its index names; sums in float64."""
+    return index_add(g.reshape(1, indices.size, g.shape[-1]), indices, n)[0]
+
+
+def index_add(g: Array, indices: Array, n: int) -> Array:
+    """Sums of the slices g[:, i] that go to one index: (outer, m, inner) -> (outer, n, inner); in float64.
+
+    indices: m numbers 0 <= index < n, in any shape.
+    """
     module = array_module(g)
-    gradient = module.zeros((n, g.shape[-1]), dtype="float64")
-    module.add.at(gradient, indices.reshape(-1), g.reshape(-1, g.shape[-1]))
-    return gradient.astype(g.dtype)
+    out = module.zeros((n, g.shape[0], g.shape[2]), dtype="float64")
+    module.add.at(out, indices.reshape(-1), g.swapaxes(0, 1))
+    return module.ascontiguousarray(out.swapaxes(0, 1).astype(g.dtype))

@@ -1,0 +1,17 @@
+"""x // y and x % y, in readable numpy (or CuPy)."""
+
+from __future__ import annotations
+
+from minidl.kernels import Array
+
+__all__ = ["floor_divide", "remainder"]
+
+
+def floor_divide(x: Array, y: Array) -> Array:
+    """x / y, rounded down."""
+    return x // y
+
+
+def remainder(x: Array, y: Array) -> Array:
+    """x - y * (x // y): of y's sign."""
+    return x % y
