@@ -144,7 +144,8 @@ def prod(
     a = operand(a)
     x = a.data
     module = array_module(x)
-
+    if not x.ndim and axis in (0, -1):
+        axis = None
     out = kernels.current().prod(x, axis, kept)
 
     def vjp(g: Array, needs: Any) -> tuple[Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -142,8 +143,7 @@ print(ranks(2, "mpi"))
 
 
 def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_killed(tmp_path: Path) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+    temporary = Path(tempfile.mkdtemp())  # shorter than tmp_path: a socket's path has about 100 characters
     (tmp_path / "script.py").write_text(
         f"{BEGINNING}print(ranks(2), flush=True)\nos.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -156,3 +156,4 @@ def test_nothing_stays_in_the_temporary_folder_when_the_launching_process_is_kil
     while list(temporary.iterdir()) and time.monotonic() < end:  # the server ends after its ranks
         time.sleep(0.05)
     assert list(temporary.iterdir()) == []
+    temporary.rmdir()

@@ -2,12 +2,13 @@
 
 `powers.py` is the place to begin: a function that prepares arrays, and the compiled loop that it calls.
 
-kernels, as in `reference/`    activations.py powers.py reductions.py softmax.py pooling.py convolution.py recurrent.py
-                               batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)
-their loops                    elementary.py (exp, log) summation.py maxima.py softmax_columns.py batch_norm_rows.py
-                               layer_norm_short.py convolution_by_product.py convolution_by_sliding.py sliding.py
+kernels, as in `reference/`    activations.py powers.py remainders.py reductions.py softmax.py pooling.py convolution.py
+                               recurrent.py batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)
+their loops                    elementary.py (exp, log) summation.py maxima.py running.py (sums) softmax_columns.py
+                               batch_norm_rows.py layer_norm_short.py
+                               convolution_by_product.py convolution_by_sliding.py sliding.py
 which arrays, in what order    eligible.py memory_order.py axes.py (of reductions) layout.py (of padded images)
-float32 to float16 and back    float16.py
+float32 to 16 bits and back    float16.py bfloat16.py
 how they are compiled          compiled.py function_attributes.py never_inlined.py first_calls.py (warm-up)
 the memory of their results    memory.py
 """
@@ -27,6 +28,6 @@ from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.sparse import *
 from minidl.kernels.jit.updates import *
 from minidl.kernels.jit import memory
-from minidl.kernels.jit.first_calls import warm_up as warm_up
+from minidl.kernels.jit.first_calls import call_all as call_all, warm_up as warm_up
 
 memory.keep_freed_memory()
