@@ -10,6 +10,7 @@ import pytest
 from minidl import Tensor, functional, kernels, manual_seed, no_grad
 from minidl import functional as F
 from tests.functional.cases import CASES, Case
+from tests.tiers import exhaustively
 
 
 def leaf(*values: float) -> Tensor:
@@ -149,7 +150,7 @@ def test_a_hook_needs_a_leaf_that_requires_a_gradient() -> None:
         leaf(1.0).register_post_accumulate_grad_hook(print)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_a_gradient_shares_its_memory_with_nobody(case: Case, kernel: str) -> None:
     with kernels.use(kernel):
@@ -171,7 +172,7 @@ def test_a_gradient_shares_its_memory_with_nobody(case: Case, kernel: str) -> No
             assert not any(np.shares_memory(gradient, other) for other in others)
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_a_hook_may_overwrite_the_gradient_while_backward_runs(case: Case, kernel: str) -> None:
     """As an all-reduce in place does. A second backward over the retained graph must not notice, either."""

@@ -9,6 +9,7 @@ import pytest
 
 from minidl import Tensor, functional, kernels, manual_seed, no_grad, optim
 from tests.functional.cases import CASES, Case
+from tests.tiers import exhaustively
 
 TRASH = 1  # every write puts other numbers in: x - 1, or not x
 
@@ -55,7 +56,7 @@ def gradients(tensors: list[Tensor]) -> list[np.ndarray | None]:
     return [tensor.grad for tensor in tensors]
 
 
-@pytest.mark.parametrize("kernel", ["numpy", "numba"])
+@pytest.mark.parametrize("kernel", ["numba", *exhaustively("numpy")])
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_overwriting_an_operand_or_the_output_raises_or_does_not_matter(case: Case, kernel: str) -> None:
     with kernels.use(kernel):
