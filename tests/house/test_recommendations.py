@@ -192,14 +192,14 @@ RUNS: dict[str, Callable[[], object]] = {
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
     "optim.SGD(parameters, lr=0.001)": lambda: train(parallel.Synchronous(compressor=Signum()), lr=0.001),
     "optim.SGD(parameters, lr=0.1)": update_weights,
-    "layer_norm(x, weight, bias)": lambda: F.layer_norm(ROWS, np.ones(6), np.zeros(6)),
+    "layer_norm(x, weight, bias)": lambda: F.layer_norm(ROWS, np.ones(6, np.float32), np.zeros(6, np.float32)),
     "model.eval()": lambda: nn.BatchNorm1d(6).eval()(ROWS[:1]),
-    "nn.Flatten()": lambda: F.linear(nn.Flatten()(ROWS.reshape(4, 2, 3)), np.ones((5, 6))),
+    "nn.Flatten()": lambda: F.linear(nn.Flatten()(ROWS.reshape(4, 2, 3)), np.ones((5, 6), np.float32)),
     "nn.LayerNorm(x.shape[-1])": lambda: nn.LayerNorm(ROWS.shape[-1])(ROWS),
     "nn.Linear({}, {})": lambda: nn.Linear(6, 5)(ROWS),
     "x.reshape(1, -1)": lambda: nn.BatchNorm1d(6).eval()(ROWS[0].reshape(1, -1)),
-    "x.reshape(len(x), -1)": lambda: F.linear(ROWS.reshape(4, 2, 3).reshape(4, -1), np.ones((5, 6))),
-    "x.transpose(-2, -1)": lambda: F.linear(Tensor(ROWS).transpose(-2, -1), np.ones((5, 4))),
+    "x.reshape(len(x), -1)": lambda: F.linear(ROWS.reshape(4, 2, 3).reshape(4, -1), np.ones((5, 6), np.float32)),
+    "x.transpose(-2, -1)": lambda: F.linear(Tensor(ROWS).transpose(-2, -1), np.ones((5, 4), np.float32)),
     "top_k(0.01)": lambda: train(strategies.parse("synchronous:compressor=top_k(0.01)")),
 }
 
