@@ -139,7 +139,7 @@ Side = Callable[[int], tuple[float, float]]
 
 
 def minidl_side(case: Case) -> Side:
-    """A function that calls the operation so many times and returns the seconds of one forward and one backward."""
+    """A function of n: it calls the operation n times and returns the mean seconds of a forward and of a backward."""
     tensors = [Tensor(a, o.differentiable) for a, o in zip(case.arrays(), case.operands, strict=True)]
     out = case.function(functional, *tensors)
     return clocked(case, functional, tensors, np.ones(out.shape, out.dtype) if out.requires_grad else None)

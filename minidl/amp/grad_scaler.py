@@ -91,7 +91,7 @@ class GradScaler:
         self._is_finite[id(optimizer)] = is_finite
 
     def step(self, optimizer: Optimizer) -> None:
-        """Divide the gradients by the factor unless `unscale_` has, and step, if all of them are finite."""
+        """Divide the gradients by the factor, if `unscale_` has not done it; step if all gradients are finite."""
         if not self._enabled:
             optimizer.step()
             return

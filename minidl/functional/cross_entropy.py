@@ -245,7 +245,7 @@ def _classes_axis(name: str, shape: tuple[int, ...], labels: Tensor, axis: int |
     if labels.dtype.kind not in "iu" and labels.size:
         raise TypeError(
             f"{name}: labels must be integers, not {labels.dtype}; give them as a list or as an integer array "
-            "(Tensor makes a list to float32)" + (_PROBABILITIES if name == "cross_entropy" else "")
+            "(Tensor turns a list into float32)" + (_PROBABILITIES if name == "cross_entropy" else "")
         )
     fitting = [k for k, rest in without.items() if labels.shape == rest]
     if len(fitting) == 1:

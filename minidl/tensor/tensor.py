@@ -33,7 +33,7 @@ class Tensor(Node, Methods, NumpyProtocols):
     """An array that remembers how it was made, so that gradients can flow back through it.
 
     `data`: an array, a number or nested lists. Numbers and lists become float32; an array keeps its dtype, and its
-    memory is shared, not copied. Where two types meet numpy's rules hold (an int64 array makes float32 to float64); a
+    memory is shared, not copied. Where two types meet numpy's rules hold (float32 with an int64 array gives float64); a
     single number, Python's, numpy's or a 0-d tensor, takes the type of the tensor beside it.
     With `requires_grad=True`, `backward()` adds the gradient to its `.grad`, an array of the same shape.
 
