@@ -43,16 +43,21 @@ class Answer:
 
     def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
-        with self._failures():
-            self.session.prepare("minidl.cluster")
-        return ranks.RankRun(**self._call(ranks.run, (arguments, network, options), f" of {len(arguments)}"))
+        try:
+            with self._failures():
+                return ranks.run(self.session, self.name, arguments, network, **options)
+        except ranks.AnswerError as failed:
+            raise self._failure(failed.described, f" of {len(arguments)}") from None
 
-    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], of_ranks: str = "") -> Any:
+    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Any:
         with self._failures():
             kind, value = self.session.request("call", (probe, self.name, arguments))
         if kind == "value":
             return value
-        raise failure(self.name, value, self.session.undefined.get(self.name, ""), of_ranks)
+        raise self._failure(value)
+
+    def _failure(self, error: dict[str, Any], of_ranks: str = "") -> AnswerFailed:
+        return failure(self.name, error, self.session.undefined.get(self.name, ""), of_ranks)
 
     @contextmanager
     def _failures(self) -> Iterator[None]:

@@ -1,8 +1,8 @@
 """What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
 
-Started by `session.py` as `python -m course.checking.answer_process REQUESTS REPLIES` with two descriptors. A request
-is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's number, and
-`"value", value` or `"error", {...}`.
+Started by `session.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three descriptors. A
+request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's number, and
+`"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks (`rank_process.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -23,11 +24,11 @@ from typing import Any, NoReturn
 
 import psutil
 
-from course.checking import channel, plain_data, strays
+from course.checking import channel, plain_data, rank_process, strays
 from course.checking.fence import Fence
 from course.checking.originals import Originals
 from course.checking.sources import Sources
-from course.checking.student_error import NOT_DEFINED, described
+from course.checking.student_error import NOT_DEFINED, told
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
 RESERVE = 1 << 24
@@ -41,7 +42,8 @@ THIS_MODULE = sys.modules[__name__]
 class StudentSide:
     """The student's names, and the requests that a check makes of them."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, passed: socket.socket) -> None:
+        self._passed = passed
         self.sources = Sources()
         self.sources.folders = [terms.folder, *terms.own]
         self._functions: dict[str, Any] = {}
@@ -77,12 +79,37 @@ class StudentSide:
 
     def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> Any:
         """What the student's function `name` returns; or what `probe(function, *arguments)` does."""
-        if name not in self._functions:
-            raise LookupError(NOT_DEFINED)
-        function = self._functions[name]
+        function = self._function(name)
         if probe is not None:
             return probe(function, *arguments)
         return function(*arguments)
+
+    def fork_ranks(self, name: str, run: int, ranks: int) -> list[int]:
+        """The processes of new ranks, which will call the function `name`."""
+        return rank_process.fork(self._function(name), self.sources, self._passed, run, ranks)
+
+    def ended(self, process: int) -> int | None:
+        """How a rank's process has ended, as subprocess says it; None if it has not."""
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            with contextlib.suppress(ChildProcessError):
+                known, status = os.waitpid(process, os.WNOHANG)
+                if known:
+                    return os.waitstatus_to_exitcode(status)
+            time.sleep(0.005)
+        return None
+
+    def end_ranks(self, processes: Sequence[int]) -> None:
+        """End what is left of a run's ranks."""
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+    def _function(self, name: str) -> Any:
+        if name not in self._functions:
+            raise LookupError(NOT_DEFINED)
+        return self._functions[name]
 
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
@@ -110,14 +137,6 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
         del message, arguments, reply
         value = None
         reserve[:] = reserve or [bytearray(RESERVE)]
-
-
-def told(error: BaseException, sources: Sources) -> dict[str, Any]:
-    """The exception as plain data, or the least that is known of it."""
-    try:
-        return described(error, sources)
-    except BaseException:  # a student's class of exceptions may do anything when it is asked
-        return {"kind": "raised", "type": plain_data.type_name(error), "text": "", "rank": None, "place": ""}
 
 
 def flush() -> None:
@@ -148,7 +167,7 @@ def end_with(terms: Terms) -> NoReturn:
 
 def main(arguments: list[str]) -> None:
     """Keep the limits, put up the fence, then serve."""
-    requests, replies = map(int, arguments)
+    requests, replies, passed = map(int, arguments)
     first = channel.read_message(requests)
     if first is None:
         return
@@ -162,7 +181,7 @@ def main(arguments: list[str]) -> None:
     sys.dont_write_bytecode = True
     Fence([Path(terms.scratch)], terms.mark, [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
-    serve(requests, replies, StudentSide(terms), terms.limits.reply)
+    serve(requests, replies, StudentSide(terms, socket.socket(fileno=passed)), terms.limits.reply)
     for _ in range(40):  # no more requests: mostly since the process that makes the check was killed
         if os.getppid() != terms.check:
             end_with(terms)

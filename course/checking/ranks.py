@@ -1,22 +1,34 @@
-"""Running an answer as the program of simulated nodes, and what is seen of it: results, messages, bytes, time."""
+"""Running an answer as the program of simulated nodes, and what is seen of it: results, messages, bytes, time.
+
+The simulation runs in the check's process, each rank's answer in a process of its own (`rank_process.py`), which holds
+its own arguments alone and asks for each communicator call. So messages, bytes and virtual seconds are counted by the
+check, and an answer can be wrong about them but cannot lie.
+"""
 
 from __future__ import annotations
 
-import copy
+import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from course.checking import plain_data
+from course.checking import carried
+from course.checking.forked_ranks import ForkedRanks, NotForked
+from course.checking.served_rank import AnswerRaised, ServedRank
+from course.checking.session import Session
+from course.checking.student_error import described, root_cause
+from course.checking.student_frames import StudentLines
+from minidl import cluster
+from minidl.cluster import Event
 
-if TYPE_CHECKING:
-    from minidl.cluster import Event
+MOST_RANKS = 64
 
 
 @dataclass(frozen=True)
 class RankRun:
-    """A run of an answer on simulated ranks; each list but the last two has an item a rank.
+    """A run of an answer on simulated ranks; each list but `sends` and `events` has an item a rank.
 
     results: what the function returned. arguments: its arguments (without the communicator) as they were when it had
     returned, for what is done in place. traffic: by the name of each communicator call that the rank made, the
@@ -26,6 +38,9 @@ class RankRun:
     to go on with what waits for it); the last two are equal for a message that went out eagerly. events: all that the
     trace has but messages sent, in order of time: (rank, kind, start, end, bytes, peer, label, operation), as in
     `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait".
+
+    heard_of: the ranks from which a chain of messages came to this one (itself included); see `carried.py`. received:
+    the bytes that came to it.
     """
 
     results: list[Any]
@@ -34,6 +49,8 @@ class RankRun:
     seconds: float
     sends: list[tuple[int, int, int, float, float]]
     events: list[tuple[int, str, float, float, int, int, str, str]]
+    heard_of: list[frozenset[int]]
+    received: list[int]
 
     @property
     def messages(self) -> list[int]:
@@ -55,36 +72,98 @@ class RankRun:
         return {send[1] for send in self.sends if send[0] == rank}
 
 
+class AnswerError(Exception):
+    """A rank raised, or the ranks came to no end; `described` is what `student_error.described` says of it."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["text"])
+        self.described = error
+
+
 def run(
-    function: Callable[..., Any], arguments: list[tuple[Any, ...]], network: Any, options: dict[str, Any]
-) -> dict[str, Any]:
-    """In the student's process: run `function(comm, *arguments[rank])` on every rank; the fields of a RankRun.
+    session: Session,
+    name: str,
+    arguments: list[tuple[Any, ...]],
+    network: Any = None,
+    *,
+    starts: list[float] | None = None,
+    node: cluster.Node | None = None,
+    **options: Any,
+) -> RankRun:
+    """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
-    options: `starts`, of each rank the virtual second at which it begins (0 without it); others are for `launch`.
+    starts: of each rank the virtual second at which it begins (0 without it). node: what the work of minidl's kernels
+    takes; nothing without it. options: further ones of `cluster.launch`. Raises AnswerError, Died or TooLong.
     """
-    from minidl import cluster
-
-    def program(comm: cluster.Communicator) -> bytes:
-        own = copy.deepcopy(arguments[comm.rank])  # arrays that came as one for several ranks are each rank's own
-        if starts:
-            comm.compute(seconds=starts[comm.rank])
-        return plain_data.dumps((function(comm, *own), own))  # of whatever type: the check says what is wrong with it
-
-    starts = options.pop("starts", None)
-    done = cluster.launch(program, nodes=len(arguments), on="simulation", network=network, **options)
+    if len(arguments) > MOST_RANKS:
+        raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
+    lines = StudentLines(session.sources)
+    simulation = cluster.Simulation(network=network, node=node)
+    try:
+        forked = ForkedRanks(session, name, len(arguments))
+    except NotForked as refused:
+        raise AnswerError(refused.error) from None
+    ranks = [
+        ServedRank(forked, rank, lines, own, simulation, starts[rank] if starts else 0.0, options.get("seed", 0))
+        for rank, own in enumerate(arguments)
+    ]
+    try:
+        with playing(ranks) as number:
+            done = cluster.launch(play, args=(number,), nodes=len(ranks), on=simulation, **options)
+    except cluster.ClusterError as error:
+        if forked.ended is not None:
+            raise forked.ended from None
+        raise AnswerError(error_of(error, ranks, lines)) from None
+    except BaseException as error:  # Ctrl-C, mostly
+        forked.ended = error
+        raise
+    finally:
+        session.note_printed("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
+        forked.close()
     events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
-    results = [plain_data.loads(result) for result in done.results]
-    return {
-        "results": [result for result, _ in results],
-        "arguments": [own for _, own in results],
-        "traffic": [
-            {operation: (traffic.messages, traffic.nbytes) for operation, traffic in row.items()}
-            for row in done.trace.ledger()
-        ],
-        "seconds": done.seconds,
-        "sends": sends_of(events),
-        "events": [tuple(event[:8]) for event in events if event.kind != "send" and is_something(event)],
-    }
+    ledger = done.trace.ledger()
+    return RankRun(
+        results=[rank.returned[0] for rank in ranks],
+        arguments=[rank.returned[1] for rank in ranks],
+        traffic=[{name: (traffic.messages, traffic.nbytes) for name, traffic in row.items()} for row in ledger],
+        seconds=done.seconds,
+        sends=sends_of(events),
+        events=[event[:8] for event in events if event.kind != "send" and is_something(event)],
+        heard_of=carried.heard_of(done.trace.events, len(ranks)),
+        received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
+    )
+
+
+def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: StudentLines) -> dict[str, Any]:
+    """What to say of a run that failed: what a rank raised, or why the ranks came to no end."""
+    if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
+        return {**ranks[error.rank].raised, "rank": error.rank}
+    return described(error, lines)
+
+
+_numbers = itertools.count()
+_playing: dict[int, list[ServedRank]] = {}
+
+
+@contextmanager
+def playing(ranks: list[ServedRank]) -> Iterator[int]:
+    """A number under which `play` finds the ranks: what a launch is given is copied, and they cannot be."""
+    number = next(_numbers)
+    _playing[number] = ranks
+    try:
+        yield number
+    finally:
+        del _playing[number]
+
+
+def play(comm: cluster.Communicator, number: int) -> None:
+    """The program of each simulated rank."""
+    _playing[number][comm.rank].play(comm)
+
+
+def printed_lines(rank: int, printed: str) -> str:
+    """What a rank printed, as a launch shows it."""
+    return "".join(f"[rank {rank}] {line}\n" for line in printed.splitlines())
 
 
 def is_something(event: Event) -> bool:

@@ -11,6 +11,7 @@ import os
 import pickle
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -119,6 +120,49 @@ class Session:
         """Have modules imported that a check needs beside the answer."""
         self.request("prepare", (modules,), START_SECONDS)
 
+    # For the ranks of a run, which are forked from the process
+
+    @property
+    def mark(self) -> int:
+        """The mark of the process and of all that it starts."""
+        return self._mark
+
+    @property
+    def stacks(self) -> Path:
+        """The folder in which processes say in which line they are."""
+        return self._scratch.root
+
+    def pass_on(self, data: bytes, descriptors: Sequence[int]) -> None:
+        """Give the process descriptors of this one. Raises Died if it takes no more of them."""
+        try:
+            socket.send_fds(self._passed, [data], descriptors)
+        except OSError:
+            self.close()
+            raise Died(ending_of(None)) from None
+
+    def note_printed(self, text: str) -> None:
+        """Keep what was printed by ranks."""
+        data = text.encode(errors="replace")
+        with self._keeping:
+            self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
+
+    def is_out_of_time(self) -> bool:
+        """Whether the calls of a check have to be over."""
+        return time.monotonic() >= self._check_ends_at
+
+    @property
+    def all_calls_took_too_long(self) -> str:
+        together = self._check_ends_at - self._check_began
+        return f"all calls together did not finish within {max(0.0, together):.3g} s"
+
+    def watch(self) -> None:
+        """Raise Stopped or Died if the check is not wanted any more, or the processes use too much."""
+        assert self._process is not None
+        try:
+            self._watch(self._process)
+        except Broken:
+            raise Died(self._ending()) from None
+
     def request(self, method: str, arguments: tuple[Any, ...], seconds: float | None = None) -> tuple[str, Any]:
         """Send a request (a method of StudentSide) and wait for the reply, ("value", value) or ("error", {...}).
 
@@ -157,6 +201,7 @@ class Session:
             self._reader.join(1.0)
             os.close(self._requests.descriptor)
             os.close(self._replies.descriptor)
+            self._passed.close()
             self._scratch.remove()
             strays.remove_shared_memory(self._shared_memory)
 
@@ -234,12 +279,8 @@ class Session:
         try:
             code = self._process.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
-            code = CONNECTION_CLOSED
-        if code == CONNECTION_CLOSED:
-            return "it closed the connection to the check, as `os.closerange` does"
-        if code < 0:
-            return f"its process was ended by {signal.Signals(-code).name}{MEANINGS.get(signal.Signals(-code), '')}"
-        return f"it ended its process with exit code {code}, as `os._exit({code})` does"
+            code = None
+        return ending_of(code)
 
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
@@ -248,14 +289,18 @@ class Session:
         self._scratch = Scratch(self._folder)
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
+        self._passed, passed = socket.socketpair()
+        self._passed.setblocking(False)
         self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)
+        to_pass = (to_child, from_child, passed.fileno())
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course.checking.answer_process", str(to_child), str(from_child)],
-            cwd=ROOT, env=self._environment(), pass_fds=(to_child, from_child), start_new_session=True,
+            [sys.executable, "-P", "-m", "course.checking.answer_process", *map(str, to_pass)],
+            cwd=ROOT, env=self._environment(), pass_fds=to_pass, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
+        passed.close()
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
         self._printed.clear()
@@ -308,15 +353,28 @@ class Session:
         output.close()
 
 
+def ending_of(code: int | None) -> str:
+    """How a process ended, in words; None: it has not, but cannot be reached any more."""
+    if code is None or code == CONNECTION_CLOSED:
+        return "it closed the connection to the check, as `os.closerange` does"
+    if code < 0:
+        return f"its process was ended by {signal.Signals(-code).name}{MEANINGS.get(signal.Signals(-code), '')}"
+    return f"it ended its process with exit code {code}, as `os._exit({code})` does"
+
+
 def reply_in(data: bytes) -> tuple[int, str, Any]:
     """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
     match plain_data.loads(data):
         case (int(number), "value", value):
             return number, "value", value
         case (int(number), "error", dict(error)) if is_error(error):
-            told = {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
-            return number, "error", told
+            return number, "error", writable_error(error)
     raise plain_data.DamagedError("no reply")
+
+
+def writable_error(error: dict[str, Any]) -> dict[str, Any]:
+    """The same, with texts that any file can hold."""
+    return {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
 
 
 def is_error(error: dict[Any, Any]) -> bool:

@@ -35,6 +35,14 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def told(error: BaseException, sources: Sources) -> dict[str, Any]:
+    """The exception as plain data, or the least that is known of it."""
+    try:
+        return described(error, sources)
+    except BaseException:  # a student's class of exceptions may do anything when it is asked
+        return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": ""}
+
+
 def root_cause(error: BaseException) -> BaseException:
     """What a rank raised, where a run of several ranks failed; else the error itself."""
     cause = getattr(error, "cause", None)

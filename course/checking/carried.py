@@ -1,0 +1,58 @@
+"""What messages can have told each rank: whose numbers a chain of messages can have brought there.
+
+An answer's processes are kept apart, but no wall is without holes, and a value that a rank returns could have come by
+other ways. Only messages count: the trace says which there were, and in which order each rank sent and received.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+
+from minidl.cluster import Event
+
+Channel = tuple[int, int, int, float | None]
+"""Source, destination, bytes, and when it was posted: messages that agree in these are received in their order."""
+
+
+def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
+    """Of each of p ranks: the ranks from which a chain of messages came to it, and itself.
+
+    A message carries what its sender had heard of when it was posted.
+    """
+    heard = [{rank} for rank in range(p)]
+    carried: dict[Channel, deque[frozenset[int]]] = defaultdict(deque)
+    left = [deque(own) for own in messages_of(events, p)]
+    is_moving = True
+    while is_moving:
+        is_moving = False
+        for rank, own in enumerate(left):
+            while own and (is_send(own[0]) or carried[channel_of(own[0])]):
+                event, is_moving = own.popleft(), True
+                if is_send(event):
+                    carried[channel_of(event)].append(frozenset(heard[rank]))
+                else:
+                    heard[rank] |= carried[channel_of(event)].popleft()
+    return [frozenset(known) for known in heard]
+
+
+def messages_of(events: Iterable[Event], p: int) -> list[list[Event]]:
+    """Of each rank the messages that it posted and received, as it did so."""
+    own: list[list[Event]] = [[] for _ in range(p)]
+    for event in events:
+        is_posted = event.kind == "send" and event.peer_posted is None
+        if is_posted or event.kind == "receive":
+            own[event.rank].append(event)
+    for each in own:
+        each.sort(key=lambda event: event.end)  # those of concurrent operations are in the trace behind the program's
+    return own
+
+
+def is_send(event: Event) -> bool:
+    return event.kind == "send"
+
+
+def channel_of(event: Event) -> Channel:
+    if is_send(event):
+        return event.rank, event.peer, event.nbytes, event.posted
+    return event.peer, event.rank, event.nbytes, event.peer_posted

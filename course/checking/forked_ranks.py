@@ -1,0 +1,175 @@
+"""The processes of the ranks of one run, on the check's side: started, talked to, watched, and ended with the run."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from course.checking.channel import Broken, Garbage, Receiver, Sender
+from course.checking.limits import mark_of, starved
+from course.checking.plain_data import DamagedError
+from course.checking.rank_process import NUMBER_BYTES
+from course.checking.session import WATCH_SECONDS, Died, Session, Stopped, TooLong, ending_of
+from course.checking.student_error import place_in_text
+
+_numbers = itertools.count(1)
+
+
+class RunEnded(Exception):  # noqa: N818  (the name says what happened)
+    """Ends the simulation because of a rank's process; why is in `ForkedRanks.ended`."""
+
+
+class NotForked(Exception):  # noqa: N818  (the name says what happened)
+    """The student's process has said, in `error`, why there are no ranks: the function is not defined, mostly."""
+
+    def __init__(self, error: dict[str, object]) -> None:
+        super().__init__(error["text"])
+        self.error = error
+
+
+class ForkedRanks:
+    """`size` processes, each forked from the session's and with a connection of its own, for `name(comm, ...)`.
+
+    ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
+    """
+
+    def __init__(self, session: Session, name: str, size: int) -> None:
+        self.size = size
+        self.limits = session.limits
+        self.ended: BaseException | None = None
+        self._session = session
+        self._processes: list[int] = []
+        self._sockets: list[socket.socket] = []
+        self._senders: list[Sender] = []
+        self._receivers: list[Receiver] = []
+        self._began = time.monotonic()
+        self._starved_before = 0.0
+        try:
+            self._begin(name)
+        except BaseException:
+            self._close()
+            raise
+
+    def _begin(self, name: str) -> None:
+        number = next(_numbers)
+        self._session.prepare()
+        for rank in range(self.size):
+            own, its = socket.socketpair()
+            self._sockets.append(own)
+            self._senders.append(Sender(own.fileno()))
+            self._receivers.append(Receiver(own.fileno(), self.limits.reply + WRAPPING))
+            stack = os.open(self._stack(rank), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            try:
+                self._session.pass_on(number.to_bytes(NUMBER_BYTES, "little"), [its.fileno(), stack])
+            finally:
+                its.close()
+                os.close(stack)
+        kind, value = self._session.request("fork_ranks", (name, number, self.size))
+        if kind == "error":
+            raise NotForked(value)
+        if not isinstance(value, list) or len(value) != self.size or not all(type(one) is int for one in value):
+            self._session.close()
+            raise Died("it wrote into the connection to the check")
+        self._processes = value
+        self._began, self._starved_before = time.monotonic(), self._starved()
+
+    def close(self) -> None:
+        """End what is left of the processes."""
+        self._close()
+        if self.ended is None:
+            self._session.request("end_ranks", (self._processes,))
+        else:
+            self._session.close()
+
+    def _close(self) -> None:
+        for own in self._sockets:
+            own.close()
+
+    # For the simulated ranks
+
+    @contextlib.contextmanager
+    def watched(self, rank: int) -> Iterator[None]:
+        """What goes wrong with the process of a rank in here ends the run."""
+        if self.ended is not None:
+            raise RunEnded
+        try:
+            yield
+        except Broken:
+            self.ended = Died(f"on rank {rank} of {self.size} {self._ending(rank)}")
+        except (Garbage, DamagedError):
+            self.ended = Died(
+                f"on rank {rank} of {self.size} it wrote into the connection to the check, as writing to every "
+                "descriptor does"
+            )
+        except (Died, TooLong, Stopped) as ended:
+            self.ended = ended
+        if self.ended is not None:
+            raise RunEnded
+
+    def send(self, rank: int, message: bytes) -> None:
+        """Raises TooLong if the process does not read."""
+        if not self._senders[rank].send(message, self._until()):
+            self._look(rank)
+            raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self.size} did not read")
+
+    def receive(self, rank: int) -> bytes:
+        """The next message of a rank's process."""
+        receiver = self._receivers[rank]
+        while (message := receiver.receive(min(self._until(), time.monotonic() + WATCH_SECONDS))) is None:
+            self._look(rank)
+        return message
+
+    def _until(self) -> float:
+        """When the run has to be over, if nothing more is starved."""
+        return self._began + self.limits.seconds
+
+    def _look(self, rank: int) -> None:
+        """Raise if the run takes too long, which this rank is computing in, or the processes use too much."""
+        now = time.monotonic()
+        if self._session.is_out_of_time():
+            raise TooLong(f"{self._session.all_calls_took_too_long}{self._where(rank)}")
+        if now >= self._until():
+            lost = self._starved() - self._starved_before
+            if now >= self._until() + min(lost, 2 * self.limits.seconds):
+                raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
+            time.sleep(0.01)
+        self._session.watch()
+
+    def _starved(self) -> float:
+        """Seconds in which the ranks were ready to run and others had the cores; one runs at a time, mostly."""
+        return sum(map(starved, self._processes))
+
+    def _ending(self, rank: int) -> str:
+        """How the process of a rank has ended, in words."""
+        try:
+            kind, code = self._session.request("ended", (self._processes[rank],))
+        except (Died, TooLong):
+            kind, code = "error", None
+        return ending_of(code if kind == "value" and isinstance(code, int) else None)
+
+    def _where(self, rank: int) -> str:
+        """In which of the student's lines a process is, as it says itself when it gets a signal."""
+        process, stack = self._processes[rank], self._stack(rank)
+        if mark_of(process) in (self._session.mark, None):
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGUSR1)
+        until, text = time.monotonic() + 0.5, ""
+        while time.monotonic() < until and not text.endswith("\n"):
+            time.sleep(0.01)
+            with contextlib.suppress(OSError), open(stack, errors="replace") as file:
+                text = file.read(100_000)
+        place = place_in_text(text, self._session.sources, is_innermost_first=True)
+        return f"; rank {rank} of {self.size} was at {place}" if place else ""
+
+    def _stack(self, rank: int) -> Path:
+        return self._session.stacks / f"stack-{rank}"
+
+
+WRAPPING = 10_000
+"""Bytes of a message beside what it brings: names, lines, what was printed."""

@@ -1,0 +1,336 @@
+"""The communicator that an answer has in its hand when it runs on several ranks, each in a process of its own.
+
+It has the methods of `minidl.cluster.Communicator`. Each call is a request to the check's process, where the real
+communicator of this rank makes it in a simulation, and where messages, bytes and seconds are counted. What an answer
+does to this file's code is done to its own requests only.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NoReturn, Protocol
+
+import cloudpickle
+import numpy as np
+
+ANY = -1
+
+PLAIN_KINDS = "biufcSUmM"
+
+PICKLED = (1,) * 9
+"""An object travels as the bytes of its pickle, an array of shape (1, 1, 1, 1, 1, 1, 1, 1, 1, nbytes)."""
+
+
+class Line(Protocol):
+    """A rank's connection to the check."""
+
+    def call(self, group: int, method: str, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """What the check's communicator `group` of this rank returns; raises what it raises."""
+
+    def place(self) -> str:
+        """The line of the student's code that is being executed."""
+
+
+class Communicator:
+    """Messages and collectives among `size` ranks, of which this is number `rank`: see minidl.cluster.Communicator.
+
+    Not there, since nobody has needed it in a check: `background`, `until`, `shared_array` and messages without
+    contents (Phantom). An error that ends the run (a deadlock, ranks in different collectives) ends this process; it
+    cannot be caught.
+    """
+
+    def __init__(self, line: Line, group: int, ranks: Sequence[int], rank: int, world: World) -> None:
+        self.rank = rank
+        self.size = len(ranks)
+        self.last_source = ANY
+        self.rng = world.rng
+        self._line = line
+        self._group = group
+        self._ranks = tuple(ranks)
+        self._world = world
+
+    def __repr__(self) -> str:
+        return f"<Communicator: rank {self.rank} of {self.size}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a communicator belongs to its rank: it cannot be sent or returned")
+
+    # Messages
+
+    def send(self, x: Any, dst: int, tag: int = 0) -> None:
+        self._world.check("send", x, None)
+        self._call("send", [array_of(x), dst, tag])
+
+    def recv(self, src: int | Collection[int], tag: int = 0, out: Any = None) -> Any:
+        self._world.check("recv", None, out)
+        return received(self._call("recv", [src, tag, room_of(out)]), out)
+
+    def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: Any = None) -> Any:
+        self._world.check("sendrecv", x, out)
+        return received(self._call("sendrecv", [array_of(x), dst, src, tag, room_of(out)]), out)
+
+    def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
+        self._world.check("isend", x, None)
+        return self._begun("isend", self._call("isend", [array_of(x), dst, tag]), lambda value: None)
+
+    def irecv(self, src: int, tag: int = 0, out: Any = None) -> Work:
+        self._world.check("irecv", None, out)
+        number = self._call("irecv", [src, tag, room_of(out)])
+        return self._begun("irecv", number, lambda value: received(value, out), writes=out)
+
+    def world_rank(self, rank: int) -> int:
+        return int(self._call("world_rank", [rank]))
+
+    # Collectives
+
+    def broadcast(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+        is_source = src == self.rank
+        reads, writes = (x, None) if is_source else (None, x)
+
+        def finish(value: Any) -> Any:
+            if is_source:
+                return x
+            return written(value, x) if isinstance(x, np.ndarray) else object_of(value)
+
+        given = array_of(x) if is_source else room_of(x, is_flat=True) if isinstance(x, np.ndarray) else None
+        return self._collective("broadcast", [given, src], {"label": label}, async_op, finish, reads, writes)
+
+    def reduce(self, x: Any, dst: int = 0, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+        reads, writes = (None, x) if dst == self.rank else (x, None)
+
+        def finish(value: Any) -> Any:
+            return None if value is None else written(value, x)
+
+        named = {"op": op, "label": label}
+        return self._collective("reduce", [operand_of(x), dst], named, async_op, finish, reads, writes)
+
+    def all_reduce(
+        self,
+        x: Any,
+        op: str = "sum",
+        algorithm: str = "auto",
+        async_op: bool = False,
+        label: str | None = None,
+        **options: Any,
+    ) -> Any:
+        named = {"op": op, "algorithm": algorithm, "label": label, **options}
+        return self._collective(
+            "all_reduce", [operand_of(x)], named, async_op, lambda value: written(value, x), writes=x
+        )
+
+    def reduce_scatter(self, x: Any, op: str = "sum", async_op: bool = False, label: str | None = None) -> Any:
+        named = {"op": op, "label": label}
+        return self._collective("reduce_scatter", [operand_of(x)], named, async_op, lambda value: value, reads=x)
+
+    def all_gather(self, x: Any, async_op: bool = False, label: str | None = None) -> Any:
+        return self._collective("all_gather", [array_of(x)], {"label": label}, async_op, objects_of, reads=x)
+
+    def gather(self, x: Any, dst: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+        def finish(value: Any) -> Any:
+            return None if value is None else objects_of(value)
+
+        return self._collective("gather", [array_of(x), dst], {"label": label}, async_op, finish, reads=x)
+
+    def scatter(self, x: Any, src: int = 0, async_op: bool = False, label: str | None = None) -> Any:
+        items = items_of(x, self.size) if src == self.rank else None
+        return self._collective("scatter", [items, src], {"label": label}, async_op, object_of, reads=x)
+
+    def all_to_all(self, x: Sequence[Any], async_op: bool = False, label: str | None = None) -> Any:
+        items = items_of(x, self.size)
+        return self._collective("all_to_all", [items], {"label": label}, async_op, objects_of, reads=x)
+
+    def barrier(self, async_op: bool = False, label: str | None = None) -> Any:
+        return self._collective("barrier", [], {"label": label}, async_op, lambda value: value)
+
+    # Groups
+
+    def split(self, color: int | None, key: int = 0) -> Communicator | None:
+        group = self._call("split", [color, key])
+        return None if group is None else Communicator(self._line, *group, self._world)
+
+    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Any:
+        from minidl.cluster.mesh import Mesh
+
+        return Mesh(self, shape, names)  # type: ignore[arg-type]  # it calls rank, size and split
+
+    # Work and time
+
+    def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
+        self._call("compute", [flops, seconds, nbytes, label])
+
+    def reduce_into(self, a: Any, b: Any, op: str = "sum") -> None:
+        from minidl.cluster.channel import REDUCE
+
+        REDUCE[op](a, b, out=a)
+        self._call("reduce_into", [a.nbytes])
+
+    def now(self) -> float:
+        return float(self._call("now", []))
+
+    @property
+    def network(self) -> Any:
+        return pickle.loads(self._world.network)
+
+    def mark(self, label: str) -> None:
+        self._call("mark", [label])
+
+    def shares(self) -> Any:
+        return self._call("shares", [])
+
+    @property
+    def bytes_sent(self) -> int:
+        return int(self._call("bytes_sent", []))
+
+    def tell(self, obj: Any) -> None:
+        """Nobody listens."""
+
+    def background(self, *_: Any) -> NoReturn:
+        raise RuntimeError("comm.background cannot be used in a check: irecv and async_op=True can")
+
+    def until(self, *_: Any) -> NoReturn:
+        raise RuntimeError("comm.until cannot be used in a check")
+
+    def shared_array(self, *_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError("comm.shared_array cannot be used in a check: its ranks share no memory, only messages")
+
+    # Below the surface
+
+    def _call(self, method: str, arguments: list[Any], named: dict[str, Any] | None = None) -> Any:
+        value, source = self._line.call(self._group, method, arguments, named or {})
+        if source is not None:
+            self.last_source = source
+        return value
+
+    def _begun(
+        self, operation: str, number: int, finish: Callable[[Any], Any], reads: Any = None, writes: Any = None
+    ) -> Work:
+        work = Work(self, operation, number, finish)
+        if reads is not None or writes is not None:
+            self._world.begin(work, operation, self._line.place(), reads, writes)
+        return work
+
+    def _collective(
+        self,
+        operation: str,
+        arguments: list[Any],
+        named: dict[str, Any],
+        async_op: bool,
+        finish: Callable[[Any], Any],
+        reads: Any = None,
+        writes: Any = None,
+    ) -> Any:
+        self._world.check(operation, reads, writes)
+        value = self._call(operation, arguments, {**named, "async_op": bool(async_op)})
+        return self._begun(operation, value, finish, reads, writes) if async_op else finish(value)
+
+
+class Work:
+    """An operation in progress: `isend`, `irecv`, or a collective with `async_op=True`; see minidl.cluster.Work."""
+
+    def __init__(self, comm: Communicator, operation: str, number: int, finish: Callable[[Any], Any]) -> None:
+        self._comm = comm
+        self._operation = operation
+        self._number = number
+        self._finish = finish
+        self._is_over = False
+        self._value: Any = None
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
+
+    def is_completed(self) -> bool:
+        return bool(self._comm._call("is_completed", [self._number]))
+
+    def wait(self) -> Any:
+        if not self._is_over:
+            self._comm._world.end(self)
+            self._value = self._finish(self._comm._call("wait", [self._number]))
+            self._is_over = True
+        return self._value
+
+
+class World:
+    """What all communicators of one rank share: its generator, its network, the arrays in flight."""
+
+    def __init__(self, rng: np.random.Generator, network: bytes) -> None:
+        self.rng = rng
+        self.network = network
+        self._in_flight: Any = None
+
+    def check(self, operation: str, reads: Any, writes: Any) -> None:
+        """Raise RuntimeError if the operation would use an array that one in flight excludes it from."""
+        if self._in_flight is not None:
+            self._in_flight.check(operation, reads, writes)
+
+    def begin(self, key: Any, operation: str, place: str, reads: Any, writes: Any) -> None:
+        """The operation uses these arrays until `end`."""
+        if self._in_flight is None:
+            from minidl.cluster.in_flight import InFlight
+
+            self._in_flight = InFlight()
+        self._in_flight.begin(key, operation, place, reads, writes)
+
+    def end(self, key: Any) -> None:
+        """The program knows that the operation is over."""
+        if self._in_flight is not None:
+            self._in_flight.end(key)
+
+
+# What travels to the check: plain data, in which every payload is an array
+
+
+def array_of(x: Any) -> np.ndarray[Any, Any]:
+    """A payload as an array: itself if it is one of numbers or text, else the bytes of its pickle."""
+    if isinstance(x, np.ndarray) and type(x) in (np.ndarray, np.memmap) and x.dtype.kind in PLAIN_KINDS:
+        is_plain = x.dtype.type not in (np.longdouble, np.clongdouble) and x.shape[:9] != PICKLED
+        if is_plain:
+            return np.asarray(x)
+    try:
+        data = pickle.dumps(x, 5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        data = cloudpickle.dumps(x, 5)  # a class or a function of the notebook's own
+    return np.frombuffer(data, np.uint8).reshape(*PICKLED, len(data))
+
+
+def object_of(value: Any) -> Any:
+    """What `array_of` was given."""
+    is_pickled = isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.shape[:-1] == PICKLED
+    return pickle.loads(value.tobytes()) if is_pickled else value
+
+
+def objects_of(values: Any) -> list[Any]:
+    return [object_of(value) for value in values]
+
+
+def items_of(x: Any, size: int) -> Any:
+    """A list with an item for each rank; what is not one is sent as it is, and refused there."""
+    return [array_of(item) for item in x] if hasattr(x, "__len__") and len(x) == size else ("plain", x)
+
+
+def room_of(out: Any, is_flat: bool = False) -> Any:
+    """Type and layout of an array that a message is to be written into."""
+    if out is None:
+        return None
+    return ("room", out.dtype.str, list(out.shape), bool(is_flat or out.flags.c_contiguous), bool(out.flags.writeable))
+
+
+def operand_of(x: Any) -> Any:
+    """What a reduction is given: an array, with what decides whether it is refused, or anything else as it is."""
+    if isinstance(x, np.ndarray):
+        return ("array", np.asarray(x), bool(x.flags.writeable), isinstance(x, np.ma.MaskedArray))
+    return ("number", np.asarray(x)) if isinstance(x, np.generic) else ("plain", x)
+
+
+def received(value: Any, out: Any) -> Any:
+    """What a receive returns."""
+    return object_of(value) if out is None else written(value, out)
+
+
+def written(value: Any, x: Any) -> Any:
+    """What a call returns that works in place: x with the value in it; of a single number, the value."""
+    if not isinstance(x, np.ndarray):
+        return value
+    x[...] = value.reshape(x.shape) if math.prod(x.shape) == value.size else value
+    return x

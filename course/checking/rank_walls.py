@@ -1,0 +1,125 @@
+"""What keeps the ranks of an answer apart, so that what one knows of another has come by messages.
+
+Put up in each rank's process, before it is given its arguments:
+
+- It has no descriptor that another rank has, too: no pipe, socket or file that a cell has opened.
+- Memory that a cell has shared (an mmap without a file, a file's mapping) is its own from here on, a copy.
+- On Linux with Landlock it can write no file, wherever; from version 4 neither connect to a port nor listen at one;
+  from version 6 neither signal another rank nor reach it by an abstract socket. And it can neither read nor trace
+  another rank's memory.
+
+What holds nowhere: ranks can still tell each other something by what they do to the machine (how long they compute,
+how much memory they take), by System V's shared memory and queues, and by UDP. Without Landlock they can by files, too,
+as far as the fence lets them write. So a check does not rely on walls alone: `carried.py` says what messages can have
+told a rank.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import struct
+import sys
+from collections.abc import Collection, Iterator
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+WHICH_VERSION = 1
+PATH_BENEATH = 1
+SET_NO_NEW_PRIVS = 38
+"""Numbers of linux/landlock.h and linux/prctl.h, the same on all processors."""
+
+WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
+CHANGES = {
+    1: sum(1 << bit for bit in (1, *range(4, 13))),  # write, remove, make
+    2: 1 << 13,  # link or rename into another folder
+    3: TRUNCATE,
+    5: 1 << 15,  # commands to devices
+}
+"""Rights to change files, by the version of Landlock that knows them."""
+
+PORTS = 0b11  # bind and connect, from version 4
+OTHERS = 0b11  # abstract sockets and signals, from version 6
+HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
+
+READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
+MOST_COPIED = 2**26
+"""Bytes of one shared mapping that are copied; a larger one is empty afterwards."""
+
+MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])[x-]s ", re.MULTILINE)
+
+
+def put_up(keep: Collection[int]) -> None:
+    """Shut out the other ranks, for good; `keep`: the descriptors of this rank's own."""
+    close_all_but(keep)
+    if sys.platform == "linux":
+        unshare_memory()
+        restrict()
+        save_no_kernels()
+
+
+def close_all_but(keep: Collection[int]) -> None:
+    """Close what this process has open; what it prints to descriptors, and reads from the first one, is nothing."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for standard in range(3):
+        os.dup2(nowhere, standard)
+    first = 3
+    for kept in sorted(keep):
+        os.closerange(first, kept)
+        first = kept + 1
+    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+
+
+def unshare_memory() -> None:
+    """Replace each mapping that other processes see by a copy that they do not."""
+    system = ctypes.CDLL(None, use_errno=True)
+    system.mmap.restype = ctypes.c_void_p
+    system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    for start, end, is_readable, is_writable in shared_mappings():
+        size = end - start
+        contents = ctypes.string_at(start, size) if is_readable and size <= MOST_COPIED else b""
+        place = system.mmap(start, size, READ | WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
+        if place != start:
+            raise OSError(ctypes.get_errno(), "shared memory cannot be made a rank's own")
+        ctypes.memmove(start, contents, len(contents))
+        if not is_writable:
+            system.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(size), READ if is_readable else 0)
+
+
+def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
+    """Beginning, end, and whether it can be read and written, of each mapping that is shared."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
+        found = MAPPING.findall(file.read())
+    for start, end, read, write in found:
+        yield int(start, 16), int(end, 16), read == "r", write == "w"
+
+
+def restrict() -> bool:
+    """Take from this process, for good, the right to change files and to reach others; whether that was possible."""
+    system = ctypes.CDLL(None, use_errno=True)
+    version = system.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION)
+    if version < 1:
+        return False
+    changes = sum(rights for since, rights in CHANGES.items() if version >= since)
+    rules = [changes, *([PORTS] if version >= 4 else []), *([OTHERS] if version >= 6 else [])]
+    attributes = struct.pack(f"{len(rules)}Q", *rules)
+    ruleset = system.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
+    if ruleset < 0:
+        return False
+    try:
+        for path in HARMLESS:
+            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            rule = struct.pack("=Qi", changes & (WRITE_FILE | TRUNCATE), descriptor)
+            system.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+            os.close(descriptor)
+        done: int = system.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.syscall(RESTRICT_SELF, ruleset, 0)
+    finally:
+        os.close(ruleset)
+    return done == 0
+
+
+def save_no_kernels() -> None:
+    """Numba compiles in a process that can write no file without saving what it has compiled."""
+    caching = sys.modules.get("numba.core.caching")
+    if caching is not None:
+        caching.Cache.save_overload = lambda *_: None  # type: ignore[attr-defined]
