@@ -84,9 +84,9 @@ class StudentSide:
             return probe(function, *arguments)
         return function(*arguments)
 
-    def fork_ranks(self, name: str, run: int, ranks: int) -> list[int]:
-        """The processes of new ranks, which will call the function `name`."""
-        return rank_process.fork(self._function(name), self.sources, self._passed, run, ranks)
+    def fork_ranks(self, number: int, ranks: int) -> list[int]:
+        """The processes of new ranks, for which descriptors come with that number."""
+        return rank_process.fork(self._function, self.sources, self._passed, number, ranks)
 
     def ended(self, process: int) -> int | None:
         """How a rank's process has ended, as subprocess says it; None if it has not."""
@@ -100,7 +100,7 @@ class StudentSide:
         return None
 
     def end_ranks(self, processes: Sequence[int]) -> None:
-        """End what is left of a run's ranks."""
+        """End ranks."""
         for process in processes:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(process, signal.SIGKILL)

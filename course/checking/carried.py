@@ -1,24 +1,48 @@
 """What messages can have told each rank: whose numbers a chain of messages can have brought there.
 
-An answer's processes are kept apart, but no wall is without holes, and a value that a rank returns could have come by
-other ways. Only messages count: the trace says which there were, and in which order each rank sent and received.
+An answer's processes are kept apart, but no wall is without holes, and the inputs of a visible case can be computed from
+its seed. So a right result counts only if messages could have carried it: the trace says which there were, and in which
+order each rank sent and received.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+from course.checking.wrong import Wrong
 from minidl.cluster import Event
+
+if TYPE_CHECKING:
+    from course.checking.ranks import RankRun
 
 Channel = tuple[int, int, int, float | None]
 """Source, destination, bytes, and when it was posted: messages that agree in these are received in their order."""
 
 
+def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
+    """Raise Wrong unless messages could have carried `what` to a rank.
+
+    That takes a chain of messages from each of the ranks `sources` to it, and that `nbytes` came to it: of a sum of n
+    float64 8 n, as long as nobody can guess any of them.
+    """
+    cause = "What a rank knows of another has to come by messages."
+    for source in sorted(set(sources) - run.heard_of[rank]):
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: no message from rank {source} could have reached it.", cause
+        )
+    if run.received[rank] < nbytes:
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: {run.received[rank]} bytes came to it, {nbytes} are needed.", cause
+        )
+
+
 def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
     """Of each of p ranks: the ranks from which a chain of messages came to it, and itself.
 
-    A message carries what its sender had heard of when it was posted.
+    A message carries what its sender had heard of when it was posted. Where the events do not say who received what
+    (a long run's last ones are not kept), every rank may have heard of all.
     """
     heard = [{rank} for rank in range(p)]
     carried: dict[Channel, deque[frozenset[int]]] = defaultdict(deque)
@@ -33,6 +57,8 @@ def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
                     carried[channel_of(event)].append(frozenset(heard[rank]))
                 else:
                     heard[rank] |= carried[channel_of(event)].popleft()
+    if any(left):
+        return [frozenset(range(p))] * p
     return [frozenset(known) for known in heard]
 
 

@@ -10,6 +10,7 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from course.checking.channel import Broken, Garbage, Receiver, Sender
 from course.checking.limits import mark_of, starved
@@ -25,41 +26,28 @@ class RunEnded(Exception):  # noqa: N818  (the name says what happened)
     """Ends the simulation because of a rank's process; why is in `ForkedRanks.ended`."""
 
 
-class NotForked(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process has said, in `error`, why there are no ranks: the function is not defined, mostly."""
-
-    def __init__(self, error: dict[str, object]) -> None:
-        super().__init__(error["text"])
-        self.error = error
-
-
 class ForkedRanks:
-    """`size` processes, each forked from the session's and with a connection of its own, for `name(comm, ...)`.
+    """The processes of ranks 0, 1, ... of a session, each forked from its process, with a connection of its own.
+
+    They play one run after the other, until one has failed: then all are ended, and others forked for the next run.
 
     ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
     """
 
-    def __init__(self, session: Session, name: str, size: int) -> None:
-        self.size = size
+    def __init__(self, session: Session) -> None:
         self.limits = session.limits
         self.ended: BaseException | None = None
         self._session = session
+        self._size = 0
         self._processes: list[int] = []
         self._sockets: list[socket.socket] = []
         self._senders: list[Sender] = []
         self._receivers: list[Receiver] = []
-        self._began = time.monotonic()
-        self._starved_before = 0.0
-        try:
-            self._begin(name)
-        except BaseException:
-            self._close()
-            raise
 
-    def _begin(self, name: str) -> None:
-        number = next(_numbers)
-        self._session.prepare()
-        for rank in range(self.size):
+    def begin_run(self, size: int) -> None:
+        """Fork as many ranks as there are too few; from now on the time of a run counts."""
+        missing, number = size - len(self._processes), next(_numbers)
+        for rank in range(len(self._processes), size):
             own, its = socket.socketpair()
             self._sockets.append(own)
             self._senders.append(Sender(own.fileno()))
@@ -70,26 +58,25 @@ class ForkedRanks:
             finally:
                 its.close()
                 os.close(stack)
-        kind, value = self._session.request("fork_ranks", (name, number, self.size))
-        if kind == "error":
-            raise NotForked(value)
-        if not isinstance(value, list) or len(value) != self.size or not all(type(one) is int for one in value):
-            self._session.close()
-            raise Died("it wrote into the connection to the check")
-        self._processes = value
+        if missing > 0:
+            kind, value = self._session.request("fork_ranks", (number, missing))
+            if kind == "error":
+                raise Died(f"its process could not be copied for {size} ranks: {value['text']}")
+            if not isinstance(value, list) or len(value) != missing or not all(type(one) is int for one in value):
+                raise Died("it wrote into the connection to the check")
+            self._processes += value
+        self._size = size
         self._began, self._starved_before = time.monotonic(), self._starved()
 
     def close(self) -> None:
-        """End what is left of the processes."""
-        self._close()
-        if self.ended is None:
-            self._session.request("end_ranks", (self._processes,))
-        else:
-            self._session.close()
-
-    def _close(self) -> None:
+        """Let go of the processes: whoever waits for the check ends."""
         for own in self._sockets:
             own.close()
+
+    def end(self) -> None:
+        """End the processes, in the midst of whatever they do."""
+        self.close()
+        self._session.request("end_ranks", (self._processes,))
 
     # For the simulated ranks
 
@@ -101,10 +88,10 @@ class ForkedRanks:
         try:
             yield
         except Broken:
-            self.ended = Died(f"on rank {rank} of {self.size} {self._ending(rank)}")
+            self.ended = Died(f"on rank {rank} of {self._size} {self._ending(rank)}")
         except (Garbage, DamagedError):
             self.ended = Died(
-                f"on rank {rank} of {self.size} it wrote into the connection to the check, as writing to every "
+                f"on rank {rank} of {self._size} it wrote into the connection to the check, as writing to every "
                 "descriptor does"
             )
         except (Died, TooLong, Stopped) as ended:
@@ -116,7 +103,7 @@ class ForkedRanks:
         """Raises TooLong if the process does not read."""
         if not self._senders[rank].send(message, self._until()):
             self._look(rank)
-            raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self.size} did not read")
+            raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self._size} did not read")
 
     def receive(self, rank: int) -> bytes:
         """The next message of a rank's process."""
@@ -165,7 +152,7 @@ class ForkedRanks:
             with contextlib.suppress(OSError), open(stack, errors="replace") as file:
                 text = file.read(100_000)
         place = place_in_text(text, self._session.sources, is_innermost_first=True)
-        return f"; rank {rank} of {self.size} was at {place}" if place else ""
+        return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
     def _stack(self, rank: int) -> Path:
         return self._session.stacks / f"stack-{rank}"
@@ -173,3 +160,29 @@ class ForkedRanks:
 
 WRAPPING = 10_000
 """Bytes of a message beside what it brings: names, lines, what was printed."""
+
+
+@contextlib.contextmanager
+def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
+    """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
+    if session.ranks is None:
+        session.prepare()  # starts the process, if it is not there
+        session.ranks = ForkedRanks(session)
+    ranks: ForkedRanks = session.ranks
+    try:
+        ranks.begin_run(size)
+        yield ranks
+    except AnswerError:
+        session.drop_ranks()
+        raise
+    except BaseException:  # the process has gone or is to go; or Ctrl-C
+        session.close()
+        raise
+
+
+class AnswerError(Exception):
+    """A rank raised, or the ranks came to no end; `described` is what `student_error.described` says of it."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["text"])
+        self.described = error

@@ -1,8 +1,8 @@
 """The process of one rank of an answer: forked from the student's, it knows its own arguments and nobody else's.
 
 Its parent has run the cells, and has never seen an argument: each rank reads its own from a socket that the check has
-passed for it alone. What the ranks of a run can tell each other, beside messages that the check carries, is said in
-`rank_walls.py`.
+passed for it alone. It plays the same rank in one run after the other. What ranks can tell each other, beside messages
+that the check carries, is said in `rank_walls.py`.
 """
 
 from __future__ import annotations
@@ -39,13 +39,14 @@ NUMBER_BYTES = 8
 
 @dataclass(frozen=True)
 class Start:
-    """What a rank is given: pickled, by the check.
+    """What a rank is given for a run: pickled, by the check.
 
-    ranks: all of them, and `rank`: which one it is. network: as `comm.network` has it, pickled. seed: of the generator
-    `comm.rng`. counts: whether the work of minidl's kernels is to be told with each call. reply: bytes of a message at
-    most. printed: characters of its output that are kept.
+    name: of the function. ranks: all of them, and `rank`: which one it is. network: as `comm.network` has it, pickled.
+    seed: of the generator `comm.rng`. counts: whether the work of minidl's kernels is to be told with each call. reply:
+    bytes of a message at most. printed: characters of its output that are kept.
     """
 
+    name: str
     rank: int
     ranks: tuple[int, ...]
     arguments: tuple[Any, ...]
@@ -56,7 +57,11 @@ class Start:
     printed: int
 
 
-def fork(function: Callable[..., Any], sources: Sources, passed: socket.socket, number: int, ranks: int) -> list[int]:
+LookUp = Callable[[str], Callable[..., Any]]
+"""The student's function of that name."""
+
+
+def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, ranks: int) -> list[int]:
     """Fork as many ranks; each takes over the descriptors that the check has passed for it. Returns their processes."""
     processes = []
     for stream in (sys.stdout, sys.stderr):  # or each rank would have what waits there as well
@@ -66,7 +71,7 @@ def fork(function: Callable[..., Any], sources: Sources, passed: socket.socket, 
         descriptors = descriptors_of(passed, number)
         process = fork_uncounted()
         if process == 0:
-            begin(function, sources, *descriptors)
+            begin(look_up, sources, *descriptors)
         processes.append(process)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -74,7 +79,7 @@ def fork(function: Callable[..., Any], sources: Sources, passed: socket.socket, 
 
 
 def descriptors_of(passed: socket.socket, number: int) -> list[int]:
-    """The next two descriptors of the run of that number; those of one that did not come about are closed."""
+    """The next two descriptors with that number; those of ranks that have not come about are closed."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(passed, NUMBER_BYTES, 2)
         if not data:
@@ -101,21 +106,20 @@ def fork_uncounted() -> int:
     return process
 
 
-def begin(function: Callable[..., Any], sources: Sources, connection: int, stack: int) -> NoReturn:
-    """In the new process: shut out the other ranks, run the function, and end."""
+def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoReturn:
+    """In the new process: shut out the other ranks, play this one in every run that there is, and end."""
     try:
         gc.freeze()
         put_up(keep=(connection, stack))
         faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
-        message = channel.read_message(connection)
-        if message is not None:
-            run(function, sources, connection, pickle.loads(message))
+        while (message := channel.read_message(connection)) is not None:
+            play(look_up, sources, connection, pickle.loads(message))
     finally:
         os._exit(0)
 
 
-def run(function: Callable[..., Any], sources: Sources, connection: int, start: Start) -> None:
-    """Run the function, and tell the check what it has returned or raised."""
+def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> None:
+    """Call the function, and tell the check what it has returned or raised."""
     reserve = [bytearray(RESERVE)]
     printed = Printed(start.printed)
     sys.stdout = sys.stderr = printed
@@ -124,7 +128,7 @@ def run(function: Callable[..., Any], sources: Sources, connection: int, start: 
     random.use(rng)
     comm = Communicator(line, 0, start.ranks, start.rank, World(rng, start.network))
     try:
-        value = function(comm, *start.arguments)
+        value = look_up(start.name)(comm, *start.arguments)
         report = plain_data.dumps(["returned", [value, start.arguments], printed.take(), *line.work()])
         if len(report) > start.reply:
             raise ValueError(f"what it returned takes {len(report):,} bytes; the check takes at most {start.reply:,}")

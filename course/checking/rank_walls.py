@@ -42,6 +42,8 @@ PORTS = 0b11  # bind and connect, from version 4
 OTHERS = 0b11  # abstract sockets and signals, from version 6
 HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
 
+CACHE = "course.checking.read_only_cache.BesideTheSource"
+
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26
 """Bytes of one shared mapping that are copied; a larger one is empty afterwards."""
@@ -54,8 +56,8 @@ def put_up(keep: Collection[int]) -> None:
     close_all_but(keep)
     if sys.platform == "linux":
         unshare_memory()
-        restrict()
-        save_no_kernels()
+        if restrict():
+            save_no_kernels()
 
 
 def close_all_but(keep: Collection[int]) -> None:
@@ -119,7 +121,11 @@ def restrict() -> bool:
 
 
 def save_no_kernels() -> None:
-    """Numba compiles in a process that can write no file without saving what it has compiled."""
-    caching = sys.modules.get("numba.core.caching")
-    if caching is not None:
-        caching.Cache.save_overload = lambda *_: None  # type: ignore[attr-defined]
+    """Numba reads the kernels that were compiled before, and saves none; see `read_only_cache.py`."""
+    os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = CACHE
+    if "numba" in sys.modules:
+        import numba
+
+        from course.checking import read_only_cache  # noqa: F401  (it changes what saves them)
+
+        numba.config.CACHE_LOCATOR_CLASSES = CACHE

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from course.checking import carried
-from course.checking.forked_ranks import ForkedRanks, NotForked
+from course.checking.forked_ranks import AnswerError, forked_ranks
 from course.checking.served_rank import AnswerRaised, ServedRank
 from course.checking.session import Session
 from course.checking.student_error import described, root_cause
@@ -72,14 +72,6 @@ class RankRun:
         return {send[1] for send in self.sends if send[0] == rank}
 
 
-class AnswerError(Exception):
-    """A rank raised, or the ranks came to no end; `described` is what `student_error.described` says of it."""
-
-    def __init__(self, error: dict[str, Any]) -> None:
-        super().__init__(error["text"])
-        self.described = error
-
-
 def run(
     session: Session,
     name: str,
@@ -88,38 +80,33 @@ def run(
     *,
     starts: list[float] | None = None,
     node: cluster.Node | None = None,
+    seed: int = 0,
     **options: Any,
 ) -> RankRun:
     """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
     starts: of each rank the virtual second at which it begins (0 without it). node: what the work of minidl's kernels
-    takes; nothing without it. options: further ones of `cluster.launch`. Raises AnswerError, Died or TooLong.
+    takes; nothing without it. seed: of the ranks' `comm.rng`. options: further ones of `cluster.launch`. Raises
+    AnswerError, Died or TooLong.
     """
     if len(arguments) > MOST_RANKS:
         raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
-    lines = StudentLines(session.sources)
+    size, lines = len(arguments), StudentLines(session.sources)
     simulation = cluster.Simulation(network=network, node=node)
-    try:
-        forked = ForkedRanks(session, name, len(arguments))
-    except NotForked as refused:
-        raise AnswerError(refused.error) from None
-    ranks = [
-        ServedRank(forked, rank, lines, own, simulation, starts[rank] if starts else 0.0, options.get("seed", 0))
-        for rank, own in enumerate(arguments)
-    ]
-    try:
-        with playing(ranks) as number:
-            done = cluster.launch(play, args=(number,), nodes=len(ranks), on=simulation, **options)
-    except cluster.ClusterError as error:
-        if forked.ended is not None:
-            raise forked.ended from None
-        raise AnswerError(error_of(error, ranks, lines)) from None
-    except BaseException as error:  # Ctrl-C, mostly
-        forked.ended = error
-        raise
-    finally:
-        session.note_printed("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
-        forked.close()
+    with forked_ranks(session, size) as forked:
+        ranks = [
+            ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
+            for rank, own in enumerate(arguments)
+        ]
+        try:
+            with playing(ranks) as number:
+                done = cluster.launch(play, args=(number,), nodes=size, on=simulation, seed=seed, **options)
+        except cluster.ClusterError as error:
+            if forked.ended is not None:
+                raise forked.ended from None
+            raise AnswerError(error_of(error, ranks, lines)) from None
+        finally:
+            session.note_printed("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
     events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
     ledger = done.trace.ledger()
     return RankRun(
@@ -129,7 +116,7 @@ def run(
         seconds=done.seconds,
         sends=sends_of(events),
         events=[event[:8] for event in events if event.kind != "send" and is_something(event)],
-        heard_of=carried.heard_of(done.trace.events, len(ranks)),
+        heard_of=[frozenset(range(size))] * size if done.trace.dropped else carried.heard_of(done.trace.events, size),
         received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
     )
 

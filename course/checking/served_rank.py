@@ -18,7 +18,7 @@ class AnswerRaised(Exception):  # noqa: N818  (the name says what happened)
     """A rank's function raised; what it was is in the ServedRank."""
 
 
-class HandlesAnError(Exception):  # noqa: N818  (the name says what happens)
+class HandlesAnError(Exception):
     """Stands for what the student's code is handling while it makes a call."""
 
 
@@ -32,7 +32,9 @@ class ServedRank:
     def __init__(
         self,
         forked: ForkedRanks,
+        name: str,
         rank: int,
+        size: int,
         lines: StudentLines,
         arguments: tuple[Any, ...],
         simulation: cluster.Simulation,
@@ -49,8 +51,8 @@ class ServedRank:
         self._counts = simulation.node is not None
         limits = forked.limits
         start = Start(
-            rank, tuple(range(forked.size)), arguments, pickle.dumps(cluster.Network.of(simulation.network)), seed,
-            self._counts, limits.reply, limits.printed,
+            name, rank, tuple(range(size)), arguments, pickle.dumps(cluster.Network.of(simulation.network)),
+            seed, self._counts, limits.reply, limits.printed,
         )  # fmt: skip
         self._start = pickle.dumps(start, 5)
 

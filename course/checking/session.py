@@ -89,6 +89,8 @@ class Session:
         self._process: subprocess.Popen[bytes] | None = None
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
+        self.ranks: Any = None
+        """Processes that play ranks, if there are any (`forked_ranks.py`)."""
         self._keeping = threading.Lock()  # held while something is taken out of the pipe and kept
 
     def __enter__(self) -> Session:
@@ -120,7 +122,13 @@ class Session:
         """Have modules imported that a check needs beside the answer."""
         self.request("prepare", (modules,), START_SECONDS)
 
-    # For the ranks of a run, which are forked from the process
+    # For ranks, which are forked from the process
+
+    def drop_ranks(self) -> None:
+        """End the processes of ranks: they have failed, or are copies of what the process was before."""
+        ranks, self.ranks = self.ranks, None
+        if ranks is not None:
+            ranks.end()
 
     @property
     def mark(self) -> int:
@@ -172,6 +180,8 @@ class Session:
         try:
             if self._process is None:
                 self._start()
+            if method in ("run_cell", "load"):
+                self.drop_ranks()
             if not self._is_loaded and not self._is_loading:
                 self._load_code()
             return self._exchange(method, arguments, seconds or self.limits.seconds)
@@ -191,6 +201,9 @@ class Session:
         process, self._process = self._process, None
         if process is None:
             return
+        if self.ranks is not None:
+            self.ranks.close()
+            self.ranks = None
         try:
             strays.end_all(process, self._mark)
         except BaseException:  # Ctrl-C, again

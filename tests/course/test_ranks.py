@@ -1,20 +1,63 @@
-"""What a check sees of an answer that ran on simulated ranks."""
+"""What a check sees of an answer that ran on simulated ranks, each in a process of its own."""
 
 from __future__ import annotations
 
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
-from course.checking.ranks import RankRun, run
-from minidl.cluster import Communicator, Network
+from course.checking import Answer, AnswerFailed
+from course.checking.limits import Limits
+from course.checking.ranks import RankRun
+from course.checking.session import START_SECONDS, Session
+from minidl import cluster
+from minidl.cluster import Communicator, Network, Node
+
+pytestmark = pytest.mark.timeout(120)
 
 A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
 NOT_EAGER = 10_000
 
 
-def on_ranks(function: Any, arguments: list[tuple[Any, ...]], network: Network | None = A_SECOND_A_MESSAGE) -> RankRun:
-    return RankRun(**run(function, arguments, network, {}))
+class Student:
+    """One student's process, whose function `program` is replaced from test to test."""
+
+    def __init__(self) -> None:
+        self.source = ""
+        self.session = Session(self._load, Limits(seconds=5.0))
+
+    def _load(self, session: Session) -> None:
+        session.sources.add("<cell program>", "cell program", self.source)
+        session.request("run_cell", ("cell program", self.source), START_SECONDS)
+
+    def on_ranks(
+        self, program: str | Callable[..., Any], arguments: list[tuple[Any, ...]],
+        network: Network | None = A_SECOND_A_MESSAGE, **options: Any,
+    ) -> RankRun:  # fmt: skip
+        """Run it: a function of this file, or a cell's text."""
+        text = program if isinstance(program, str) else textwrap.dedent(inspect.getsource(program))
+        name = "program" if isinstance(program, str) else program.__name__
+        self.source = f"from __future__ import annotations\nimport numpy as np\n{text}\nprogram = {name}\n"
+        if self.session._process is not None:
+            self._load(self.session)
+        self.session.begin_check()
+        return Answer("program", self.session).on_ranks(arguments, network, **options)
+
+    def failure(self, program: str | Callable[..., Any], nodes: int = 2) -> str:
+        with pytest.raises(AnswerFailed) as failed:
+            self.on_ranks(program, [()] * nodes)
+        return failed.value.message
+
+
+@pytest.fixture(scope="module")
+def student() -> Iterator[Student]:
+    student = Student()
+    yield student
+    student.session.close()
 
 
 def pass_on(comm: Communicator, x: np.ndarray) -> np.ndarray:
@@ -27,77 +70,79 @@ def pass_on(comm: Communicator, x: np.ndarray) -> np.ndarray:
     return x.sum()
 
 
-def test_results_and_arguments_are_those_of_each_rank():
-    seen = on_ranks(pass_on, [(np.zeros(2),) for _ in range(3)])
+# What is seen
+
+
+def test_results_and_arguments_are_those_of_each_rank(student):
+    seen = student.on_ranks(pass_on, [(np.zeros(2),) for _ in range(3)])
     assert seen.results == [2.0, 4.0, 6.0]
     assert [x.tolist() for (x,) in seen.arguments] == [[1, 1], [2, 2], [3, 3]]
 
 
-def test_an_array_that_was_given_to_several_ranks_is_each_rank_s_own():
+def test_an_array_that_was_given_to_several_ranks_is_each_rank_s_own(student):
     shared = np.zeros(2)
-    seen = on_ranks(pass_on, [(shared,)] * 3)
+    seen = student.on_ranks(pass_on, [(shared,)] * 3)
     assert [x.tolist() for (x,) in seen.arguments] == [[1, 1], [2, 2], [3, 3]]
     assert shared.tolist() == [0, 0]
 
 
-def test_messages_and_bytes_are_counted_by_rank_and_operation():
-    def program(comm: Communicator) -> None:
-        pass_on(comm, np.zeros(4))
-        comm.all_reduce(np.zeros(3), algorithm="ring")
-
-    seen = on_ranks(program, [()] * 3)
+def test_messages_and_bytes_are_counted_by_rank_and_operation(student):
+    program = inspect.getsource(pass_on) + (
+        "def program(comm):\n    pass_on(comm, np.zeros(4))\n    comm.all_reduce(np.zeros(3), algorithm='ring')\n"
+    )
+    seen = student.on_ranks(program, [()] * 3)
     assert seen.traffic[0] == {"send": (1, 32), "all_reduce": (4, 32)}
     assert seen.traffic[2] == {"recv": (0, 0), "all_reduce": (4, 32)}
     assert seen.messages == [5, 5, 4]
     assert seen.nbytes == [64, 64, 32]
+    assert seen.received == [32, 64, 64]
     assert seen.operations[1] == ["all_reduce", "recv", "send"]
     assert seen.destinations(0) == {1}
 
 
-def test_seconds_count_rounds_on_a_network_on_which_a_message_takes_one():
-    assert on_ranks(pass_on, [(np.zeros(1),)] * 5).seconds == 4.0
-    assert on_ranks(lambda comm: comm.barrier(), [()] * 5).seconds == 3.0
+def test_seconds_count_rounds_on_a_network_on_which_a_message_takes_one(student):
+    assert student.on_ranks(pass_on, [(np.zeros(1),)] * 5).seconds == 4.0
+    assert student.on_ranks("def program(comm): comm.barrier()", [()] * 5).seconds == 3.0
 
 
-def test_every_message_is_there_once_in_order_of_time_eager_or_not():
+def test_every_message_is_there_once_in_order_of_time_eager_or_not(student):
     for n, taken in ((1, [0.0, 1.0]), (NOT_EAGER, [1.0, 2.0])):
-        seen = on_ranks(pass_on, [(np.zeros(n),)] * 3)
+        seen = student.on_ranks(pass_on, [(np.zeros(n),)] * 3)
         assert [send[:4] for send in seen.sends] == [(0, 1, 8 * n, 0.0), (1, 2, 8 * n, 1.0)]
         assert [send[4] for send in seen.sends] == taken
 
 
-def test_a_message_that_waits_for_its_receiver_is_taken_when_that_is_there():
+def test_a_message_that_waits_for_its_receiver_is_taken_when_that_is_there(student):
     def program(comm: Communicator) -> None:
         if comm.rank == 0:
-            comm.send(np.zeros(NOT_EAGER), 1)
+            comm.send(np.zeros(10_000), 1)
         else:
             comm.compute(seconds=5.0)
             comm.recv(0)
 
-    seen = on_ranks(program, [()] * 2)
+    seen = student.on_ranks(program, [()] * 2)
     assert seen.sends == [(0, 1, 8 * NOT_EAGER, 0.0, 6.0)]
     assert ("compute", 0.0, 5.0) in [event[1:4] for event in seen.events if event[0] == 1]
     assert ("wait", 0.0, 5.0) in [event[1:4] for event in seen.events if event[0] == 0]
 
 
-def test_a_rank_that_starts_late_is_waited_for():
-    arguments = [(np.zeros(1),)] * 2
-    late = RankRun(**run(pass_on, arguments, A_SECOND_A_MESSAGE, {"starts": [0.5, 0.0]}))
+def test_a_rank_that_starts_late_is_waited_for(student):
+    late = student.on_ranks(pass_on, [(np.zeros(1),)] * 2, starts=[0.5, 0.0])
     assert late.seconds == 1.5
 
 
-def test_what_cannot_travel_is_said_by_its_type():
-    seen = on_ranks(lambda comm: comm.irecv(1 - comm.rank), [()] * 2)
+def test_what_cannot_travel_is_said_by_its_type(student):
+    seen = student.on_ranks("def program(comm): return comm.irecv(1 - comm.rank)", [()] * 2)
     assert [str(result) for result in seen.results] == ["a Work", "a Work"]
 
 
-def test_events_are_in_order_of_time_without_work_of_no_time():
+def test_events_are_in_order_of_time_without_work_of_no_time(student):
     def program(comm: Communicator) -> None:
         comm.mark("forward")
         comm.compute(seconds=comm.rank + 1.0)
         comm.all_reduce(np.zeros(2), algorithm="ring")
 
-    events = on_ranks(program, [()] * 2).events
+    events = student.on_ranks(program, [()] * 2).events
     assert [event[3] for event in events] == sorted(event[3] for event in events)
     work = [event for event in events if event[1] == "compute"]
     assert [(rank, end - start, label) for rank, _, start, end, _, _, label, _ in work] == [
@@ -105,3 +150,60 @@ def test_events_are_in_order_of_time_without_work_of_no_time():
         (1, 2.0, "forward"),
     ]
     assert {event[7] for event in events if event[1] == "receive"} == {"all_reduce"}
+
+
+def test_what_ranks_print_comes_in_their_order(student):
+    student.on_ranks("def program(comm): print('I am', comm.rank); comm.barrier(); print('done')", [()] * 2)
+    assert student.session.printed == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"
+
+
+def test_the_work_of_kernels_takes_virtual_time_on_a_node(student):
+    def program(comm: Communicator) -> float:
+        from minidl import Tensor
+
+        Tensor(np.ones((10, 10))) @ Tensor(np.ones((10, 10)))
+        comm.barrier()
+        return comm.now()
+
+    seen = student.on_ranks(program, [()] * 2, None, node=Node(flops_per_s=1000.0, bytes_per_s=1e12))
+    assert seen.results == [pytest.approx(2.0)] * 2
+
+
+# The communicator
+
+
+def test_every_call_of_a_communicator_works_as_in_a_launch(student):
+    def program(comm: Communicator) -> list[Any]:
+        me, p = comm.rank, comm.size
+        x = np.full((2, 3), me + 1.0)
+        got = [comm.all_reduce(x) is x, x.copy(), comm.all_reduce(me), comm.all_reduce(np.float32(me)), repr(comm)]
+        view = np.arange(12.0).reshape(3, 4)[:, 1]
+        got += [comm.all_reduce(view, op="max", algorithm="ring"), comm.reduce(np.ones(3), dst=1)]
+        got += [comm.reduce_scatter(np.arange(7)), comm.all_gather({"rank": me}), comm.all_gather(np.ones(me))]
+        got += [comm.gather("abc"[me], dst=2), comm.scatter([[i, None] for i in range(p)] if me == 0 else None)]
+        got += [comm.all_to_all([me * 10 + i for i in range(p)]), comm.broadcast(x if me == 1 else None, src=1)]
+        room = np.zeros((2, 3))
+        got += [comm.broadcast(x if me == 0 else room) is (x if me == 0 else room), room]
+        got += [comm.sendrecv((me, "text"), (me + 1) % p, (me - 1) % p), comm.last_source]
+        if me == 0:
+            got += [[comm.recv(-1, tag=5), comm.last_source, comm.recv({1, 2}, 5)]]
+        else:
+            comm.compute(seconds=me)
+            comm.send(np.int16(me), 0, 5)
+        out = np.zeros(2)
+        coming, going = comm.irecv((me + 1) % p, out=out), comm.isend(np.full(2, float(me)), (me - 1) % p)
+        work = comm.all_reduce(np.ones(2), async_op=True)
+        got += [coming.wait() is out, out, going.wait(), work.wait(), work.is_completed()]
+        half = comm.split(me % 2, key=-me)
+        got += [half.rank, half.size, half.world_rank(0), half.all_reduce(me), comm.split(None)]
+        got += [comm.mesh((1, 3), ("dp", "tp"))["tp"].all_reduce(1), comm.bytes_sent, comm.rng.integers(1000)]
+        a = np.ones(3)
+        comm.reduce_into(a, a)
+        return [*got, a, comm.network.alpha, round(sum(comm.shares()), 9)]
+
+    want = cluster.launch(program, nodes=3, on="simulation", network=A_SECOND_A_MESSAGE)
+    seen = student.on_ranks(program, [()] * 3)
+    for got, expected in zip(seen.results, want.results, strict=True):
+        np.testing.assert_equal(got, expected)
+    assert seen.seconds == want.seconds
+    assert seen.nbytes == [sum(traffic.nbytes for traffic in row.values()) for row in want.trace.ledger()]

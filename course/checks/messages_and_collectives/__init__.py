@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from course.checking import Answer, Chapter, Part, expect
+from course.checking.carried import could_have_carried
 from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives import collective_costs, rank_messages, rank_results, ring_lookalikes
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
@@ -51,6 +52,8 @@ def broadcast_tree(
                     cause = "The array never came to this rank, or the function does not return it."
                     raise Wrong(f"{called}: expected an array of shape ({n},), got None.", cause)
                 expect.array(got, x, called)
+                if rank and n:
+                    could_have_carried(run, "rank 0's array", rank, [0], x.nbytes)
     with part(0.5, "p - 1 messages, by send and recv"):
         for p, n in sizes:
             run = rank_messages.broadcast(answer, p, n)

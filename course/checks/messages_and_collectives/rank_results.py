@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.checking import expect
+from course.checking.carried import could_have_carried
 from course.checking.ranks import RankRun
 from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives.rank_messages import by_own_messages
@@ -51,6 +52,8 @@ def sums(run: RankRun, vectors: list[np.ndarray], name: str) -> None:
         if name == "ring_all_reduce" and isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[chunk_made_of(got, vectors)] = got
         expect.array(got, total, called, mistakes={cause: value for cause, value in mistakes.items() if cause})
+    for rank in range(p if n else 0):
+        could_have_carried(run, "the sum of all ranks", rank, range(p), total.nbytes if p > 1 else 0)
 
 
 def something(run: RankRun, rank: int, expected: str) -> None:
@@ -134,6 +137,9 @@ def scattered(run: RankRun, shares: list[list[np.ndarray]], n: int) -> None:
         if isinstance(got, np.ndarray) and got.shape == sums[rank].shape:
             mistakes[made_of(got, [own[rank] for own in shares])] = got
         expect.array(got, sums[rank], called, mistakes=mistakes)
+    for rank, total in enumerate(sums):
+        if p > 1 and total.size:
+            could_have_carried(run, f"chunk {rank} of the sum", rank, range(p), total.nbytes)
 
 
 def mixed_chunks(got: np.ndarray, shares: list[list[np.ndarray]]) -> str:
@@ -172,3 +178,6 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
                 raise Wrong(f"{called}, item {i} of the list: expected an array, got None.", "Nothing was put there.")
             mistakes = {f"This is the chunk of rank {j}, in the place of rank {i}'s.": chunks[j] for j in range(p)}
             expect.array(item, chunks[i], f"{called}, item {i} of the list", mistakes=mistakes)
+    for rank in range(p):
+        others = [i for i, chunk in enumerate(chunks) if i != rank and chunk.size]
+        could_have_carried(run, "the list of all chunks", rank, others, sum(chunks[i].nbytes for i in others))

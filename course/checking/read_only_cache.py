@@ -1,0 +1,23 @@
+"""Numba's cache of compiled kernels in a process that can write no file: it is read, and nothing is added to it.
+
+Without it numba refuses to compile a function with `cache=True`. Imported by numba itself, by its setting
+CACHE_LOCATOR_CLASSES, or here where numba is there already.
+"""
+
+from __future__ import annotations
+
+from numba.core import caching
+
+
+class BesideTheSource(caching.InTreeCacheLocator):  # type: ignore[misc]
+    """The cache is in the folder `__pycache__` beside a function's file, whether that can be written or not."""
+
+    def ensure_cache_path(self) -> None:
+        """Nothing: numba would try to write there."""
+
+
+def add_nothing(*_: object) -> None:
+    """In place of saving what was compiled."""
+
+
+caching.Cache.save_overload = add_nothing
