@@ -15,8 +15,11 @@ import pickle
 import sys
 import time
 import tracemalloc
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+
+from course.checking.importing import Importing
+from course.checking.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)
@@ -36,10 +39,10 @@ class Originals:
 
     def __init__(self, *own: ModuleType) -> None:
         self._attributes: list[tuple[Any, str, Any]] = []
-        self._code: list[tuple[FunctionType, Any, Any, Any]] = []
+        self._code: dict[FunctionType, tuple[CodeType, Any, Any]] = {}
         self._modules: dict[str, ModuleType] = {}
         for name, module in list(sys.modules.items()):
-            if f"{name}.".startswith(GUARDED):
+            if is_guarded(name):
                 self._modules[name] = module
                 if not name.startswith(FREE):
                     self._keep(module, name)
@@ -48,16 +51,20 @@ class Originals:
         for module in PYTHON:
             self._modules[module.__name__] = module
             self._keep(module, module.__name__)
+        self._importing = Importing({name: module for name, module in self._modules.items() if is_guarded(name)})
+        self._importing.put_in_place()
+        self.refusals = Refusals(self._code, self._importing, self._modules)
 
     def put_back(self) -> None:
         """Undo what was replaced since."""
         sys.settrace(None)
         sys.setprofile(None)
         sys.modules.update(self._modules)
+        self._importing.put_in_place()
         for owner, name, value in self._attributes:
             if vars(owner).get(name) is not value:
                 setattr(owner, name, value)
-        for function, code, defaults, keywords in self._code:
+        for function, (code, defaults, keywords) in self._code.items():
             if function.__code__ is not code:
                 function.__code__ = code
             if function.__defaults__ is not defaults:
@@ -74,13 +81,18 @@ class Originals:
             if isinstance(value, FUNCTIONS | ModuleType):
                 self._attributes.append((owner, name, value))
                 if isinstance(value, FunctionType):
-                    self._code.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
+                    self._code[value] = value.__code__, value.__defaults__, value.__kwdefaults__
             elif isinstance(value, type):
                 self._attributes.append((owner, name, value))
                 if value.__module__ == module and owner is not value and value.__flags__ & IS_MUTABLE:
                     self._keep(value, module)
             elif isinstance(value, property | classmethod | staticmethod):
                 self._attributes.append((owner, name, value))
+
+
+def is_guarded(name: str) -> bool:
+    """Whether a module is minidl's or the course's."""
+    return f"{name}.".startswith(GUARDED)
 
 
 IS_MUTABLE = 1 << 9
