@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from course.checking.stand_in import HOLDS
@@ -50,16 +50,19 @@ class Importing(MetaPathFinder):
     """Refuses oracles always, and while `refused` is not empty what it begins with (see `refusals.py`).
 
     known: the guarded modules that are loaded. A reload, or an import of one that was deleted, gives the same module.
-    refused: sentences by module. folders: the files from which nothing may be read, as beginnings of paths.
+    guarded: the functions whose code is guarded. refused: sentences by module. files: what may not be read, as
+    beginnings of paths. programs: what is said to an answer that starts a program; empty while it may. touched: the
+    guarded functions whose code or defaults were set.
     """
 
-    def __init__(self, known: dict[str, ModuleType]) -> None:
+    def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType]) -> None:
         self._known = known
+        self._guarded = guarded
         self._is_hooked = False
         self.refused: dict[str, str] = {}
         self.files: tuple[str, ...] = ()
         self.programs = ""
-        """What is said to an answer that starts a program; empty while it may."""
+        self.touched: set[FunctionType] = set()
 
     def put_in_place(self) -> None:
         """Be asked first; a student's code may have removed it."""
@@ -86,6 +89,9 @@ class Importing(MetaPathFinder):
         if event == "open":
             if self.files and isinstance(arguments[0], str) and os.path.abspath(arguments[0]).startswith(self.files):
                 raise PermissionError(f"an answer may not read {arguments[0]}: it is to be built without it")
+        elif event == "object.__setattr__":
+            if type(arguments[0]) is FunctionType and arguments[0] in self._guarded:
+                self.touched.add(arguments[0])
         elif event in STARTS and self.programs:
             raise LibraryVersionError(self.programs)
 

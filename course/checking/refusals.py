@@ -85,7 +85,8 @@ class Refusals:
             return
         code = self._expected.get(function) or code_of(function)
         self._before[function] = code, function in self._expected
-        self._expected[function] = gated(function, sentence, self._known), None, None
+        house = gatehouse(len(code[0].co_freevars), code[0].co_filename)
+        self._expected[function] = house, None, {"_gate": Gate(function, code, sentence, self._known)}
         set_code(function, self._expected[function])
 
     def _close(self, library: str, sentence: str, namespaces: list[dict[str, Any]]) -> None:
@@ -201,36 +202,40 @@ def set_code(function: FunctionType, code: Code) -> None:
     function.__code__, function.__defaults__, function.__kwdefaults__ = code
 
 
-def gated(function: FunctionType, sentence: str, known: dict[str, ModuleType]) -> CodeType:
-    """Code that raises, unless the library calls: then the function does what it did."""
-    original = FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    original.__kwdefaults__ = function.__kwdefaults__
+class Gate:
+    """Lets the library's own calls of a function pass, and raises for all others."""
 
-    def gate(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        if is_librarys(sys._getframe(2), known):
-            return original(*arguments, **keywords)
-        raise LibraryVersionError(sentence)
+    def __init__(self, function: FunctionType, code: Code, sentence: str, known: dict[str, ModuleType]) -> None:
+        self._function = function
+        self._code = code
+        self._sentence = sentence
+        self._known = known
 
-    file = function.__code__.co_filename  # so that whoever looks for the caller's line sees but the library
-    gate.__code__ = gate.__code__.replace(co_filename=file)
-    template = gatehouse(len(function.__code__.co_freevars))
-    constants = tuple(gate if constant == GATE else constant for constant in template.co_consts)
-    return template.replace(co_consts=constants, co_filename=file, co_name=function.__name__)
-
-
-GATE = "the gate stands here"
+    def __call__(self) -> FunctionType:
+        """The function as it was. Called by the code that stands in its place, on behalf of its caller."""
+        if not is_librarys(sys._getframe(2), self._known):
+            raise LibraryVersionError(self._sentence)
+        code, defaults, keywords = self._code
+        was = FunctionType(code, self._function.__globals__, None, defaults, self._function.__closure__)
+        was.__kwdefaults__ = keywords
+        return was
 
 
 @functools.cache
-def gatehouse(free: int) -> CodeType:
-    """The code of a function with so many free variables that passes its arguments to what stands for GATE."""
+def gatehouse(free: int, file: str) -> CodeType:
+    """The code that stands in place of a function's with so many free variables: it asks `_gate`, then passes on.
+
+    It counts as code of the function's file, so that whoever looks for the caller's line sees but the library.
+    """
     names = "".join(f"free{number}, " for number in range(free))
-    body = f"    if False:\n        ({names})\n" if free else ""
-    source = f"def make({names}):\n  def house(*arguments, **keywords):\n{body}    return {GATE!r}(arguments, keywords)\n"
-    names_there: dict[str, Any] = {}
-    source += "  return house\n"
-    exec(compile(source, "<gate>", "exec", dont_inherit=True), names_there)
-    code: CodeType = names_there["make"](*range(free)).__code__
+    source = f"""
+def make({names}):
+    def house(*_arguments, _gate, **_keywords):
+        return _gate()(*_arguments, **_keywords)
+        ({names})
+    return house
+"""
+    made: dict[str, Any] = {}
+    exec(compile(source, file, "exec", dont_inherit=True), made)
+    code: CodeType = made["make"](*range(free)).__code__
     return code
