@@ -64,7 +64,8 @@ class StudentSide:
         """From now on, refuse the library's version of what this exercise builds, and of no other's."""
         self._guard().refusals.allow()
         if builds is not None:
-            namespaces = [self._functions, *(f.__globals__ for f in self._functions.values() if type(f) is FunctionType)]
+            functions = [value for value in self._functions.values() if type(value) is FunctionType]
+            namespaces = [self._functions, *(function.__globals__ for function in functions)]
             students = [names for names in namespaces if not is_guarded(str(names.get("__name__")))]
             self._guard().refusals.refuse(exercise, builds, students)
 

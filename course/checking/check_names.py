@@ -33,9 +33,8 @@ def of_all_chapters() -> list[CheckNames]:
     """Those of all chapters."""
     import course.checks
 
-    return [
-        names_of(import_module(f"course.checks.{module.name}")) for module in pkgutil.iter_modules(course.checks.__path__)
-    ]
+    chapters = [module.name for module in pkgutil.iter_modules(course.checks.__path__)]
+    return [names_of(import_module(f"course.checks.{name}")) for name in chapters]
 
 
 def of_loaded_chapters() -> list[CheckNames]:

@@ -74,8 +74,8 @@ class Importing(MetaPathFinder):
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         """None, for others to find it; a known module's own; or the sentence why not."""
-        if begins(name, ("course.checks", "tests")):
-            raise ImportError(HOLDS if begins(name, ("course.checks",)) else f"an answer may not import {name}", name=name)
+        if begins(name, ("course.checks",)):
+            raise ImportError(HOLDS, name=name)
         if begins(name, CHECKS_SIDE):
             raise ImportError(f"{name} is the check's own side: an answer may not import it", name=name)
         for refused, sentence in self.refused.items():

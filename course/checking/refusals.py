@@ -55,7 +55,7 @@ class Refusals:
                 for function in functions_in(module, path):
                     self._gate(function, used(name))
                 continue
-            for loaded in [one for known, one in list(sys.modules.items()) if one is not None and begins(known, (name,))]:
+            for loaded in loaded_in(name):
                 for function in functions_of(loaded):
                     self._gate(function, used(f"{loaded.__name__}.{function.__qualname__}"))
             self._importing.refused[name] = used(name)
@@ -137,6 +137,11 @@ def located(name: str) -> tuple[ModuleType, list[str]]:
         except ModuleNotFoundError:
             continue
     raise ModuleNotFoundError(f"no module {name}")
+
+
+def loaded_in(package: str) -> list[ModuleType]:
+    """A module, or a package and its modules, as far as they are loaded."""
+    return [module for name, module in list(sys.modules.items()) if module is not None and begins(name, (package,))]
 
 
 def functions_in(module: ModuleType, path: list[str]) -> Iterator[FunctionType]:

@@ -1,4 +1,4 @@
-"""Graphs for the check of `backward`: recipes, from which nodes that count are made beside the answer, and gradients."""
+"""Graphs for the check of `backward`: recipes for its probe, the gradients of their nodes, and known mistakes."""
 
 from __future__ import annotations
 
