@@ -7,7 +7,6 @@ does not matter.
 from __future__ import annotations
 
 import argparse
-import copy
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -121,30 +120,18 @@ def check(wanted: Task, root: Path) -> int:
     """Judge the notebook, keep the results, print the report; 0 if all points are there, else 1."""
     console = Console(highlight=False)
     student = read_notebook(wanted.notebook)
-    reference = of_exercise(read_notebook(wanted.chapter.exercises(root)), wanted.exercise)
+    reference = read_notebook(wanted.chapter.exercises(root))
+    only = f"check_{wanted.exercise}" if wanted.exercise else ""
     console.print(f"{wanted.chapter.number} {wanted.chapter.title}", style="bold")
     console.print(f"{shown(wanted.notebook, root)}, {saved(wanted.notebook)}", soft_wrap=True)
-    with running(console, len(check_cells(reference))) as begins:
-        judgement = judge_notebook(student, reference, folder=str(wanted.notebook.parent), begins=begins)
+    with running(console, 1 if only else len(check_cells(reference))) as begins:
+        judgement = judge_notebook(student, reference, folder=str(wanted.notebook.parent), begins=begins, only=only)
     outcomes = [found[-1] for found in judgement.outcomes.values()]
     earlier = progress_record.read(root / "work").get(wanted.chapter.name, {})
     if wanted.notebook.is_relative_to((root / "work").resolve()):
         progress_record.store(wanted.chapter.name, outcomes, root / "work")
     print_report(console, wanted, judgement, by_hand(reference), earlier)
     return int(any(outcome.first_fault for outcome in outcomes))
-
-
-def of_exercise(reference: nbformat.NotebookNode, exercise: str) -> nbformat.NotebookNode:
-    """The reference with the checks of one exercise; of all if `exercise` is empty."""
-    if not exercise:
-        return reference
-    result = copy.deepcopy(reference)
-    result.cells = [
-        cell
-        for cell in result.cells
-        if not role_of(cell).get("grade") or role_of(cell)["grade_id"] == f"check_{exercise}"
-    ]
-    return result
 
 
 def by_hand(reference: nbformat.NotebookNode) -> float:

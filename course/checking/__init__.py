@@ -14,15 +14,22 @@ say what its code may use, touch, read and replace; `cells.py` runs cells; `stud
 Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 import minidl  # noqa: F401  (before numpy, whose instruction set it chooses; the files below import numpy)
-from course.checking.answer import Answer, AnswerFailed
-from course.checking.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
-from course.checking.outcome import Outcome, PartResult, Status
-from course.checking.wrong import Wrong
+
+if TYPE_CHECKING:
+    from course.checking.answer import Answer, AnswerFailed
+    from course.checking.builds import Builds
+    from course.checking.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
+    from course.checking.outcome import Outcome, PartResult, Status
+    from course.checking.wrong import Wrong
 
 __all__ = [
     "Answer",
     "AnswerFailed",
+    "Builds",
     "Chapter",
     "DefectiveCheckError",
     "Exercise",
@@ -33,3 +40,19 @@ __all__ = [
     "Wrong",
     "judging",
 ]
+
+FILES = {
+    "answer": ("Answer", "AnswerFailed"),
+    "builds": ("Builds",),
+    "exercise": ("Chapter", "DefectiveCheckError", "Exercise", "Part", "judging"),
+    "outcome": ("Outcome", "PartResult", "Status"),
+    "wrong": ("Wrong",),
+}
+"""Where these names are: imported when asked for, since the student's process has no use for the check's side."""
+
+
+def __getattr__(name: str) -> Any:
+    for file, names in FILES.items():
+        if name in names:
+            return getattr(import_module(f"course.checking.{file}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,7 @@ class Answer:
     """The student's function `name` in `session`.
 
     `answer(*arguments)` calls it on copies and returns a copy of what it returns, as plain data. `answer.run(probe,
-    *arguments)` has `probe(function, *arguments)` called there, a function of a module in `course/checks/`, for what
+    *arguments)` has `probe(function, *arguments)` called there, a function of `course/probes/`, for what
     cannot be seen from here: how often something was visited, what was left in an object. `answer.on_ranks(...)` runs
     the function as a program of simulated nodes. Every one raises AnswerFailed if no value comes.
     """
@@ -40,6 +40,10 @@ class Answer:
 
     def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
         return self._call(probe, arguments)
+
+    def offered(self, function: Callable[..., Any], name: str) -> Any:
+        """A function for the answer to call, of plain data, whose code stays here: what to pass as its argument."""
+        return self.session.offered(function, name)
 
     def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""

@@ -20,13 +20,16 @@ import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any, NoReturn
 
 import psutil
 
-from course.checking import channel, plain_data, rank_process, strays
+from course.checking import channel, plain_data, rank_process, stand_in, strays
+from course.checking.asked import connection
+from course.checking.builds import Builds
 from course.checking.fence import Fence
-from course.checking.originals import Originals
+from course.checking.originals import Originals, is_guarded
 from course.checking.sources import Sources
 from course.checking.student_error import NOT_DEFINED, told
 from course.checking.terms import CONNECTION_CLOSED, Terms
@@ -55,10 +58,24 @@ class StudentSide:
         for name in modules:
             import_module(name)
 
+    def stand_in(self, chapters: Sequence[stand_in.CheckNames]) -> None:
+        """Have calls of these chapters' checks do nothing, before the student's code makes some."""
+        stand_in.put_in_place(chapters)
+
+    def refuse(self, exercise: str, builds: Builds | None) -> None:
+        """From now on, refuse the library's version of what this exercise builds, and of no other's."""
+        self._guard().refusals.allow()
+        if builds is not None:
+            functions = [value for value in self._functions.values() if type(value) is FunctionType]
+            namespaces = [self._functions, *(function.__globals__ for function in functions)]
+            students = [names for names in namespaces if not is_guarded(str(names.get("__name__")))]
+            self._guard().refusals.refuse(exercise, builds, students)
+
     def load(self, name: str, payload: bytes, cells: dict[str, tuple[str, str]]) -> None:
         """Hold a function that was shipped from a notebook's kernel, with its cells by file: title and text."""
         for file, (title, text) in cells.items():
             self.sources.add(file, title, text)
+        self._guard()
         self._functions[name] = pickle.loads(payload)
 
     def run_cell(self, name: str, source: str) -> None:
@@ -68,9 +85,15 @@ class StudentSide:
 
             self._shell = new_shell(self.sources)
             self._functions = self._shell.user_ns
-            self._originals = Originals(THIS_MODULE)
+            self._guard()
         self._shell.compile.title = name
         self._shell.run_cell(source).raise_error()
+
+    def _guard(self) -> Originals:
+        """minidl and the course as they are now; made before any of the student's code runs."""
+        if self._originals is None:
+            self._originals = Originals(THIS_MODULE)
+        return self._originals
 
     def put_back(self) -> None:
         """Undo what cells have replaced in minidl and the course: before anything of a request is looked up."""
@@ -115,9 +138,11 @@ class StudentSide:
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Answer requests until there are no more, with at most `limit` bytes each."""
     process, reserve = os.getpid(), [bytearray(RESERVE)]
+    connection.requests, connection.replies = requests, replies
     while (message := channel.read_message(requests)) is not None:
         side.put_back()
         number, method, arguments = pickle.loads(message)
+        connection.request = number
         try:
             value = getattr(side, method)(*arguments)
             reply = plain_data.dumps((number, "value", value))

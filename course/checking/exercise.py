@@ -12,6 +12,7 @@ from typing import Any
 
 from course.checking import display, progress_record
 from course.checking.answer import Answer, AnswerFailed
+from course.checking.builds import Builds
 from course.checking.outcome import Outcome, PartResult, Status
 from course.checking.session import Session
 from course.checking.shipping import shipped
@@ -75,13 +76,18 @@ class Exercise:
     """An exercise of a chapter: its name is the name of the function that students write.
 
     Called with that function (in a notebook), it runs the check, shows the outcome, and returns the points as a float.
+    builds: the library's version of what the exercise has students build; while the check calls the answer, it is
+    refused.
     """
 
-    def __init__(self, chapter: Chapter, check: Check, points: float, hints: Sequence[str]) -> None:
+    def __init__(
+        self, chapter: Chapter, check: Check, points: float, hints: Sequence[str], builds: Builds | None = None
+    ) -> None:
         self.chapter = chapter
         self.name = check.__name__
         self.points = float(points)
         self.hints = tuple(hints)
+        self.builds = builds
         self._check = check
         self.__doc__ = inspect.getdoc(check)
 
@@ -118,6 +124,7 @@ class Exercise:
         """
         part, defect, is_cut_short = Part(), None, False
         answer.session.begin_check()
+        answer.session.refused = (self.name, self.builds) if self.builds else None
         try:
             self._check(answer, part, **cases)
         except AnswerFailed as failed:
@@ -128,6 +135,8 @@ class Exercise:
         except Exception as error:  # any other is the check's own
             defect = error
             part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
+        finally:
+            answer.session.refused = None
         printed = answer.session.printed
         outcome = Outcome(
             self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else "",
@@ -176,11 +185,16 @@ class Chapter:
         self.exercises: dict[str, Exercise] = {}
         self._hints_told: dict[str, int] = {}
 
-    def exercise(self, points: float, hints: Sequence[str] = ()) -> Callable[[Check], Exercise]:
-        """Make a check an exercise of this chapter; `hints` lead to the answer step by step."""
+    def exercise(
+        self, points: float, hints: Sequence[str] = (), builds: Builds | None = None
+    ) -> Callable[[Check], Exercise]:
+        """Make a check an exercise of this chapter.
+
+        hints: lead to the answer step by step. builds: the library's version of it, which the answer may not call.
+        """
 
         def register(check: Check) -> Exercise:
-            exercise = self.exercises[check.__name__] = Exercise(self, check, points, hints)
+            exercise = self.exercises[check.__name__] = Exercise(self, check, points, hints, builds)
             return exercise
 
         return register

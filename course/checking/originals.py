@@ -15,8 +15,12 @@ import pickle
 import sys
 import time
 import tracemalloc
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from collections.abc import Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
+
+from course.checking.importing import Importing
+from course.checking.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)
@@ -35,11 +39,11 @@ class Originals:
     """
 
     def __init__(self, *own: ModuleType) -> None:
-        self._attributes: list[tuple[Any, str, Any]] = []
-        self._code: list[tuple[FunctionType, Any, Any, Any]] = []
+        self._attributes: list[tuple[Any, Mapping[str, Any], str, Any]] = []
+        self._code: dict[FunctionType, tuple[CodeType, Any, Any]] = {}
         self._modules: dict[str, ModuleType] = {}
         for name, module in list(sys.modules.items()):
-            if f"{name}.".startswith(GUARDED):
+            if is_guarded(name):
                 self._modules[name] = module
                 if not name.startswith(FREE):
                     self._keep(module, name)
@@ -48,22 +52,23 @@ class Originals:
         for module in PYTHON:
             self._modules[module.__name__] = module
             self._keep(module, module.__name__)
+        known = {name: module for name, module in self._modules.items() if is_guarded(name)}
+        self._importing = Importing(known, self._code)
+        self._importing.put_in_place()
+        self.refusals = Refusals(self._code, self._importing, self._modules)
 
     def put_back(self) -> None:
         """Undo what was replaced since."""
         sys.settrace(None)
         sys.setprofile(None)
         sys.modules.update(self._modules)
-        for owner, name, value in self._attributes:
-            if vars(owner).get(name) is not value:
+        self._importing.put_in_place()
+        for owner, has, name, value in self._attributes:
+            if has.get(name) is not value:
                 setattr(owner, name, value)
-        for function, code, defaults, keywords in self._code:
-            if function.__code__ is not code:
-                function.__code__ = code
-            if function.__defaults__ is not defaults:
-                function.__defaults__ = defaults
-            if function.__kwdefaults__ is not keywords:
-                function.__kwdefaults__ = keywords
+        for function in [*self._importing.touched & self._code.keys()]:
+            function.__code__, function.__defaults__, function.__kwdefaults__ = self._code[function]
+        self._importing.touched.clear()
 
     def _keep(self, owner: Any, module: str) -> None:
         for name, value in list(vars(owner).items()):
@@ -72,15 +77,20 @@ class Originals:
             ):  # fmt: skip
                 continue
             if isinstance(value, FUNCTIONS | ModuleType):
-                self._attributes.append((owner, name, value))
+                self._attributes.append((owner, vars(owner), name, value))
                 if isinstance(value, FunctionType):
-                    self._code.append((value, value.__code__, value.__defaults__, value.__kwdefaults__))
+                    self._code[value] = value.__code__, value.__defaults__, value.__kwdefaults__
             elif isinstance(value, type):
-                self._attributes.append((owner, name, value))
+                self._attributes.append((owner, vars(owner), name, value))
                 if value.__module__ == module and owner is not value and value.__flags__ & IS_MUTABLE:
                     self._keep(value, module)
             elif isinstance(value, property | classmethod | staticmethod):
-                self._attributes.append((owner, name, value))
+                self._attributes.append((owner, vars(owner), name, value))
+
+
+def is_guarded(name: str) -> bool:
+    """Whether a module is minidl's or the course's."""
+    return f"{name}.".startswith(GUARDED)
 
 
 IS_MUTABLE = 1 << 9

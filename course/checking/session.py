@@ -22,7 +22,10 @@ from typing import Any
 
 from course.bootstrap import ROOT
 from course.checking import plain_data, strays
+from course.checking.asked import Asked, told
+from course.checking.builds import Builds
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
+from course.checking.hidden import ORACLES
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
@@ -79,10 +82,15 @@ class Session:
         self.sources = Sources()
         self.undefined: dict[str, str] = {}
         """By the name of a function that a cell should have defined: why it did not."""
+        self.refused: tuple[str, Builds] | None = None
+        """The exercise that is being checked, and the library's version of what it builds: refused to its answer."""
+        self.functions: list[Callable[..., Any]] = []
+        """The check's own functions that an answer was handed; see `asked.py`."""
+        self._refused_there: tuple[str, Builds] | None = None
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
         self._ends_at = ends_at
-        self._secret = [str(path.resolve()) for path in secret]
+        self._secret = [str(path.resolve()) for path in dict.fromkeys((*ORACLES, *secret))]
         self._is_stopped = is_stopped
         self._watched_at = 0.0
         self._check_began, self._check_ends_at = time.monotonic(), ends_at
@@ -102,6 +110,7 @@ class Session:
     def begin_check(self) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
+        self.functions.clear()
         self._check_began = time.monotonic()
         self._check_ends_at = min(self._ends_at, self._check_began + self.limits.total)
 
@@ -184,6 +193,8 @@ class Session:
                 self.drop_ranks()
             if not self._is_loaded and not self._is_loading:
                 self._load_code()
+            if self._refused_there != self.refused and not self._is_loading:
+                self._refuse()
             return self._exchange(method, arguments, seconds or self.limits.seconds)
         except Broken:
             ending = self._ending()
@@ -227,6 +238,19 @@ class Session:
         finally:
             self._is_loading = False
 
+    def _refuse(self) -> None:
+        """Have refused there what is to be refused now; what fails there is the student's doing."""
+        exercise, builds = self.refused or ("", None)
+        kind, error = self._exchange("refuse", (exercise, builds), START_SECONDS)
+        if kind == "error":
+            raise Died(f"it damaged what refuses the library's version of {exercise}: {error['text']}")
+        self._refused_there = self.refused
+
+    def offered(self, function: Callable[..., Any], name: str) -> Asked:
+        """What to hand to an answer in place of a function that is computed here; until the next check begins."""
+        self.functions.append(function)
+        return Asked(len(self.functions) - 1, name)
+
     def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
         """One request and its reply, watched."""
         process = self._process
@@ -241,7 +265,12 @@ class Session:
             data = self._replies.receive(min(until, self._check_ends_at, time.monotonic() + WATCH_SECONDS))
             if data is not None:
                 number, kind, value = reply_in(data)
-                if number == self._number:
+                if number == self._number and kind == "ask":
+                    which, given = value
+                    if not 0 <= which < len(self.functions):
+                        raise plain_data.DamagedError("no such function")
+                    self._requests.send(pickle.dumps(told(self.functions[which], given), protocol=5), until)
+                elif number == self._number:
                     return kind, value
                 continue
             now = time.monotonic()
@@ -297,7 +326,7 @@ class Session:
 
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
-        self._mark, self._number = new_mark(), 0
+        self._mark, self._number, self._refused_there = new_mark(), 0, None
         self._shared_memory = strays.shared_memory()
         self._scratch = Scratch(self._folder)
         to_child, requests = os.pipe()
@@ -380,6 +409,8 @@ def reply_in(data: bytes) -> tuple[int, str, Any]:
     match plain_data.loads(data):
         case (int(number), "value", value):
             return number, "value", value
+        case (int(number), "ask", (int(which), tuple(arguments))):
+            return number, "ask", (which, arguments)
         case (int(number), "error", dict(error)) if is_error(error):
             return number, "error", writable_error(error)
     raise plain_data.DamagedError("no reply")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import pkgutil
 import re
 import time
 from collections import Counter
@@ -19,8 +20,9 @@ from typing import Any
 
 import nbformat
 
-from course.bootstrap import ROOT
-from course.checking import Answer, DefectiveCheckError, Outcome, judging
+from course import probes
+from course.checking import Answer, DefectiveCheckError, Outcome, check_names, judging
+from course.checking.hidden import TEACHERS
 from course.checking.limits import Limits
 from course.checking.session import Died, Session, TooLong
 from course.grading.roles import as_released, role_of, with_roles
@@ -32,11 +34,11 @@ NOTEBOOK_SECONDS = 600.0
 
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
 
-PREPARED = ("minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checks")
+PREPARED = (
+    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checking.ranks",
+    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
+)  # fmt: skip
 """Imported before a student's code runs, so that what it replaces in them can be put back."""
-
-TEACHERS = tuple(ROOT / name for name in ("solutions", "course/assignments", "tests/mutants", ".nbgrader"))
-"""What an answer may not read."""
 
 MOST_REMARKS = 30
 
@@ -70,25 +72,28 @@ def judge_notebook(
     begins: Callable[[str], None] = lambda grade_id: None,
     secret: Sequence[Path] = (),
     is_stopped: Callable[[], bool] = lambda: False,
+    only: str = "",
 ) -> Judgement:
     """Run the student's code cells, then every check of `reference` on the functions that they define.
 
     folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
     begins: is told the `grade_id` of every check before it is made. secret: what an answer may not read, beside the
-    teacher's side of the course. is_stopped: asked twice a second; when it says so, Stopped is raised.
+    teacher's side of the course. is_stopped: asked twice a second; when it says so, Stopped is raised. only: the
+    `grade_id` of one check to make; empty for all.
     """
     student = with_roles(student, reference)
     judgement = Judgement()
-    cells = code_cells(student, reference, judgement.remarks)
+    cells = code_cells(student, reference, judgement.remarks, only)
     broken: set[str] = set()
 
     def load(session: Session) -> None:
-        session.prepare(checks_of(reference).__name__)
         run_cells(session, cells, broken, judgement.remarks)
 
     ends_at = time.monotonic() + NOTEBOOK_SECONDS
     with Session(load, limits, folder, ends_at, (*TEACHERS, *secret), is_stopped) as session:
         for grade_id, source in check_cells(reference).items():
+            if only not in ("", grade_id):
+                continue
             begins(grade_id)
             try:
                 judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
@@ -137,14 +142,19 @@ def checks_of(reference: nbformat.NotebookNode) -> Any:
     raise ValueError("the reference notebook has no line `from course.checks import … as check`")
 
 
-def code_cells(student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str]) -> list[Cell]:
-    """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks."""
+def code_cells(
+    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str], only: str = ""
+) -> list[Cell]:
+    """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks.
+
+    only: the check that is made, if not all are; of others there is nothing to remark.
+    """
     given = {
         cell.metadata["nbgrader"]["grade_id"]: cell.source
         for cell in reference.cells
         if cell.cell_type == "code" and role_of(cell).get("locked") and not role_of(cell).get("grade")
     }
-    cells = list(students_cells(student, given, check_cells(reference), remarks))
+    cells = list(students_cells(student, given, check_cells(reference), remarks, only))
     there = {name for name, _ in cells}
     missing = [(name, source) for name, source in given.items() if name not in there]
     remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
@@ -152,7 +162,7 @@ def code_cells(student: nbformat.NotebookNode, reference: nbformat.NotebookNode,
 
 
 def students_cells(
-    student: nbformat.NotebookNode, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str]
+    student: nbformat.NotebookNode, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
 ) -> Iterator[Cell]:
     """The student's code cells in order, without checks."""
     seen: Counter[str] = Counter()
@@ -161,7 +171,8 @@ def students_cells(
             continue
         name = role_of(cell).get("grade_id") or f"cell {number + 1}"
         if name in checks:
-            if as_released(cell.source) != as_released(checks[name]):  # nbgrader may have put hidden tests in
+            is_changed = as_released(cell.source) != as_released(checks[name])  # nbgrader may have put hidden tests in
+            if is_changed and only in ("", name):
                 remark(remarks, f"the check {short(name)!r} was changed: the original was made")
             continue
         seen[name] += 1
@@ -192,6 +203,7 @@ def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: li
 def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
     """Run the cells but the broken ones, and say whether the process has survived that; if not, one more is broken."""
     session.prepare(*PREPARED)
+    session.request("stand_in", (check_names.of_all_chapters(),))
     for name, source in cells:
         title = name if name.startswith("cell ") else f"cell {name}"
         session.sources.add(f"<{title}>", title, source)

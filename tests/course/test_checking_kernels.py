@@ -76,6 +76,9 @@ def twice_of_two(x: float, y: float) -> float:
     return x + y
 
 
+twice_of_two.__module__ = "__main__"
+
+
 def test_a_class_is_called_like_a_function() -> None:
     class Twice:
         def __init__(self, x: float) -> None:

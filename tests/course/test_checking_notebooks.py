@@ -71,6 +71,38 @@ def test_magics_top_level_await_and_pictures_run_as_in_a_kernel() -> None:
     assert outcome.status is Status.CORRECT
 
 
+OWN_CHECKS = (
+    "before = check if 'check' in dir() else None",
+    "from course.checks import messages_and_collectives as check\nassert check.broadcast_tree(len) == 0.0",
+    "import course.checks\nassert course.checks.messages_and_collectives.timeline(None, p=4) is None",
+    "import course.checks.messages_and_collectives as c\nassert c.ring_seconds(None, cases=[]) == 0.0",
+    "from course.checks.messages_and_collectives import crossover, hint\nassert hint('crossover') is None",
+    "points = sum(e.points for e in check.chapter.exercises.values())\nassert points == 18, points",
+    "assert [check.crossover.hints[0][:4], str(check.crossover)] == ['Both', '<check of crossover>']",
+    "from course.checks import backpropagation, minibatch_sgd\nbackpropagation.vjp_mul(len)",
+    "model, train_set, validation_set, test_set = minibatch_sgd.digits_with_noise(seed=0)\n"
+    "assert 0.5 < validation_set.error(model) <= 1 and len(train_set) == 300",
+)
+
+
+def test_a_check_in_a_cell_of_the_student_s_own_does_nothing_and_is_no_remark() -> None:
+    outcome, judgement = judged(student(*OWN_CHECKS))
+    assert judgement.remarks == []
+    assert outcome.status is Status.CORRECT
+
+
+def test_of_one_exercise_alone_only_its_check_is_made() -> None:
+    whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
+    changed = copy.deepcopy(whole)
+    next(
+        cell for cell in changed.cells if cell.get("id") == "check_crossover"
+    ).source = "check.crossover(crossover) + 1"
+    judgement = judge_notebook(changed, whole, only=f"check_{TREE}")
+    assert list(judgement.outcomes) == [f"check_{TREE}"]
+    assert judgement.remarks == []
+    assert judgement.points == judgement.possible
+
+
 def test_cells_that_block_exit_or_fail_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judged_notebook, "CELL_SECONDS", 2.0)
     cells = ("while True: pass", "import os\nos._exit(3)", "exit()", "x = 1\n1 / 0", "%%nosuchmagic")

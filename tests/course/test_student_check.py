@@ -15,6 +15,7 @@ from course.bootstrap import ROOT
 from course.chapters import CHAPTERS
 from course.check_report import saved
 from course.checking import progress_record
+from tests.tiers import exhaustively
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
 
@@ -79,6 +80,17 @@ def test_a_right_answer_gets_its_points_and_they_are_kept(root, capsys):
     assert "same checks with other sizes and seeds" in told
     kept = progress_record.read(root / "work")[CHAPTER.name]["broadcast_tree"]
     assert kept["points"] == kept["possible"] > 0
+
+
+@pytest.mark.parametrize("number", ["04", *exhaustively("01", "02")])
+def test_the_check_of_one_exercise_of_a_solved_notebook_notes_nothing(number, tmp_path, capsys):
+    chapter = next(chapter for chapter in CHAPTERS if chapter.number == number)
+    shutil.copytree(ROOT / "exercises" / chapter.name, tmp_path / "exercises" / chapter.name)
+    chapter.work(tmp_path).parent.mkdir(parents=True)
+    shutil.copy(ROOT / "solutions" / chapter.name / f"{chapter.name}.ipynb", chapter.work(tmp_path))
+    exercise = next(iter(check.checks(chapter).chapter.exercises))
+    assert check.run([number, exercise], tmp_path) == 0
+    assert "Note:" not in capsys.readouterr().out
 
 
 def test_a_wrong_answer_is_told_what_is_wrong_why_and_where_the_hint_is(root, capsys):

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Answer, Chapter, Part, Wrong, expect
+from course.checking import Answer, Builds, Chapter, Part, Wrong, expect
 from course.checks.backpropagation.chain_memory import MODES, cause_of_all, peak
 from course.checks.backpropagation.counted_graph import (
-    Recipe,
     doubled,
     gradients,
     known_slips,
     random_graph,
     told,
-    walked,
 )
 from course.checks.backpropagation.local_rules import (
     Shape,
@@ -24,15 +22,16 @@ from course.checks.backpropagation.local_rules import (
     matmul_x_mistakes,
     max_mistakes,
     pair,
-    peak_bytes,
     sum_mistakes,
     summed_to,
-    then_arguments,
 )
 from course.checks.backpropagation.planted_gradients import Case, cases
+from course.probes.backpropagation import Recipe, peak_bytes, then_arguments, walked
 
 chapter = Chapter("01_backpropagation")
 hint = chapter.hint
+
+AUTOGRAD = Builds("minidl", instead="numpy")
 
 
 # ---- vector-Jacobian products ----
@@ -40,6 +39,7 @@ hint = chapter.hint
 
 @chapter.exercise(
     points=1,
+    builds=AUTOGRAD,
     hints=[
         "If x grows by a little d, x * y grows by d * y. How much does the loss grow, if it grows by g for each unit?",
         "The local gradient with respect to x is y, and the other way round. Both are multiplied by g.",
@@ -75,6 +75,7 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
 
 @chapter.exercise(
     points=2,
+    builds=AUTOGRAD,
     hints=[
         "Only the largest element of a row has an influence on the row's maximum: the others get 0.",
         "`x == x.max(axis=1, keepdims=True)` is True where the gradient goes. g has one number a row: `g[:, None]`.",
@@ -110,6 +111,7 @@ def vjp_max(
 
 @chapter.exercise(
     points=2,
+    builds=AUTOGRAD,
     hints=[
         "The gradient of X has the shape of X. Which products of g (m, n) with W (k, n)-transposed or X fit?",
         "Element (i, j) of X appears in row i of Y alone, with weight W[j, :]: its gradient is sum_c g[i, c] W[j, c].",
@@ -166,6 +168,7 @@ STRETCHED = (
 
 @chapter.exercise(
     points=2,
+    builds=AUTOGRAD,
     hints=[
         "An element that was used for many results is a node with many uses: its gradients are summed.",
         "Two cases: axes that numpy put in front of the shape, and axes of length 1 that were stretched.",
@@ -216,6 +219,7 @@ CALLS = {
 
 @chapter.exercise(
     points=4,
+    builds=AUTOGRAD,
     hints=[
         "root.grad is 1: the root grows as fast as itself. Then each node hands on node.vjp(node.grad) to its parents.",
         "A node may hand on its gradient only when everything that was made from it has handed on its own. First find "
@@ -277,6 +281,7 @@ def backward(
 
 @chapter.exercise(
     points=4,
+    builds=AUTOGRAD,
     hints=[
         "Compare gradient(x)[i] with (f(x + h e_i) - f(x - h e_i)) / 2h for every i. What is a good h if x is 1e8?",
         "h = 1e-5 * max|x| fits every scale. Judge the differences against the largest element of the gradient, not "
@@ -296,7 +301,7 @@ def check_gradient(
     for title, group in found.items():
         with part(1, title):
             for case in group:
-                got = answer(case.f, case.gradient, case.x)
+                got = answer(answer.offered(case.f, "f"), answer.offered(case.gradient, "gradient"), case.x)
                 called = f"check_gradient(f, gradient, x) for {case.told}"
                 if isinstance(got, np.ndarray) and got.ndim:
                     message = f"{called}: expected {case.sound}, got an array of shape {got.shape}."
@@ -311,6 +316,7 @@ def check_gradient(
 
 @chapter.exercise(
     points=3,
+    builds=AUTOGRAD,
     hints=[
         "In evaluation at most two activations live at once: the input and the output of the layer that is computed.",
         "With nothing freed, add up everything that is ever made: activations 0 to L, gradients of activations 1 to L "

@@ -1,9 +1,7 @@
-"""What vector-Jacobian products give: probes, the oracle of a broadcast sum, and what the classic mistakes give."""
+"""What vector-Jacobian products give: the oracle of a broadcast sum, and what the classic mistakes give."""
 
 from __future__ import annotations
 
-import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,23 +23,6 @@ def pair(got: Any, called: str) -> tuple[Any, Any]:
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         raise Wrong(f"{called}: expected two gradients, `return gx, gy`, got {expect.shown(got)}.")
     return got[0], got[1]
-
-
-def then_arguments(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Probe: what the arguments are after the call."""
-    function(*arguments)
-    return list(arguments)
-
-
-def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
-    """Probe: the most memory that arrays took at once during a call, beside the arguments."""
-    function(*arguments)
-    tracemalloc.start()
-    try:
-        function(*arguments)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:

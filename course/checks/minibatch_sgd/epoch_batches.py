@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, pairwise
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
 
 from course.checking import Answer, Wrong, expect
-
-
-def listed(function: Callable[..., Any], n: int, batch_size: int, seed: int, epoch: int) -> Any:
-    """Probe: the batches as lists of their items, whatever holds them; at most n + 2 batches."""
-    batches = function(n, batch_size, seed, epoch)
-    if not isinstance(batches, Iterable):
-        return batches
-    return [list(batch) if isinstance(batch, Iterable) else batch for batch in islice(batches, n + 2)]
+from course.probes.minibatch_sgd import listed
 
 
 def batches_of(answer: Answer, n: int, batch_size: int, seed: int, epoch: int) -> tuple[list[list[int]], str]:

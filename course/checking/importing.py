@@ -1,0 +1,124 @@
+"""What the student's code may import, read and start: no oracle, and no second copy of a module that is guarded.
+
+`Importing` stands first among Python's finders. It is asked for every module that is not loaded yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Container, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_loader
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+from course.checking.stand_in import HOLDS
+
+CHECKS_SIDE = tuple(
+    f"course.checking.{name}"
+    for name in (
+        "answer", "check_names", "display", "exercise", "expect", "hidden", "outcome", "progress_record", "scratch",
+        "session", "shipping", "wrong",
+    )
+)  # fmt: skip
+
+STARTS = frozenset({"os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "subprocess.Popen"})
+"""Events by which another program begins, which would know of no refusal; `os.fork` is not one."""
+
+
+class LibraryVersionError(RuntimeError):
+    """An answer used the library's version of what it was to build."""
+
+
+class Same(Loader):
+    """Loads a module that was there before the student's code as what it was."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self._module = module
+        self._spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self._module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
+
+
+class Importing(MetaPathFinder):
+    """Refuses oracles always, and while `refused` is not empty what it begins with (see `refusals.py`).
+
+    known: the guarded modules that are loaded. A reload, or an import of one that was deleted, gives the same module.
+    guarded: the functions whose code is guarded. refused: sentences by module. files: what may not be read, as
+    beginnings of paths. programs: what is said to an answer that starts a program; empty while it may. touched: the
+    guarded functions whose code or defaults were set.
+    """
+
+    def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType]) -> None:
+        self._known = known
+        self._guarded = guarded
+        self._is_hooked = False
+        self.refused: dict[str, str] = {}
+        self.files: tuple[str, ...] = ()
+        self.programs = ""
+        self.touched: set[FunctionType] = set()
+
+    def put_in_place(self) -> None:
+        """Be asked first; a student's code may have removed it."""
+        if not sys.meta_path or sys.meta_path[0] is not self:
+            sys.meta_path[:] = [self, *(finder for finder in sys.meta_path if finder is not self)]
+        if not self._is_hooked:
+            sys.addaudithook(self._audit)
+            self._is_hooked = True
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """None, for others to find it; a known module's own; or the sentence why not."""
+        if begins(name, ("course.checks",)):
+            raise ImportError(HOLDS, name=name)
+        if begins(name, CHECKS_SIDE):
+            raise ImportError(f"{name} is the check's own side: an answer may not import it", name=name)
+        for refused, sentence in self.refused.items():
+            if begins(name, (refused,)) and not is_librarys(importer(), self._known):
+                raise LibraryVersionError(sentence)
+        if (known := self._known.get(name)) is not None:
+            return spec_from_loader(name, Same(known))
+        return None
+
+    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            if self.files and isinstance(arguments[0], str) and os.path.abspath(arguments[0]).startswith(self.files):
+                raise PermissionError(f"an answer may not read {arguments[0]}: it is to be built without it")
+        elif event == "object.__setattr__":
+            if type(arguments[0]) is FunctionType and arguments[0] in self._guarded:
+                self.touched.add(arguments[0])
+        elif event in STARTS and self.programs:
+            raise LibraryVersionError(self.programs)
+
+
+def begins(name: str, packages: Sequence[str]) -> bool:
+    """Whether a module is one of these, or in one of these."""
+    return any(f"{name}.".startswith(f"{package}.") for package in packages)
+
+
+def importer() -> FrameType | None:
+    """The frame of the import statement, or of the call of importlib, that asks for a module."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and ("importlib" in frame.f_code.co_filename or frame.f_globals is globals()):
+        frame = frame.f_back
+    return frame
+
+
+def is_librarys(frame: FrameType | None, known: dict[str, ModuleType]) -> bool:
+    """Whether a frame runs code of a guarded module: minidl's own, a probe's."""
+    while frame is not None and frame.f_code.co_filename == "<string>":  # a method that `dataclass` has made
+        frame = frame.f_back
+    if frame is None:
+        return False
+    module = known.get(frame.f_globals.get("__name__", "")) or sys.modules.get(frame.f_globals.get("__name__", ""))
+    return (
+        module is not None
+        and vars(module) is frame.f_globals
+        and begins(module.__name__, ("minidl", "course"))
+        and getattr(module.__spec__, "origin", None) == frame.f_code.co_filename
+    )

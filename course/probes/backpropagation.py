@@ -1,0 +1,74 @@
+"""Beside the answers of chapter 01: graphs of nodes that count, the memory of a call, what is left in arguments."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+Recipe = list[Any]
+"""A graph: an item a node, in the order of creation; a number for a leaf, ("add" | "mul", i, j) for a made node."""
+
+
+class CountedNode:
+    """A node as the assignment gives it, which notes when it is looked at."""
+
+    deepest = looks = 0  # calls nested inside each other, as seen now and then
+
+    def __init__(self, value: float, parents: tuple[CountedNode, ...], slopes: tuple[float, ...]) -> None:
+        self.value, self.grad, self.handed = value, 0.0, []  # type: float, float, list[float]
+        self._parents, self._slopes = parents, slopes
+        self.vjp = self._vjp if parents else None
+
+    @property
+    def parents(self) -> tuple[CountedNode, ...]:
+        CountedNode.looks += 1
+        if CountedNode.looks % 500 == 0:
+            frame, depth = sys._getframe(), 0
+            while frame.f_back is not None:
+                frame, depth = frame.f_back, depth + 1
+            CountedNode.deepest = max(CountedNode.deepest, depth)
+        return self._parents
+
+    def _vjp(self, g: float) -> list[float]:
+        self.handed.append(g)
+        return [g * slope for slope in self._slopes]
+
+
+def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
+    """Probe: make the graph, call function(last node); each node's gradient and what its vjp was handed."""
+    CountedNode.deepest = CountedNode.looks = 0
+    nodes: list[CountedNode] = []
+    for item in recipe:
+        if isinstance(item, tuple):
+            a, b = parents = nodes[item[1]], nodes[item[2]]
+            product = item[0] == "mul"
+            value = a.value * b.value if product else a.value + b.value
+            nodes.append(CountedNode(value, parents, (b.value, a.value) if product else (1.0, 1.0)))
+        else:
+            nodes.append(CountedNode(item, (), ()))
+    function(nodes[-1])
+    return {
+        "grads": [node.grad for node in nodes],
+        "handed": [node.handed[:5] for node in nodes],
+        "calls": [len(node.handed) for node in nodes],
+        "deepest": CountedNode.deepest,
+    }
+
+
+def then_arguments(function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Probe: what the arguments are after the call."""
+    function(*arguments)
+    return list(arguments)
+
+
+def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
+    """Probe: the most memory that arrays took at once during a call, beside the arguments."""
+    function(*arguments)
+    tracemalloc.start()
+    try:
+        function(*arguments)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

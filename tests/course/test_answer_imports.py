@@ -1,0 +1,115 @@
+"""An answer can neither import nor read what the checks compare with, however it goes about it."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from course.bootstrap import ROOT
+from course.checking import check_names, landlock
+from course.checking.hidden import TEACHERS
+from course.checking.session import Session
+from course.grading.judged_notebook import PREPARED
+
+pytestmark = pytest.mark.timeout(300)
+
+HOLDS = "course.checks holds what the checks compare with: an answer may not import it"
+MAY_NOT_READ = r"may not read|[Pp]ermission denied|not permitted"
+FILE = str(ROOT / "course" / "checks" / "backpropagation" / "chain_memory.py")
+
+
+def has_landlock() -> bool:
+    """Whether the kernel can forbid reading: it tells the version of its interface."""
+    return ctypes.CDLL(None).syscall(landlock.CREATE_RULESET, None, 0, 1) > 0
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    """A student's process as it is when a notebook is judged."""
+
+    def load(session: Session) -> None:
+        session.prepare(*PREPARED)
+        session.request("stand_in", (check_names.of_all_chapters(),))
+
+    with Session(load, secret=TEACHERS) as session:
+        yield session
+
+
+def outcome(session: Session, body: str) -> str:
+    """What the lines of a function return, or the error that they raise, as text."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    kind, value = session.request("run_cell", ("cell 1", f"def f():\n{lines}\n"))
+    assert (kind, value) == ("value", None)
+    kind, value = session.request("call", (None, "f", ()))
+    return f"{value['type']}: {value['text']}" if kind == "error" else str(value)
+
+
+def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s_side(session: Session) -> None:
+    body = "import sys\nreturn [n for n, m in sys.modules.items() if n.startswith(('course.', 'tests'))]"
+    there = set(re.findall(r"'([\w.]+)'", outcome(session, body)))
+    assert "course.probes.backpropagation" in there
+    assert not {name for name in there if name.startswith("tests")}
+    assert not there & {f"course.checking.{name}" for name in ("answer", "exercise", "expect", "session", "shipping")}
+    files = "import sys\nreturn [getattr(m, '__file__', None) for n, m in sys.modules.items() if 'course.checks' in n]"
+    assert set(re.findall(r"\w+", outcome(session, files))) == {"None"}
+
+
+IMPORTS = {
+    "import": "import course.checks.backpropagation.chain_memory",
+    "from a chapter": "from course.checks.backpropagation import chain_memory",
+    "from the package": "from course.checks import nosuch",
+    "importlib": "import importlib\nimportlib.import_module('course.checks.backpropagation.chain_memory')",
+    "__import__": "__import__('course.checks.backpropagation.chain_memory')",
+    "runpy": "import runpy\nrunpy.run_module('course.checks.backpropagation.chain_memory')",
+    "removed": "import sys\nfor n in [n for n in sys.modules if n.startswith('course.checks')]: del sys.modules[n]\n"
+    "import course.checks.backpropagation",
+    "an attribute": "from course.checks import backpropagation\nbackpropagation.peak",
+    "reload": "import importlib, course.checks\nimportlib.reload(course.checks)",
+}
+
+
+@pytest.mark.parametrize("way", IMPORTS)
+def test_importing_a_check_fails_with_one_sentence(way: str, session: Session) -> None:
+    assert HOLDS in outcome(session, IMPORTS[way])
+
+
+READS = {
+    "open": f"open({FILE!r}).read()",
+    "open bytes": f"import io\nio.open_code({FILE!r})",
+    "os.open": f"import os\nos.open({FILE!r}, os.O_RDONLY)",
+    "runpy": f"import runpy\nrunpy.run_path({FILE!r})",
+    "a loader": f"import importlib.util as u\ns = u.spec_from_file_location('x', {FILE!r})\n"
+    "s.loader.exec_module(u.module_from_spec(s))",
+    "without finders": "import sys\nkept = sys.meta_path[:]\ndel sys.meta_path[0]\n"
+    "for n in [n for n in sys.modules if n.startswith('course.checks')]: del sys.modules[n]\n"
+    "try:\n    import course.checks.backpropagation.chain_memory\nfinally:\n    sys.meta_path[:] = kept",
+    "a solution": f"import os\nreturn os.listdir({str(ROOT / 'solutions')!r})",
+    "known answers": f"open({str(ROOT / 'tests' / 'mutants' / '__init__.py')!r}).read()",
+    "git's history": f"import os\nreturn os.listdir({str(TEACHERS[-1])!r})",
+}
+
+
+@pytest.mark.parametrize("way", READS)
+def test_the_files_of_the_checks_cannot_be_read(way: str, session: Session) -> None:
+    assert re.search(f"{MAY_NOT_READ}|No module named", outcome(session, READS[way]))
+
+
+SHELL = {
+    "cat": f"cat {FILE}",
+    "git show": f"git -C {ROOT} show HEAD:solutions/04_messages_and_collectives/04_messages_and_collectives.ipynb",
+    "git cat-file": f"git -C {ROOT} cat-file -p HEAD:course/checks/backpropagation/__init__.py",
+    "a new Python": f"cd {ROOT} && {sys.executable} -c 'import course.checks.backpropagation.chain_memory as m; print(m.peak)'",
+}
+
+
+@pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
+@pytest.mark.parametrize("way", SHELL)
+def test_a_shell_cannot_read_them_either(way: str, session: Session) -> None:
+    run = f"import subprocess\nr = subprocess.run({SHELL[way]!r}, shell=True, capture_output=True, text=True)\n"
+    code, _, said = outcome(session, f"{run}return f'{{r.returncode}}|{{r.stdout}}{{r.stderr}}'").partition("|")
+    assert code != "0", said
+    assert "def " not in said

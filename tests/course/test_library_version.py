@@ -1,0 +1,171 @@
+"""While a check calls an answer, the library's version of what the exercise builds is refused; cells may try it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from course.building.sources import sources
+from course.checking.builds import Builds
+from course.checking.refusals import located
+from course.checking.session import Session
+from course.grading.judged_notebook import PREPARED
+
+pytestmark = pytest.mark.timeout(300)
+
+CELL = """
+import functools, importlib, inspect, sys
+import numpy as np
+import minidl
+from minidl import Tensor, cluster, gradcheck, nn, optim
+from minidl import functional as F
+from minidl.cluster import collectives, cost
+from minidl.cluster.collectives import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
+seconds = cost.all_reduce
+partial = functools.partial(cost.all_reduce, "ring")
+modules = dict(sys.modules)
+class Mine(Tensor): pass
+class MySGD(optim.SGD): pass
+tensor = Tensor([1.0, 2.0], requires_grad=True)
+sgd = optim.SGD([nn.Parameter([1.0])], lr=0.1)
+tried = cluster.launch(lambda comm: comm.all_reduce(1.0, algorithm="ring"), nodes=2, on="simulation").results
+tried_too = seconds("ring", 4, 4000, 1e-6, 1e-9)
+bound = tensor.sum
+source = inspect.getsource(cost)
+del sys.modules["minidl.cluster.cost"]
+from minidl.cluster import cost as again
+sys.modules.pop("minidl.cluster.cost", None)
+once_more = importlib.import_module("minidl.cluster.cost").all_reduce
+reloaded = importlib.reload(collectives).all_reduce_ring
+"""
+
+COSTS = Builds("minidl.cluster.cost", "minidl.cluster.launch", instead="a formula")
+COLLECTIVES = Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")
+AUTOGRAD = Builds("minidl", instead="numpy")
+RULES = Builds("minidl.optim", instead="numpy")
+
+FOUR = '"ring", 4, 4000, 1e-6, 1e-9'
+REFUSED = {
+    "an import inside": (COSTS, f"from minidl.cluster import cost\nreturn cost.all_reduce({FOUR})"),
+    "a name of a cell": (COSTS, f"return seconds({FOUR})"),
+    "a partial": (COSTS, "return partial(4, 4000, 1e-6, 1e-9)"),
+    "sys.modules": (COSTS, f"return sys.modules['minidl.cluster.cost'].all_reduce({FOUR})"),
+    "an old sys.modules": (COSTS, f"return modules['minidl.cluster.cost'].all_reduce({FOUR})"),
+    "a module imported again": (COSTS, f"return again.all_reduce({FOUR})"),
+    "imported once more": (COSTS, f"return once_more({FOUR})"),
+    "reload": (COSTS, f"return importlib.reload(cost).all_reduce({FOUR})"),
+    "import_module": (COSTS, f"return importlib.import_module('minidl.cluster.cost').all_reduce({FOUR})"),
+    "a new copy": (COSTS, f"del sys.modules['minidl.cluster.cost']\nimport minidl.cluster.cost as c\n"
+                   f"return c.all_reduce({FOUR})"),
+    "its source": (COSTS, "names = {}\nexec(open(cost.__file__).read(), names)\nreturn names['ring']"),
+    "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.__file__)\n"
+                          "return open(file, 'rb').read()"),
+    "a simulation": (COSTS, "return cluster.launch(lambda comm: 0, nodes=2, on='simulation').seconds"),
+    "another program": (COSTS, "import subprocess\nreturn subprocess.run([sys.executable, '-c', 'print(1)'])"),
+    "a thread": (COSTS, f"import concurrent.futures as c\nwith c.ThreadPoolExecutor() as pool:\n"
+                 f"    return pool.submit(seconds, {FOUR}).result()"),
+    "gc": (COSTS, "import gc, types\nfs = [f for f in gc.get_objects() if type(f) is types.FunctionType and "
+           f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost']\nreturn fs[0]({FOUR})"),
+    "a collective": (COLLECTIVES, "return ring(None, np.ones(3))"),
+    "a wrapped one": (COLLECTIVES, "return doubling.__wrapped__(None, np.ones(3))"),
+    "reloaded in a cell": (COLLECTIVES, "return reloaded(None, np.ones(3))"),
+    "a tensor": (AUTOGRAD, "return Tensor([1.0])"),
+    "a tensor of a cell": (AUTOGRAD, "return (tensor * tensor).sum().backward()"),
+    "an operator": (AUTOGRAD, "return tensor + 1"),
+    "numpy's function": (AUTOGRAD, "return np.exp(tensor)"),
+    "a bound method": (AUTOGRAD, "return bound()"),
+    "a subclass": (AUTOGRAD, "return Mine([1.0])"),
+    "functional": (AUTOGRAD, "return F.relu(tensor)"),
+    "gradcheck": (AUTOGRAD, "return gradcheck(lambda x: x.sum(), [np.ones(2)])"),
+    "a layer": (AUTOGRAD, "return nn.Linear(2, 3)"),
+    "kernels": (AUTOGRAD, "from minidl.kernels import reference\nreturn reference.relu(np.ones(2))"),
+    "an optimizer": (RULES, "return optim.Adam([])"),
+    "an optimizer of a cell": (RULES, "return sgd.step()"),
+    "a subclass of an optimizer": (RULES, "return MySGD([nn.Parameter([1.0])], lr=0.1)"),
+}  # fmt: skip
+
+ALLOWED = {
+    "another part of the library": (RULES, "tensor.grad = None\n(tensor * tensor).sum().backward()\n"
+                                    "return tensor.grad.tolist()", "[2.0, 4.0]"),
+    "what is built on it": (COLLECTIVES, "return cluster.launch(lambda comm: comm.all_reduce(1.0, algorithm='ring'), "
+                            "nodes=2, on='simulation').results", "[2.0, 2.0]"),
+    "a fork": (COSTS, "import os\nif os.fork() == 0: os._exit(0)\nreturn os.wait()[1]", "0"),
+    "numpy": (AUTOGRAD, "return float(np.ones(3).sum())", "3.0"),
+    "to show a tensor": (AUTOGRAD, "return 'tensor' in repr(tensor).lower()", "True"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[Session]:
+    def load(session: Session) -> None:
+        session.prepare(*PREPARED)
+        kind, error = session.request("run_cell", ("cell 1", CELL))
+        assert kind == "value", error
+
+    with Session(load) as session:
+        yield session
+
+
+def outcome(session: Session, builds: Builds | None, body: str) -> str:
+    """What the lines of a function return while this is refused, or the error that they raise."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    session.refused = None
+    assert session.request("run_cell", ("cell 2", f"def f():\n{lines}\n")) == ("value", None)
+    session.refused = builds and ("exercise", builds)
+    kind, value = session.request("call", (None, "f", ()))
+    return f"{value['type']}: {value['text']}" if kind == "error" else str(value)
+
+
+@pytest.mark.parametrize("way", REFUSED)
+def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(way: str, session: Session) -> None:
+    builds, body = REFUSED[way]
+    said = outcome(session, builds, body)
+    assert said.startswith(("LibraryVersionError", "PermissionError")), said
+    if said.startswith("Lib"):
+        assert "may not be used in exercise, which is to be built without the library's version" in said
+        assert said.endswith(f"use {builds.instead}")
+
+
+@pytest.mark.parametrize("way", ALLOWED)
+def test_what_the_exercise_does_not_build_goes_on(way: str, session: Session) -> None:
+    builds, body, expected = ALLOWED[way]
+    assert outcome(session, builds, body) == expected
+
+
+def test_after_the_check_everything_works_again(session: Session) -> None:
+    assert outcome(session, AUTOGRAD, "return F.relu(tensor)").startswith("LibraryVersionError")
+    assert outcome(session, None, "return F.relu(tensor).data.tolist()") == "[1.0, 2.0]"
+    assert outcome(session, COSTS, "return float(F.relu(tensor).data.sum())") == "3.0"
+    assert outcome(session, None, f"return seconds({FOUR}) == tried_too") == "True"
+
+
+def test_another_library_is_refused_however_the_answer_got_it(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("def grad(x):\n    return x\nclass Tensor:\n    data = 3\n")
+    cell = (
+        "import torch, torch as t\nfrom torch import grad\nx = torch.Tensor()\nassert grad(3) == torch.grad(3) == 3\n"
+    )
+    bodies = ("return torch.grad(3)", "return t.grad(3)", "return grad(3)", "return x.data", "import jax",
+              "import sys\ndel sys.modules['torch']\nimport torch")  # fmt: skip
+
+    def load(session: Session) -> None:
+        assert session.request("run_cell", ("cell 1", cell)) == ("value", None)
+
+    with Session(load, folder=tmp_path) as session:
+        for body in bodies:
+            assert outcome(session, AUTOGRAD, body).startswith("LibraryVersionError"), body
+        assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
+
+
+@pytest.mark.parametrize("chapter", [source.name.split("_", 1)[1] for source in sources() if not source.is_lecture])
+def test_what_an_exercise_builds_is_in_the_library(chapter: str) -> None:
+    exercises = import_module(f"course.checks.{chapter}").chapter.exercises
+    builds = {exercise.builds for exercise in exercises.values() if exercise.builds}
+    assert builds
+    for name in {name for one in builds for name in one.names}:
+        module, path = located(name)
+        for part in path:
+            module = getattr(module, part)
