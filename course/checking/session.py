@@ -22,6 +22,7 @@ from typing import Any
 from course.bootstrap import ROOT
 from course.checking import plain_data, strays
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
+from course.checking.deadline import Deadline
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
@@ -62,7 +63,7 @@ class Session:
     folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
     calls together have to be over. secret: folders whose files the student's code may not read. is_stopped: asked
     twice a second; when it says so, the process is ended, and Stopped raised. sources: the student's cells, by which
-    lines are named; `load` fills it.
+    lines are named; `load` fills it. No bound counts time in which the process was starved (see Deadline).
     """
 
     def __init__(
@@ -80,12 +81,12 @@ class Session:
         """By the name of a function that a cell should have defined: why it did not."""
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
-        self._ends_at = ends_at
+        self._starved_before = 0.0  # seconds, of the processes that have ended
         self._secret = [str(path.resolve()) for path in secret]
         self._is_stopped = is_stopped
         self._watched_at = 0.0
-        self._check_began, self._check_ends_at = time.monotonic(), ends_at
         self._process: subprocess.Popen[bytes] | None = None
+        self._ends = self._check_ends = Deadline(ends_at - time.monotonic(), self._starved)
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
         self._keeping = threading.Lock()  # held while something is taken out of the pipe and kept
@@ -99,8 +100,7 @@ class Session:
     def begin_check(self) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
-        self._check_began = time.monotonic()
-        self._check_ends_at = min(self._ends_at, self._check_began + self.limits.total)
+        self._check_ends = Deadline(min(self._ends.left(), self.limits.total), self._starved)
 
     @property
     def printed(self) -> str:
@@ -147,6 +147,7 @@ class Session:
         process, self._process = self._process, None
         if process is None:
             return
+        self._starved_before += starved(process.pid)
         try:
             strays.end_all(process, self._mark)
         except BaseException:  # Ctrl-C, again
@@ -173,28 +174,31 @@ class Session:
         """One request and its reply, watched."""
         process = self._process
         assert process is not None
-        begin, starved_before = time.monotonic(), starved(process.pid)
-        until = begin + seconds
+        ends = Deadline(seconds, self._starved)
+        until = ends.began + seconds
         self._number += 1
-        if begin > self._watched_at + WATCH_SECONDS:  # short calls are not watched while they last
+        if ends.began > self._watched_at + WATCH_SECONDS:  # short calls are not watched while they last
             self._watch(process)
         is_sent = self._requests.send(pickle.dumps((self._number, method, arguments), protocol=5), until)
         while True:
-            data = self._replies.receive(min(until, self._check_ends_at, time.monotonic() + WATCH_SECONDS))
+            data = self._replies.receive(min(until, self._check_ends.time(), time.monotonic() + WATCH_SECONDS))
             if data is not None:
                 number, kind, value = reply_in(data)
                 if number == self._number:
                     return kind, value
                 continue
-            now = time.monotonic()
-            if now >= self._check_ends_at:
-                together = self._check_ends_at - self._check_began
-                raise TooLong(f"all calls together did not finish within {max(0.0, together):.3g} s{self._where()}")
-            if now >= until:
-                until = begin + seconds + min(starved(process.pid) - starved_before, 2 * seconds)
-                if now >= until or not is_sent:
+            if self._check_ends.is_over():
+                together = max(0.0, self._check_ends.seconds)
+                raise TooLong(f"all calls together did not finish within {together:.3g} s{self._where()}")
+            if time.monotonic() >= until:
+                until = ends.time()
+                if ends.is_over() or not is_sent:
                     raise TooLong(f"did not finish within {seconds:g} s{self._where()}")
             self._watch(process)
+
+    def _starved(self) -> float:
+        """Seconds in which the processes of this session were ready to run and others had the cores."""
+        return self._starved_before + (starved(self._process.pid) if self._process else 0.0)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Raise if the process has ended while another still holds its connection, or if together they use too much."""

@@ -88,6 +88,16 @@ def test_the_time_of_all_calls_is_bounded() -> None:
             call(session)
 
 
+def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    starving = iter(range(1, 10_000))
+    with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
+        call(session)
+        monkeypatch.setattr("course.checking.session.starved", lambda pid: float(next(starving)))
+        session.begin_check()
+        call(session)
+        call(session)
+
+
 def test_what_is_printed_is_there_when_the_answer_is() -> None:
     with Session(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
         session.begin_check()
