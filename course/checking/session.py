@@ -11,6 +11,7 @@ import os
 import pickle
 import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from course.bootstrap import ROOT
-from course.checking import plain_data, strays
+from course.checking import caches, plain_data, strays, supervisor
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.deadline import Deadline
 from course.checking.limits import Limits, new_mark, starved
@@ -28,6 +29,7 @@ from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
+from course.checking.supervisor import OWN
 from course.checking.terms import CONNECTION_CLOSED, Terms
 from minidl.instruction_set import of_children
 
@@ -147,19 +149,21 @@ class Session:
         process, self._process = self._process, None
         if process is None:
             return
-        self._starved_before += starved(process.pid)
+        self._starved_before += starved(self._pid)
         try:
-            strays.end_all(process, self._mark)
+            strays.end_all(process, self._control, self._mark)
         except BaseException:  # Ctrl-C, again
-            strays.end_all(process, self._mark)
+            strays.end_all(process, self._control, self._mark)
             raise
         finally:
             self._is_loaded = False
+            self._control.close()
             self._reader.join(1.0)
             os.close(self._requests.descriptor)
             os.close(self._replies.descriptor)
             self._scratch.remove()
-            strays.remove_shared_memory(self._shared_memory)
+            if not self._has_own_view:
+                strays.remove_shared_memory(self._shared_memory)
 
     def _load_code(self) -> None:
         self._is_loading = True
@@ -198,7 +202,7 @@ class Session:
 
     def _starved(self) -> float:
         """Seconds in which the processes of this session were ready to run and others had the cores."""
-        return self._starved_before + (starved(self._process.pid) if self._process else 0.0)
+        return self._starved_before + (starved(self._pid) if self._process else 0.0)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Raise if the process has ended while another still holds its connection, or if together they use too much."""
@@ -207,7 +211,7 @@ class Session:
         if process.poll() is not None:
             raise Broken
         self._watched_at = time.monotonic()
-        count, nbytes = strays.used(self._mark)
+        count, nbytes = strays.used(process.pid, self._mark)
         if count > self.limits.processes:
             raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
         if nbytes > self.limits.memory:
@@ -218,8 +222,10 @@ class Session:
     def _where(self) -> str:
         """In which of the student's lines the process is, as it says itself when it gets a signal."""
         assert self._process is not None
+        if self._process.poll() is not None:
+            return ""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGUSR1)
+            os.kill(self._pid, signal.SIGUSR1)
         until = time.monotonic() + 0.5
         while time.monotonic() < until and not (text := self._stack_text()).endswith("\n"):
             time.sleep(0.01)
@@ -248,18 +254,22 @@ class Session:
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
         self._mark, self._number = new_mark(), 0
-        self._shared_memory = strays.shared_memory()
+        self._pid, self._has_own_view, self._shared_memory = 0, False, strays.shared_memory()
+        caches.fill()
         self._scratch = Scratch(self._folder)
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
         self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)
+        self._control, control = socket.socketpair()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course.checking.answer_process", str(to_child), str(from_child)],
-            cwd=ROOT, env=self._environment(), pass_fds=(to_child, from_child), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [*self._supervised(control), sys.executable, "-P", "-m", "course.checking.answer_process",
+             str(to_child), str(from_child)],
+            cwd=ROOT, env=self._environment(), pass_fds=(to_child, from_child, control.fileno()),
+            start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
+        control.close()
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
         self._printed.clear()
@@ -270,15 +280,28 @@ class Session:
             is_there = self._requests.send(pickle.dumps(self._terms()), until) and self._replies.receive(until)
         except Broken:
             is_there = None
+        pid, kind = (self._control.recv(64) if is_there else b"0 -").split()
+        self._pid, self._has_own_view = int(pid), kind == OWN
         if not is_there:
             raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self.printed}")
 
+    def _supervised(self, control: socket.socket) -> list[str]:
+        """The beginning of a command that `supervisor.py` runs."""
+        return [
+            sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), str(self._mark),
+            str(self.limits.memory), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
+        ]  # fmt: skip
+
+    def _path(self) -> list[str]:
+        """Where the student's code imports from: its folder, the one that this is a copy of, and as here."""
+        own = [str(self._folder)] if self._folder else []
+        return list(dict.fromkeys([str(self._scratch.folder), *own, *filter(None, sys.path), str(ROOT)]))
+
     def _terms(self) -> Terms:
-        folder, own = str(self._scratch.folder), [str(self._folder)] if self._folder else []
-        path = [folder, *own, *(entry for entry in sys.path if entry and entry not in own), str(ROOT)]
+        own = [str(self._folder)] if self._folder else []
         return Terms(
-            self.limits, self._mark, str(self._scratch.root), folder, str(self._scratch.stack),
-            list(dict.fromkeys(path)), own, os.getpid(), self._secret,
+            self.limits, self._mark, str(self._scratch.root), str(self._scratch.folder), str(self._scratch.stack),
+            self._path(), own, self._secret,
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
@@ -290,6 +313,7 @@ class Session:
         return {
             **os.environ,
             **of_children(),
+            **caches.environment(self._scratch.root),
             TOKEN: str(self._mark),
             "PYTHONPATH": str(ROOT),
             "TMPDIR": temporary,
