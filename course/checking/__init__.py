@@ -4,8 +4,9 @@ What checks are written with: `exercise.py`, `expect.py`, `wrong.py`; `answer.py
 sees it, `ranks.py` runs it on simulated nodes. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py`
 keeps it.
 
-On the check's side: `session.py` starts, watches and ends the student's process, `shipping.py` sends a function there
-from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that it has started.
+On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`, `shipping.py`
+sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that
+it has started.
 
 On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py`, `landlock.py` and `originals.py`
 say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and

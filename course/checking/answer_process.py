@@ -1,31 +1,25 @@
 """What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
 
-Started by `session.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three descriptors. A
+Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three descriptors. A
 request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's number, and
 `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks (`rank_process.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import os
 import pickle
-import shutil
 import signal
 import socket
 import sys
-import threading
-import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
-from typing import Any, NoReturn
+from typing import Any
 
-import psutil
-
-from course.checking import channel, plain_data, rank_process, stand_in, strays
+from course.checking import channel, plain_data, rank_process, stand_in
 from course.checking.asked import connection
 from course.checking.builds import Builds
 from course.checking.fence import Fence
@@ -173,23 +167,6 @@ def flush() -> None:
             continue
 
 
-def end_with(terms: Terms) -> NoReturn:
-    """When the process that makes the check has ended, end this one, however busy it is, and all that it started."""
-    while os.getppid() == terms.check:
-        time.sleep(1.0)
-    sys.setswitchinterval(1e-6)  # the student's code has had its turns
-    for process in strays.marked(terms.mark):
-        if process.pid != os.getpid():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-    for _ in range(50):  # meanwhile the student's code, or the shell's first start, may still write there
-        shutil.rmtree(terms.scratch, ignore_errors=True)
-        if not os.path.exists(terms.scratch):
-            break
-        time.sleep(0.02)
-    os._exit(1)
-
-
 def main(arguments: list[str]) -> None:
     """Keep the limits, put up the fence, then serve."""
     requests, replies, passed = map(int, arguments)
@@ -200,17 +177,12 @@ def main(arguments: list[str]) -> None:
     sys.path[:] = terms.path
     os.chdir(terms.folder)
     terms.limits.apply(terms.mark)
-    threading.Thread(target=end_with, args=(terms,), daemon=True).start()
     stack = os.open(terms.stack, os.O_WRONLY | os.O_CREAT, 0o600)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
     sys.dont_write_bytecode = True
     Fence([Path(terms.scratch)], terms.mark, [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
     serve(requests, replies, StudentSide(terms, socket.socket(fileno=passed)), terms.limits.reply)
-    for _ in range(40):  # no more requests: mostly since the process that makes the check was killed
-        if os.getppid() != terms.check:
-            end_with(terms)
-        time.sleep(0.05)
 
 
 if __name__ == "__main__":

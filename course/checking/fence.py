@@ -1,8 +1,8 @@
-"""What a student's code is kept from in its own process: others' files and processes, and starting without end.
+"""What a student's code is told when it reaches for others' files and processes: a PermissionError that says why.
 
-A fence against accidents, built on audit events (PEP 578), which Python code cannot take down again. What goes round
-Python (a shell command, ctypes) has the rights of the user who makes the check; only its time, memory, output and
-processes are bounded. Who grades strangers' work does so as a user, or in a container, that has nothing to lose.
+Built on audit events (PEP 578), whose hooks Python code cannot remove. What has no event (`os.mkfifo`, a shell, ctypes)
+and what replaces Python's own functions is stopped by the kernel, as far as it can: see `landlock.py`. What the process
+has started is ended by `supervisor.py`.
 """
 
 from __future__ import annotations
@@ -10,23 +10,18 @@ from __future__ import annotations
 import builtins
 import mmap
 import os
-import struct
+import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NoReturn
 
-from course.checking import landlock
 from course.checking.limits import mark_of
+from course.checking.terms import MAY_WRITE
 
 MOST_STARTED = 200
 """Processes that a session may start, one after the other."""
-
-CACHES = ("__pycache__", ".cache", ".config/matplotlib", ".matplotlib", ".numba")
-"""Folders in which libraries keep what they can make again."""
-
-CODE = (".py", ".pyc", ".pth", ".so")
-"""Not even there, since others would run it."""
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
@@ -45,11 +40,19 @@ FOLLOWED = {"open", "os.truncate", "os.chmod", "os.chown", "os.utime", "os.setxa
 
 LISTS = ("os.listdir", "os.scandir")
 
+MARK_BOUND = getattr(resource, "RLIMIT_MSGQUEUE", None)
+"""The bound that holds a process's mark (Linux)."""
+
 BOUNDS = ("resource.setrlimit", "resource.prlimit")
 
 STARTS = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.system")
 
-WATCHED = frozenset({"open", "os.kill", "os.killpg", *CHANGES, *LISTS, *BOUNDS, *STARTS})
+NETWORK = ("socket.connect", "socket.bind")
+
+CODE = ("object.__setattr__", ("__code__", "__defaults__", "__kwdefaults__"))
+"""How a function is made to do something else."""
+
+WATCHED = frozenset({"open", "os.kill", "os.killpg", CODE[0], *CHANGES, *LISTS, *BOUNDS, *STARTS, *NETWORK})
 
 
 class Fence:
@@ -58,98 +61,118 @@ class Fence:
     """
 
     def __init__(self, inside: Sequence[Path], mark: int, secret: Sequence[Path] = ()) -> None:
-        self._inside = tuple(f"{path.resolve()}{os.sep}" for path in inside)
-        self._secret_folders = tuple(secret)
-        self._secret = tuple(f"{path.resolve()}{os.sep}" for path in secret)
-        self._mark = mark
-        self._started = mmap.mmap(-1, 8)  # shared with the processes that it forks
+        self._hook = audit_hook(folders(inside), folders(secret), mark)
 
     def put_up(self) -> None:
         """From now on, for good; `input`, for which nobody is there, says so as well."""
         builtins.input = no_input
-        landlock.hide(self._secret_folders)
-        sys.addaudithook(self._audit)
+        sys.addaudithook(self._hook)
 
-    def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event not in WATCHED:  # there are events that come by the million, as that of `id`
+
+def folders(paths: Sequence[Path]) -> tuple[str, ...]:
+    return tuple(f"{path.resolve()}{os.sep}" for path in paths)
+
+
+def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> Callable[[str, tuple[Any, ...]], None]:
+    """The hook. All that it goes by is its own: names of this module can be given other values by a student's code."""
+    watched, changes, followed = WATCHED, MappingProxyType(dict(CHANGES)), FOLLOWED
+    lists, bounds, starts, network, (setting, names_of_code) = LISTS, BOUNDS, STARTS, NETWORK, CODE
+    writing_flags, may, separator, place, marked = WRITING, MAY_WRITE, os.sep, place_finder(), mark_of
+    getrlimit, unlimited, mark_bound = resource.getrlimit, resource.RLIM_INFINITY, MARK_BOUND
+    own_pid, own_group, is_linux = os.getpid, os.getpgid, sys.platform == "linux"
+    started, most = mmap.mmap(-1, 8), MOST_STARTED  # shared with the processes that it forks
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if event not in watched:  # there are events that come by the million, as that of `id`
             return
         if event == "open":
             path, _, flags = arguments
-            is_writing = isinstance(flags, int) and flags & WRITING
-            if not isinstance(path, int) and (is_writing or self._secret):
-                place = place_of(path, -1, is_followed=True)
-                self._reading(place)
+            is_writing = isinstance(flags, int) and flags & writing_flags
+            if not isinstance(path, int) and (is_writing or secret):
+                where = place(path, -1, True)
+                reading(where)
                 if is_writing:
-                    self._writing(place)
-        elif event in CHANGES:
-            for path, relative_to in CHANGES[event]:
+                    writing(where, "open")
+        elif event in changes:
+            for path, relative_to in changes[event]:
                 if path < len(arguments) and not isinstance(arguments[path], int):
                     folder = arguments[relative_to] if 0 <= relative_to < len(arguments) else -1
-                    self._writing(place_of(arguments[path], folder, event in FOLLOWED))
-        elif event in LISTS:
+                    writing(place(arguments[path], folder, event in followed), event)
+        elif event in lists:
             if arguments[0] is not None and not isinstance(arguments[0], int):
-                self._reading(place_of(arguments[0], -1, is_followed=True))
+                reading(place(arguments[0], -1, True))
         elif event in ("os.kill", "os.killpg"):
-            self._signal(event, *arguments[:2])
-        elif event in BOUNDS:
+            signalling(*arguments[:2])
+        elif event in bounds:
             if arguments[-1] is not None:
-                self._bound(*arguments[-2:])
-        elif event in STARTS:
-            self._start()
+                bounding(*arguments[-2:])
+        elif event in starts:
+            starting()
+        elif event in network:
+            if isinstance(arguments[-1], tuple):  # as addresses of the internet are; those of one machine are paths
+                raise PermissionError(f"an answer may not use the network, and it tried {arguments[-1][:2]}")
+        elif event == setting and arguments[1] in names_of_code and any(arguments[0] is one for one in functions):
+            raise PermissionError("an answer may not replace the code of the fence around it")
 
-    def _reading(self, place: str) -> None:
+    def reading(where: str) -> None:
         """Refuse to look into the teacher's files."""
-        if f"{place}{os.sep}".startswith(self._secret) and not f"{place}{os.sep}".startswith(self._inside):
-            raise PermissionError(f"an answer may not read the teacher's files, such as {place}")
+        if f"{where}{separator}".startswith(secret) and not f"{where}{separator}".startswith(inside):
+            raise PermissionError(f"an answer may not read the teacher's files, such as {where}")
 
-    def _writing(self, place: str) -> None:
+    def writing(where: str, event: str) -> None:
         """Refuse to change a file outside."""
-        if not place or f"{place}{os.sep}".startswith(self._inside) or place.endswith("/:memory:"):
+        if not where or f"{where}{separator}".startswith(inside) or where.endswith("/:memory:"):
             return
-        if place.startswith(("/dev/", f"/proc/{os.getpid()}/")) and not place.startswith("/dev/shm/"):
+        if where.startswith("/dev/") and not where.startswith("/dev/shm/"):
             return
-        if any(f"{os.sep}{name}{os.sep}" in f"{place}{os.sep}" for name in CACHES) and not place.endswith(CODE):
-            return
-        raise PermissionError(f"an answer may read any file, but write only where it runs, and not {place}")
+        raise PermissionError(f"{event} of {where}: {may}")
 
-    def _signal(self, event: str, target: int, number: int) -> None:
+    def signalling(target: int, number: int) -> None:
         """Refuse to signal a process that this one did not start."""
-        is_own = target in (0, os.getpid(), os.getpgid(0)) or (target > 0 and mark_of(target) == self._mark)
-        if not is_own and number != 0 and sys.platform == "linux":
+        is_own = target in (0, own_pid(), own_group(0)) or (target > 0 and marked(target) == mark)
+        if not is_own and number != 0 and is_linux:
             raise PermissionError(f"an answer may not send a signal to a process that it did not start ({target})")
 
-    def _bound(self, what: int, bounds: Any) -> None:
+    def bounding(what: int, new: Any) -> None:
         """Refuse to widen a bound, which an administrator's process may, and to change the mark."""
-        import resource
-
-        own, hard = resource.getrlimit(what)[1], tuple(bounds)[1]
-        is_wider = own != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or hard > own)
-        if is_wider or what == getattr(resource, "RLIMIT_MSGQUEUE", None):
+        own, hard = getrlimit(what)[1], tuple(new)[1]
+        is_wider = own != unlimited and (hard == unlimited or hard > own)
+        if is_wider or what == mark_bound:
             raise PermissionError("an answer may not widen the bounds of its process")
 
-    def _start(self) -> None:
+    def starting() -> None:
         """Refuse to start ever more processes."""
-        (count,) = struct.unpack("q", self._started[:8])
-        if count >= MOST_STARTED:
-            raise PermissionError(f"an answer may not start more than {MOST_STARTED} processes")
-        self._started[:8] = struct.pack("q", count + 1)
+        count = int.from_bytes(started[:8], "little")
+        if count >= most:
+            raise PermissionError(f"an answer may not start more than {most} processes")
+        started[:8] = (count + 1).to_bytes(8, "little")
+
+    functions = (hook, reading, writing, signalling, bounding, starting, place, marked)
+    return hook
 
 
-def place_of(path: Any, folder: Any, is_followed: bool) -> str:
-    """Where a path leads to, symbolic links included; `folder`: the descriptor that it is relative to, or -1.
+def place_finder() -> Callable[[Any, Any, bool], str]:
+    """The function that finds where a path leads to, symbolic links included; all that it calls is its own.
 
-    Empty if that is nowhere: the folder in which the process runs may be gone.
+    Its arguments: the path, the descriptor of the folder that it is relative to, or -1, and whether it is followed if
+    it is a link itself. Empty if it leads nowhere: the folder in which the process runs may be gone.
     """
-    try:
-        name = os.fsdecode(path)
-        if isinstance(folder, int) and folder >= 0 and not os.path.isabs(name):
-            name = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
-        if is_followed:
-            return os.path.realpath(name)
-        parent, last = os.path.split(name.rstrip(os.sep) or os.sep)
-        return os.path.join(os.path.realpath(parent), last)
-    except OSError:
-        return ""
+    decoded, linked, separator = os.fsdecode, os.readlink, os.sep
+    is_absolute, joined, real, split = os.path.isabs, os.path.join, os.path.realpath, os.path.split
+
+    def place_of(path: Any, folder: Any, is_followed: bool) -> str:
+        try:
+            name = decoded(path)
+            if isinstance(folder, int) and folder >= 0 and not is_absolute(name):
+                name = joined(linked(f"/proc/self/fd/{folder}"), name)
+            if is_followed:
+                return real(name)
+            parent, last = split(name.rstrip(separator) or separator)
+            return joined(real(parent), last)
+        except OSError:
+            return ""
+
+    return place_of
 
 
 def no_input(prompt: object = "") -> NoReturn:

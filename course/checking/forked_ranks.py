@@ -66,7 +66,7 @@ class ForkedRanks:
                 raise Died("it wrote into the connection to the check")
             self._processes += value
         self._size = size
-        self._began, self._starved_before = time.monotonic(), self._starved()
+        self._began, self._starved_before = time.monotonic(), self.starved()
 
     def close(self) -> None:
         """Let go of the processes: whoever waits for the check ends."""
@@ -122,13 +122,13 @@ class ForkedRanks:
         if self._session.is_out_of_time():
             raise TooLong(f"{self._session.all_calls_took_too_long}{self._where(rank)}")
         if now >= self._until():
-            lost = self._starved() - self._starved_before
+            lost = self.starved() - self._starved_before
             if now >= self._until() + min(lost, 2 * self.limits.seconds):
                 raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
             time.sleep(0.01)
         self._session.watch()
 
-    def _starved(self) -> float:
+    def starved(self) -> float:
         """Seconds in which the ranks were ready to run and others had the cores; one runs at a time, mostly."""
         return sum(map(starved, self._processes))
 

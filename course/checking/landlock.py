@@ -1,7 +1,8 @@
-"""Files that a process, and all that it starts, can no longer read, whichever way they try (Landlock, Linux 5.13).
+"""What the Linux kernel forbids a process and all that it starts, for good, whichever way they try (Landlock).
 
-Landlock (landlock(7), in the manual pages of Linux) knows what is allowed, and nothing that is forbidden; so
-everything beside the folders in question is allowed. Where the kernel has none of it, nothing happens.
+Landlock (landlock(7), in the manual pages of Linux) has grown: a kernel says how much of it it has, as a number from 1
+(Linux 5.13) upwards, and `PROTECTED` says what each number adds. Where a kernel has none of it, nothing happens.
+Standard library only: `supervisor.py` imports this file alone.
 """
 
 from __future__ import annotations
@@ -11,58 +12,120 @@ import os
 import struct
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+ASK_VERSION = 1
 PATH_BENEATH = 1
-READ_FILE = 1 << 2
 SET_NO_NEW_PRIVS = 38
 """Numbers of linux/landlock.h and linux/prctl.h, the same on all processors."""
 
+WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << bit for bit in range(1, 6))
+MAKE_CHAR, MAKE_DIR, MAKE_REG, MAKE_SOCK, MAKE_FIFO, MAKE_BLOCK, MAKE_SYM = (1 << bit for bit in range(6, 13))
+REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 
-def hide(folders: Sequence[Path]) -> bool:
-    """Take from this process, for good, the right to read files in `folders`; whether that was possible."""
-    hidden = {folder.resolve() for folder in folders if folder.exists()}
-    if sys.platform != "linux" or not hidden:
-        return False
+READ = READ_FILE | READ_DIR
+MAKE_DEVICE = MAKE_CHAR | MAKE_BLOCK
+CHANGE = (
+    WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE
+)
+OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+"""What may be allowed of a single file; the rest is of folders."""
+
+SINCE = {REFER: 2, TRUNCATE: 3, IOCTL_DEV: 5}
+BIND_AND_CONNECT, TCP_SINCE = 0b11, 4
+SOCKETS_AND_SIGNALS, SCOPE_SINCE = 0b11, 6
+
+DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+"""What programs need of /dev; its other entries are disks, terminals of others, and the machine's memory."""
+
+PROTECTED = {
+    1: "An answer changes no file outside its folder and reads no secret one; nor does a shell that it starts.",
+    2: "It can move files between the folders of its own.",
+    3: "It cannot shorten a file outside its folder.",
+    4: "It makes no TCP connection.",
+    5: "It controls no device.",
+    6: "It cannot send a signal to a process that it did not start, nor reach one by an abstract socket.",
+}
+"""What a version adds to those before it."""
+
+
+def version() -> int:
+    """How much of Landlock this kernel has; 0 for none, or on another system."""
+    if sys.platform != "linux":
+        return 0
+    return max(0, int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ASK_VERSION)))
+
+
+def protected(version: int) -> list[str]:
+    """What this version of Landlock keeps an answer from, in sentences."""
+    if version == 0:
+        return ["This system has no Landlock: Python code is kept in its folder, a shell that it starts is not."]
+    return [sentence for since, sentence in PROTECTED.items() if since <= version]
+
+
+def restrict(writable: Sequence[str], secret: Sequence[str], listed: Sequence[str]) -> int:
+    """Take from this thread, for good, the right to change what is not in `writable`, and to read what is in `secret`.
+
+    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one among
+    them, as it imports modules from there. Returns the version that is in force, 0 for none.
+    """
+    at_most = version()
+    if at_most == 0:
+        return 0
+    hidden = {os.path.realpath(path) for path in secret if os.path.exists(path)}
+    handled = CHANGE | MAKE_DEVICE | IOCTL_DEV | (READ if hidden else 0)
+    handled &= ~sum(right for right, since in SINCE.items() if since > at_most)
+    attributes = [handled]
+    if at_most >= TCP_SINCE:
+        attributes.append(BIND_AND_CONNECT)
+    if at_most >= SCOPE_SINCE:
+        attributes.append(SOCKETS_AND_SIGNALS)
     system = ctypes.CDLL(None, use_errno=True)
-    rights = struct.pack("Q", READ_FILE)
-    ruleset = system.syscall(CREATE_RULESET, rights, ctypes.c_size_t(len(rights)), 0)
+    packed = struct.pack(f"{len(attributes)}Q", *attributes)
+    ruleset = system.syscall(CREATE_RULESET, packed, ctypes.c_size_t(len(packed)), 0)
     if ruleset < 0:
-        return False
+        return 0
     try:
-        for path in beside(Path("/"), hidden):
-            allow(system, ruleset, path)
-        done: int = system.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.syscall(RESTRICT_SELF, ruleset, 0)
+        for path in writable:
+            allow(system, ruleset, path, (CHANGE | READ) & handled)
+        for name in DEVICES:
+            allow(system, ruleset, f"/dev/{name}", (CHANGE | READ | IOCTL_DEV) & handled)
+        if hidden:
+            for path in beside("/", hidden | {"/dev"}):
+                allow(system, ruleset, path, READ)
+            for path in listed:
+                allow(system, ruleset, path, READ_DIR)
+        is_done = not (system.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.syscall(RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
-    return done == 0
+    return at_most if is_done else 0
 
 
-def beside(folder: Path, hidden: set[Path]) -> Iterator[Path]:
+def beside(folder: str, hidden: set[str]) -> Iterator[str]:
     """The largest folders and files in `folder` that neither are hidden nor hold what is."""
     try:
         entries = list(os.scandir(folder))
     except OSError:
         return
     for entry in entries:
-        path = Path(entry.path)
-        if path in hidden or entry.is_symlink():
+        if entry.path in hidden or entry.is_symlink():
             continue
-        if any(path in one.parents for one in hidden):
-            yield from beside(path, hidden)
+        if any(one.startswith(f"{entry.path}/") for one in hidden):
+            yield from beside(entry.path, hidden)
         else:
-            yield path
+            yield entry.path
 
 
-def allow(system: ctypes.CDLL, ruleset: int, path: Path) -> None:
-    """Allow to read a file, or all files in a folder."""
+def allow(system: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+    """Allow something of a file, or of a folder and all that is in it."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:  # it is gone, or nobody may look there anyway
         return
     try:
-        rule = struct.pack("=Qi", READ_FILE, descriptor)
-        system.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
+        if not os.path.isdir(path):
+            rights &= OF_FILES
+        if rights:
+            system.syscall(ADD_RULE, ruleset, PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
     finally:
         os.close(descriptor)

@@ -41,16 +41,13 @@ class Limits:
         if sys.platform == "linux":
             _lower(resource.RLIMIT_AS, self.memory)
             _lower(resource.RLIMIT_MSGQUEUE, mark)
-            # When the machine's memory runs out, this process is to be ended, and not the notebook's kernel.
-            with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
-                file.write("1000")
 
 
 def new_mark() -> int:
     """A number that no other student's process has.
 
-    It becomes the bound of a resource that nothing here uses (POSIX message queues): unlike an environment variable, a
-    process group or a parent, a process passes it on to all that it starts, and cannot get rid of it.
+    It becomes the bound of a resource that nothing here uses (POSIX message queues), which a process passes on to all
+    that it starts. One that means to can lower it: see `supervisor.py`.
     """
     return random.SystemRandom().randrange(100_000, 800_000)  # the system's own bound is 819,200
 

@@ -53,8 +53,13 @@ class Scratch:
         return total > nbytes
 
     def remove(self) -> None:
-        """Remove it, whatever rights the student's code has given to what is in there."""
-        shutil.rmtree(self.root, onerror=_with_rights)
+        """Remove it, with all that is in there."""
+        remove(self.root)
+
+
+def remove(root: str | os.PathLike[str]) -> None:
+    """Remove a scratch folder, whatever rights the student's code has given to what is in there."""
+    shutil.rmtree(root, onerror=_with_rights)
 
 
 def copy_small_files(original: Path, folder: Path) -> None:

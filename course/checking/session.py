@@ -21,16 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from course.bootstrap import ROOT
-from course.checking import plain_data, strays
+from course.checking import caches, plain_data, strays, supervisor
 from course.checking.asked import Asked, told
 from course.checking.builds import Builds
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
+from course.checking.deadline import Deadline
 from course.checking.hidden import ORACLES
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
+from course.checking.supervisor import OWN
 from course.checking.terms import CONNECTION_CLOSED, Terms
 from minidl.instruction_set import of_children
 
@@ -66,7 +68,7 @@ class Session:
     folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
     calls together have to be over. secret: folders whose files the student's code may not read. is_stopped: asked
     twice a second; when it says so, the process is ended, and Stopped raised. sources: the student's cells, by which
-    lines are named; `load` fills it.
+    lines are named; `load` fills it. No bound counts time in which the process was starved (see Deadline).
     """
 
     def __init__(
@@ -89,12 +91,12 @@ class Session:
         self._refused_there: tuple[str, Builds] | None = None
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
-        self._ends_at = ends_at
+        self._starved_before = 0.0  # seconds, of the processes that have ended
         self._secret = [str(path.resolve()) for path in dict.fromkeys((*ORACLES, *secret))]
         self._is_stopped = is_stopped
         self._watched_at = 0.0
-        self._check_began, self._check_ends_at = time.monotonic(), ends_at
         self._process: subprocess.Popen[bytes] | None = None
+        self._ends = self._check_ends = Deadline(ends_at - time.monotonic(), self._starved)
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
         self.ranks: Any = None
@@ -111,8 +113,7 @@ class Session:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
         self.functions.clear()
-        self._check_began = time.monotonic()
-        self._check_ends_at = min(self._ends_at, self._check_began + self.limits.total)
+        self._check_ends = Deadline(min(self._ends.left(), self.limits.total), self._starved)
 
     @property
     def printed(self) -> str:
@@ -137,6 +138,7 @@ class Session:
         """End the processes of ranks: they have failed, or are copies of what the process was before."""
         ranks, self.ranks = self.ranks, None
         if ranks is not None:
+            self._starved_before += ranks.starved()
             ranks.end()
 
     @property
@@ -165,12 +167,11 @@ class Session:
 
     def is_out_of_time(self) -> bool:
         """Whether the calls of a check have to be over."""
-        return time.monotonic() >= self._check_ends_at
+        return self._check_ends.is_over()
 
     @property
     def all_calls_took_too_long(self) -> str:
-        together = self._check_ends_at - self._check_began
-        return f"all calls together did not finish within {max(0.0, together):.3g} s"
+        return f"all calls together did not finish within {max(0.0, self._check_ends.seconds):.3g} s"
 
     def watch(self) -> None:
         """Raise Stopped or Died if the check is not wanted any more, or the processes use too much."""
@@ -213,21 +214,25 @@ class Session:
         if process is None:
             return
         if self.ranks is not None:
+            self._starved_before += self.ranks.starved()
             self.ranks.close()
             self.ranks = None
+        self._starved_before += starved(self._pid)
         try:
-            strays.end_all(process, self._mark)
+            strays.end_all(process, self._control, self._mark)
         except BaseException:  # Ctrl-C, again
-            strays.end_all(process, self._mark)
+            strays.end_all(process, self._control, self._mark)
             raise
         finally:
             self._is_loaded = False
+            self._control.close()
             self._reader.join(1.0)
             os.close(self._requests.descriptor)
             os.close(self._replies.descriptor)
             self._passed.close()
             self._scratch.remove()
-            strays.remove_shared_memory(self._shared_memory)
+            if not self._has_own_view:
+                strays.remove_shared_memory(self._shared_memory)
 
     def _load_code(self) -> None:
         self._is_loading = True
@@ -255,14 +260,14 @@ class Session:
         """One request and its reply, watched."""
         process = self._process
         assert process is not None
-        begin, starved_before = time.monotonic(), starved(process.pid)
-        until = begin + seconds
+        ends = Deadline(seconds, self._starved)
+        until = ends.began + seconds
         self._number += 1
-        if begin > self._watched_at + WATCH_SECONDS:  # short calls are not watched while they last
+        if ends.began > self._watched_at + WATCH_SECONDS:  # short calls are not watched while they last
             self._watch(process)
         is_sent = self._requests.send(pickle.dumps((self._number, method, arguments), protocol=5), until)
         while True:
-            data = self._replies.receive(min(until, self._check_ends_at, time.monotonic() + WATCH_SECONDS))
+            data = self._replies.receive(min(until, self._check_ends.time(), time.monotonic() + WATCH_SECONDS))
             if data is not None:
                 number, kind, value = reply_in(data)
                 if number == self._number and kind == "ask":
@@ -273,15 +278,18 @@ class Session:
                 elif number == self._number:
                     return kind, value
                 continue
-            now = time.monotonic()
-            if now >= self._check_ends_at:
-                together = self._check_ends_at - self._check_began
-                raise TooLong(f"all calls together did not finish within {max(0.0, together):.3g} s{self._where()}")
-            if now >= until:
-                until = begin + seconds + min(starved(process.pid) - starved_before, 2 * seconds)
-                if now >= until or not is_sent:
+            if self._check_ends.is_over():
+                raise TooLong(f"{self.all_calls_took_too_long}{self._where()}")
+            if time.monotonic() >= until:
+                until = ends.time()
+                if ends.is_over() or not is_sent:
                     raise TooLong(f"did not finish within {seconds:g} s{self._where()}")
             self._watch(process)
+
+    def _starved(self) -> float:
+        """Seconds in which the processes of this session were ready to run and others had the cores."""
+        of_ranks = self.ranks.starved() if self.ranks is not None else 0.0
+        return self._starved_before + of_ranks + (starved(self._pid) if self._process else 0.0)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         """Raise if the process has ended while another still holds its connection, or if together they use too much."""
@@ -290,7 +298,7 @@ class Session:
         if process.poll() is not None:
             raise Broken
         self._watched_at = time.monotonic()
-        count, nbytes = strays.used(self._mark)
+        count, nbytes = strays.used(process.pid, self._mark)
         if count > self.limits.processes:
             raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
         if nbytes > self.limits.memory:
@@ -301,8 +309,10 @@ class Session:
     def _where(self) -> str:
         """In which of the student's lines the process is, as it says itself when it gets a signal."""
         assert self._process is not None
+        if self._process.poll() is not None:
+            return ""
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self._process.pid, signal.SIGUSR1)
+            os.kill(self._pid, signal.SIGUSR1)
         until = time.monotonic() + 0.5
         while time.monotonic() < until and not (text := self._stack_text()).endswith("\n"):
             time.sleep(0.01)
@@ -327,22 +337,26 @@ class Session:
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
         self._mark, self._number, self._refused_there = new_mark(), 0, None
-        self._shared_memory = strays.shared_memory()
+        self._pid, self._has_own_view, self._shared_memory = 0, False, strays.shared_memory()
+        caches.fill()
         self._scratch = Scratch(self._folder)
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
         self._passed, passed = socket.socketpair()
         self._passed.setblocking(False)
         self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)
+        self._control, control = socket.socketpair()
         to_pass = (to_child, from_child, passed.fileno())
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "course.checking.answer_process", *map(str, to_pass)],
-            cwd=ROOT, env=self._environment(), pass_fds=to_pass, start_new_session=True,
+            [*self._supervised(control), sys.executable, "-P", "-m", "course.checking.answer_process",
+             *map(str, to_pass)],
+            cwd=ROOT, env=self._environment(), pass_fds=(*to_pass, control.fileno()), start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
         passed.close()
+        control.close()
         assert self._process.stdout is not None
         self._output = self._process.stdout.fileno()
         self._printed.clear()
@@ -353,15 +367,28 @@ class Session:
             is_there = self._requests.send(pickle.dumps(self._terms()), until) and self._replies.receive(until)
         except Broken:
             is_there = None
+        pid, kind = (self._control.recv(64) if is_there else b"0 -").split()
+        self._pid, self._has_own_view = int(pid), kind == OWN
         if not is_there:
             raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self.printed}")
 
+    def _supervised(self, control: socket.socket) -> list[str]:
+        """The beginning of a command that `supervisor.py` runs."""
+        return [
+            sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), str(self._mark),
+            str(self.limits.memory), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
+        ]  # fmt: skip
+
+    def _path(self) -> list[str]:
+        """Where the student's code imports from: its folder, the one that this is a copy of, and as here."""
+        own = [str(self._folder)] if self._folder else []
+        return list(dict.fromkeys([str(self._scratch.folder), *own, *filter(None, sys.path), str(ROOT)]))
+
     def _terms(self) -> Terms:
-        folder, own = str(self._scratch.folder), [str(self._folder)] if self._folder else []
-        path = [folder, *own, *(entry for entry in sys.path if entry and entry not in own), str(ROOT)]
+        own = [str(self._folder)] if self._folder else []
         return Terms(
-            self.limits, self._mark, str(self._scratch.root), folder, str(self._scratch.stack),
-            list(dict.fromkeys(path)), own, os.getpid(), self._secret,
+            self.limits, self._mark, str(self._scratch.root), str(self._scratch.folder), str(self._scratch.stack),
+            self._path(), own, self._secret,
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
@@ -373,6 +400,7 @@ class Session:
         return {
             **os.environ,
             **of_children(),
+            **caches.environment(self._scratch.root),
             TOKEN: str(self._mark),
             "PYTHONPATH": str(ROOT),
             "TMPDIR": temporary,

@@ -1,4 +1,8 @@
-"""The processes that a student's code has started, wherever they have gone: found by their mark, counted, ended."""
+"""The processes that a student's code has started, wherever they have gone: counted and ended; and what they leave.
+
+On Linux they all are below their supervisor (`supervisor.py`). Elsewhere, and where that was ended, they are found by
+their mark, which a process that means to can drop.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,15 @@ import contextlib
 import glob
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
 
 import psutil
 
 from course.checking.limits import mark_of
+from course.checking.supervisor import descendants
 
 TOKEN = "MINIDL_ANSWER"
 """The environment variable with the mark, for systems where a process cannot be asked for its limits."""
@@ -32,9 +39,9 @@ def marked(mark: int) -> list[psutil.Process]:
     return found
 
 
-def used(mark: int) -> tuple[int, int]:
-    """How many processes carry a mark, and the bytes of memory that they have for themselves."""
-    processes, nbytes = marked(mark), 0
+def used(supervisor: int, mark: int) -> tuple[int, int]:
+    """How many processes there are below a supervisor, and the bytes of memory that they have for themselves."""
+    processes, nbytes = below(supervisor) or marked(mark), 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
             memory = process.memory_info()
@@ -42,11 +49,34 @@ def used(mark: int) -> tuple[int, int]:
     return len(processes), nbytes
 
 
-def end_all(process: subprocess.Popen[bytes], mark: int) -> None:
-    """Kill a process and all that carries its mark; return when they are gone."""
+def below(supervisor: int) -> list[psutil.Process]:
+    """All that a supervisor's process has started (Linux; elsewhere nothing, since orphans have left it)."""
+    found = []
+    for pid in descendants(supervisor) if sys.platform == "linux" else ():
+        with contextlib.suppress(psutil.Error):
+            found.append(psutil.Process(pid))
+    return found
+
+
+def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: int) -> None:
+    """Have a supervisor end all that is below it; return when that is gone.
+
+    Where it cannot know all, or was itself ended, the rest is found by its mark.
+    """
+    with contextlib.suppress(OSError):  # it has ended
+        control.send(b"e")
+    try:
+        code = supervisor.wait(PATIENCE + 1.0)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        code = supervisor.wait()
+    if code != 0 or sys.platform != "linux":
+        end_marked(mark)
+
+
+def end_marked(mark: int) -> None:
+    """Kill all that carries a mark; return when they are gone."""
     until = time.monotonic() + PATIENCE
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGKILL)
     while strays := marked(mark):
         for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
             for stray in strays:
@@ -55,7 +85,6 @@ def end_all(process: subprocess.Popen[bytes], mark: int) -> None:
         if time.monotonic() > until:
             break
         time.sleep(0.001)
-    process.wait()
 
 
 SHARED_MEMORY = "/dev/shm"

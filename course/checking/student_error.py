@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 import traceback
@@ -9,6 +10,7 @@ from typing import Any
 
 from course.checking.plain_data import type_name
 from course.checking.sources import Sources
+from course.checking.terms import MAY_WRITE
 from course.checking.wait_table import wait_table
 
 NOT_DEFINED = "NotDefined"
@@ -52,7 +54,14 @@ def root_cause(error: BaseException) -> BaseException:
 def text_of(error: BaseException) -> str:
     """An exception's text, at most 4,000 characters of it, without the traceback that a failed run appends."""
     try:
-        return str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
+        text = str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
+        is_by_the_kernel = isinstance(error, OSError) and error.errno in (
+            errno.EACCES,
+            errno.EPERM,
+            errno.EXDEV,
+            errno.EROFS,
+        )
+        return f"{text}: {MAY_WRITE}" if is_by_the_kernel else text
     except Exception:  # a student's own __str__
         return ""
 

@@ -10,12 +10,14 @@ from course.checking.limits import Limits
 CONNECTION_CLOSED = 97
 """The exit code of a process whose student's code has closed the descriptor to reply to."""
 
+MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir()"
+
 
 @dataclass(frozen=True)
 class Terms:
     """limits and mark: see `limits.py`. scratch: where it may write. folder: in there, where it works. stack: the file
     in which it writes its lines when asked by SIGUSR1. path: for imports. own: folders whose files are the student's.
-    check: the process that makes the check, without which it ends. secret: folders that it may not read.
+    secret: folders that it may not read.
     """
 
     limits: Limits
@@ -25,5 +27,4 @@ class Terms:
     stack: str
     path: Sequence[str]
     own: Sequence[str]
-    check: int
     secret: Sequence[str]

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from multiprocessing import shared_memory
+from multiprocessing import resource_tracker, shared_memory
 from pathlib import Path
 
 import multiprocess
@@ -52,14 +52,29 @@ def test_shared_memory_goes_with_the_process() -> None:
     source = f"from multiprocessing import shared_memory\nkept = shared_memory.SharedMemory({name!r}, True, 1000)\n"
     kept = shared_memory.SharedMemory(create=True, size=1000)  # of somebody else, in the same seconds
     try:
-        with Session(loading(source + "def f():\n    return kept.name")) as session:
-            assert call(session) == name
-            assert os.path.exists(f"/dev/shm/{name}")
+        with Session(
+            loading(source + f"import os\ndef f():\n    return {name!r} in os.listdir('/dev/shm')")
+        ) as session:
+            assert call(session) is True
         assert not os.path.exists(f"/dev/shm/{name}")
         assert os.path.exists(f"/dev/shm/{kept.name}")
     finally:
         kept.close()
         kept.unlink()
+
+
+def test_where_shared_memory_is_common_what_nobody_has_mapped_goes() -> None:
+    before = strays.shared_memory()
+    left, mapped = (shared_memory.SharedMemory(create=True, size=1000) for _ in range(2))
+    left.close()
+    try:
+        strays.remove_shared_memory(before)
+        assert not os.path.exists(f"/dev/shm/{left.name}")
+        assert os.path.exists(f"/dev/shm/{mapped.name}")
+    finally:
+        resource_tracker.unregister(f"/{left.name}", "shared_memory")
+        mapped.close()
+        mapped.unlink()
 
 
 def test_memory_of_all_processes_together_is_bounded() -> None:
@@ -86,6 +101,16 @@ def test_the_time_of_all_calls_is_bounded() -> None:
         call(session)
         with pytest.raises(TooLong, match=r"all calls together did not finish within 2.8 s; it was at cell 1, line 3"):
             call(session)
+
+
+def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    starving = iter(range(1, 10_000))
+    with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
+        call(session)
+        monkeypatch.setattr("course.checking.session.starved", lambda pid: float(next(starving)))
+        session.begin_check()
+        call(session)
+        call(session)
 
 
 def test_what_is_printed_is_there_when_the_answer_is() -> None:

@@ -98,8 +98,9 @@ CASES = [
          "return x * (r[0] / 500)", CORRECT),
     # files
     Case("removes its folder", "import shutil; shutil.rmtree('../work', ignore_errors=True); return 2 * x", CORRECT),
-    Case("removes the student's file", "import os; os.remove(MINE); return 2 * x", RAISED, "may read any file"),
-    Case("overwrites it", "open(MINE, 'w').close(); return 2 * x", RAISED, "may read any file"),
+    Case("removes the student's file", "import os; os.remove(MINE); return 2 * x", RAISED,
+         "may write only where it runs"),
+    Case("overwrites it", "open(MINE, 'w').close(); return 2 * x", RAISED, "may write only where it runs"),
     Case("reads it", "assert open('mine.txt').read() == 'kept' == open(MINE).read(); return 2 * x", CORRECT),
     Case("writes where it is", "open('mine.txt', 'w').write('new'); return 2 * x", CORRECT),
     Case("fills the disk", "open('much', 'wb').write(bytes(2**21))", RAISED, "File too large"),

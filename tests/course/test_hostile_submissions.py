@@ -49,6 +49,8 @@ EACH_CALL_SLOW = (
     "import time\ndef broadcast_tree(comm, x):\n    if comm.rank == 0: time.sleep(2.7)\n" + FLAT.partition("\n")[2]
 )
 
+SLOW = "slow in each call"
+
 Change = Callable[[nbformat.NotebookNode], None]
 
 
@@ -272,7 +274,7 @@ CLASS = [
     Hostile("prints without end", ("while True: print('x' * 10000)",), says="did not finish"),
     Hostile("keeps all memory", ("waste = []\nwhile True: waste.append(bytes(10**7))",), says="used up the memory"),
     Hostile("cells that exit", ("import os; os._exit(1)",) * 8, says="left out"),
-    Hostile("slow in each call", answer=EACH_CALL_SLOW, points=0.0),
+    Hostile(SLOW, answer=EACH_CALL_SLOW, points=0.0),
     Hostile("fills its folder", ("for n in range(10**6):\n    open(f'{n}.bin', 'wb').write(bytes(2**20))",),
             says="GB of files"),
     Hostile("many files", ("for n in range(10**7): open(f'{n}.txt', 'w').close()",), says="too many"),
@@ -344,7 +346,7 @@ def set_up(root: Path) -> None:
     (root / "other" / "kept").write_text("kept")
 
 
-def hand_in(one: Hostile, course: Path) -> None:
+def hand_in(one: Hostile, course: Path, folder: Path) -> None:
     """Write a hostile notebook where the class hands in."""
     notebook = nbformat.read(ROOT / "exercises" / NAME / f"{NAME}.ipynb", as_version=4)
     solution = nbformat.read(ROOT / "solutions" / NAME / f"{NAME}.ipynb", as_version=4)
@@ -361,7 +363,7 @@ def hand_in(one: Hostile, course: Path) -> None:
     notebook.cells[:0] = [new_code_cell(text) for text in in_front]
     if one.change:
         one.change(notebook)
-    path = course / "submitted" / one.name / f"{NAME}.ipynb"
+    path = folder / one.name / f"{NAME}.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(notebook).replace("HALF", "\\ud800"), encoding="utf-8")
 
@@ -379,21 +381,31 @@ def graded(course: Path, pytestconfig: pytest.Config) -> tuple[dict[str, dict[st
 
 
 def grade_all(course: Path, class_: list[Hostile]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
-    for one in class_:
-        hand_in(one, course)
+    """Grade the class; apart, in little time, those whose calls take all the time of a notebook together."""
     nothing_yet = left_on_the_machine()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grade, "ROOT", course)
-        patch.setattr(judged_notebook, "NOTEBOOK_SECONDS", 30.0)
         patch.setattr(judged_notebook, "TEACHERS", [course / "solutions"])
         patch.setattr(grade, "Limits", partial(Limits, written=WRITTEN))
         patch.setattr(scratch, "MOST_WRITTEN", FILES)
-        to = course / "graded"
-        grade.run([str(course / "submitted"), "--to", str(to), "--seconds", "3", "--workers", "2"])
+        rows, pages = grade_folder(course, "submitted", [one for one in class_ if one.name != SLOW])
+        patch.setattr(judged_notebook, "NOTEBOOK_SECONDS", 30.0)
+        slow_rows, slow_pages = grade_folder(course, "submitted_slow", [one for one in class_ if one.name == SLOW])
     until = time.monotonic() + 20
     while left_on_the_machine() - nothing_yet and time.monotonic() < until:  # of a test in another process, perhaps
         time.sleep(0.1)
     assert left_on_the_machine() <= nothing_yet
+    return rows | slow_rows, pages | slow_pages
+
+
+def grade_folder(course: Path, name: str, class_: list[Hostile]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """The rows of grades.csv by student, with all messages among the remarks, and the feedback pages."""
+    if not class_:
+        return {}, {}
+    for one in class_:
+        hand_in(one, course, course / name)
+    to = course / f"graded_{name}"
+    grade.run([str(course / name), "--to", str(to), "--seconds", "3", "--workers", "2"])
     with (to / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {row["student"]: row for row in csv.DictReader(file)}
     with (to / "exercises.csv").open(encoding="utf-8-sig", newline="") as file:

@@ -1,0 +1,122 @@
+"""What libraries keep to be faster the next time: an answer reads what is there, and keeps its own in its folder.
+
+Others run what is kept (numba's compiled kernels), so an answer must not write it.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import importlib.machinery
+import importlib.util
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import minidl
+
+KERNELS = Path(minidl.__file__).parent / "kernels" / "jit"
+
+NUMBA, MATPLOTLIB = "numba", "matplotlib"
+"""Folders in the scratch folder."""
+
+WARM_UP = """
+import contextlib
+with contextlib.suppress(ImportError):
+    import IPython.core.interactiveshell, matplotlib.pyplot
+with contextlib.suppress(ImportError):
+    from minidl.kernels.jit import warm_up
+    warm_up()
+"""
+
+
+def environment(scratch: Path) -> dict[str, str]:
+    """Variables with which libraries keep what they make in `scratch`, where what they have made before is linked."""
+    link(kernels_kept(), scratch / NUMBA / numba_folder(KERNELS))
+    link(files_of_matplotlib(), scratch / MATPLOTLIB)
+    return {
+        "NUMBA_CACHE_DIR": str(scratch / NUMBA),
+        "MPLCONFIGDIR": str(scratch / MATPLOTLIB),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+
+
+def link(files: list[str], folder: Path) -> None:
+    """Links to files, in a folder that is made for them."""
+    folder.mkdir(parents=True)
+    for file in files:
+        os.symlink(file, folder / os.path.basename(file))
+
+
+def kernels_kept() -> list[str]:
+    """The files of compiled kernels, from where numba looks for them (numba.core.caching)."""
+    own, folder = os.environ.get("NUMBA_CACHE_DIR"), numba_folder(KERNELS)
+    users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    places = [os.path.join(own, folder)] if own else [str(KERNELS / "__pycache__"), os.path.join(users, NUMBA, folder)]
+    for place in places:
+        if files := glob.glob(os.path.join(glob.escape(place), "*.nb[ic]")):
+            return files
+    return []
+
+
+def numba_folder(sources: Path) -> str:
+    """What numba calls the folder for the compiled functions of the modules in `sources`, below NUMBA_CACHE_DIR."""
+    return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
+
+
+def files_of_matplotlib() -> list[str]:
+    """Matplotlib's settings, and its list of fonts, which takes seconds to make."""
+    if own := os.environ.get("MPLCONFIGDIR"):
+        folders = [own]
+    elif sys.platform == "linux":
+        cache_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        config_home = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+        folders = [os.path.join(cache_home, MATPLOTLIB), os.path.join(config_home, MATPLOTLIB)]
+    else:
+        folders = [os.path.expanduser("~/.matplotlib")]
+    found: dict[str, str] = {}
+    for folder in folders:
+        for name in ("matplotlibrc", "fontlist-*.json"):
+            for file in glob.glob(os.path.join(glob.escape(folder), name)):
+                found.setdefault(os.path.basename(file), file)
+    return list(found.values())
+
+
+@cache
+def fill() -> None:
+    """Once a process: have what is needed compiled and kept, which no answer may do, if it is not.
+
+    The first time on a machine that takes half a minute, later under a millisecond.
+    """
+    if not (has_kernels() and has_compiled("IPython", "core/interactiveshell.py") and has_fonts()):
+        subprocess.run([sys.executable, "-P", "-c", WARM_UP], env={**os.environ, "PYTHONPATH": path()}, check=False,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
+
+def path() -> str:
+    """The path for imports, so that the same minidl is found."""
+    return os.pathsep.join([str(Path(minidl.__file__).parent.parent), *filter(None, sys.path)])
+
+
+def has_kernels() -> bool:
+    """Whether kernels were compiled since their sources have changed, or are not to be."""
+    if os.environ.get("MINIDL_KERNELS") == "numpy" or not os.access(KERNELS, os.W_OK):
+        return True
+    compiled = max((os.stat(file).st_mtime for file in kernels_kept()), default=0.0)
+    return compiled > max(file.stat().st_mtime for file in KERNELS.glob("*.py"))
+
+
+def has_compiled(package: str, file: str) -> bool:
+    """Whether Python keeps the bytecode of a module, or cannot."""
+    found = importlib.machinery.PathFinder.find_spec(package)
+    if found is None or found.origin is None:
+        return True
+    source = Path(found.origin).parent / file
+    kept = Path(importlib.util.cache_from_source(str(source)))
+    return kept.exists() or sys.dont_write_bytecode or not os.access(source.parent, os.W_OK)
+
+
+def has_fonts() -> bool:
+    return importlib.machinery.PathFinder.find_spec("matplotlib") is None or bool(files_of_matplotlib())
