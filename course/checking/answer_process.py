@@ -1,18 +1,20 @@
 """What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
 
-Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three descriptors. A
-request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's number, and
-`"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks (`rank_process.py`).
+Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three
+descriptors. A request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's
+number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks (`rank_process.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import pickle
 import signal
 import socket
 import sys
+import time
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path

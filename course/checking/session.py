@@ -91,6 +91,8 @@ class Session:
         self._refused_there: tuple[str, Builds] | None = None
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
+        self.ranks: Any = None
+        """Processes that play ranks, if there are any (`forked_ranks.py`)."""
         self._starved_before = 0.0  # seconds, of the processes that have ended
         self._secret = [str(path.resolve()) for path in dict.fromkeys((*ORACLES, *secret))]
         self._is_stopped = is_stopped
@@ -99,8 +101,6 @@ class Session:
         self._ends = self._check_ends = Deadline(ends_at - time.monotonic(), self._starved)
         self._is_loaded = self._is_loading = False
         self._printed = bytearray()
-        self.ranks: Any = None
-        """Processes that play ranks, if there are any (`forked_ranks.py`)."""
         self._keeping = threading.Lock()  # held while something is taken out of the pipe and kept
 
     def __enter__(self) -> Session:
