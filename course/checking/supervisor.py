@@ -157,6 +157,8 @@ def become_answer(scratch: str, listed: Sequence[str], secret: Sequence[str], co
             drop_capabilities()
             landlock.restrict([scratch], secret, listed)
         os.execv(command[0], command)
+    except Exception as error:
+        print(repr(error), file=sys.stderr, flush=True)
     finally:
         os._exit(1)
 

@@ -140,7 +140,7 @@ def test_the_fence_has_no_switch(switch: str, room: Room) -> None:
 
 SHELL = [
     "echo no > OTHER/left", "echo no > OTHER/kept", "echo no > SECRET/left", "rm -rf OTHER SECRET", "mkfifo OTHER/left",
-    "mv OTHER/kept .", "cp /bin/sh OTHER/left", "ln SECRET/kept mine", "ln -s / OTHER/left",
+    "mv OTHER/kept .", "cp /bin/sh OTHER/left", "rm -f mine; ln SECRET/kept mine", "ln -s / OTHER/left",
     "truncate -s 0 OTHER/kept", "touch /tmp/left_by_an_answer /var/tmp/left_by_an_answer",
 ]  # fmt: skip
 
@@ -217,7 +217,7 @@ def test_a_shell_cannot_kill_what_the_answer_has_not_started(room: Room) -> None
 def test_honest_work_sees_no_fence(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("42")
     source = """
-import logging, os, pickle, sqlite3, subprocess, tempfile, threading
+import logging, os, pickle, shutil, sqlite3, subprocess, tempfile, threading
 import matplotlib.pyplot as plt, numba, numpy as np
 from multiprocessing import Lock
 from minidl import cluster
@@ -231,7 +231,7 @@ def f():
     logging.basicConfig(filename="run.log", level=logging.INFO); logging.info("here")
     np.save("array.npy", np.arange(3.0)); pickle.dump([1], open("list.pickle", "wb"))
     with tempfile.NamedTemporaryFile("w") as file: file.write("x")
-    with tempfile.TemporaryDirectory() as folder: os.rename("list.pickle", folder + "/moved")
+    with tempfile.TemporaryDirectory() as folder: shutil.move("list.pickle", folder + "/moved")
     with Lock(): pass
     open(os.devnull, "w").write("x")
     sqlite3.connect("mine.db").execute("create table t (a)")
