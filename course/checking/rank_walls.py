@@ -96,10 +96,16 @@ def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
         yield int(start, 16), int(end, 16), read == "r", write == "w"
 
 
+def landlock_version() -> int:
+    """What this kernel has of Landlock: 1, 2, ...; less than 1 if nothing."""
+    if sys.platform != "linux":
+        return 0
+    return int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION))
+
+
 def restrict() -> bool:
     """Take from this process, for good, the right to change files and to reach others; whether that was possible."""
-    system = ctypes.CDLL(None, use_errno=True)
-    version = system.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION)
+    system, version = ctypes.CDLL(None, use_errno=True), landlock_version()
     if version < 1:
         return False
     changes = sum(rights for since, rights in CHANGES.items() if version >= since)
