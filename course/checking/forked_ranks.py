@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from course.checking.channel import Broken, Garbage, Receiver, Sender
+from course.checking.ending import Died, Stopped, TooLong, ending_of
 from course.checking.limits import mark_of, starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES
-from course.checking.session import WATCH_SECONDS, Died, Session, Stopped, TooLong, ending_of
+from course.checking.session import WATCH_SECONDS, Session
 from course.checking.student_error import place_in_text
 
 _numbers = itertools.count(1)

@@ -23,12 +23,14 @@ from typing import Any
 from course.bootstrap import ROOT
 from course.checking import plain_data, strays
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
+from course.checking.ending import Died, Stopped, TooLong, ending_of
 from course.checking.limits import Limits, new_mark, starved
+from course.checking.reply import reply_in
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
-from course.checking.terms import CONNECTION_CLOSED, Terms
+from course.checking.terms import Terms
 from minidl.instruction_set import of_children
 
 START_SECONDS = 60.0
@@ -36,25 +38,6 @@ START_SECONDS = 60.0
 
 WATCH_SECONDS = 0.5
 """Between two looks at what the process uses."""
-
-MEANINGS = {
-    signal.SIGSEGV: " (a crash of Python itself: mostly an endless recursion after the recursion limit was raised)",
-    signal.SIGKILL: " (mostly because the machine's memory ran out)",
-    signal.SIGXCPU: " (it has computed for too long)",
-    signal.SIGABRT: " (a crash of a library)",
-}
-
-
-class Died(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process ended, broke the connection, or was ended for what it used; the text goes on after "it"."""
-
-
-class TooLong(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process did not answer in time; the text says within how much, and where it was."""
-
-
-class Stopped(BaseException):
-    """Whoever asked for the check does not want it any more."""
 
 
 class Session:
@@ -364,33 +347,3 @@ class Session:
                 self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
             is_open = bool(data)
         output.close()
-
-
-def ending_of(code: int | None) -> str:
-    """How a process ended, in words; None: it has not, but cannot be reached any more."""
-    if code is None or code == CONNECTION_CLOSED:
-        return "it closed the connection to the check, as `os.closerange` does"
-    if code < 0:
-        return f"its process was ended by {signal.Signals(-code).name}{MEANINGS.get(signal.Signals(-code), '')}"
-    return f"it ended its process with exit code {code}, as `os._exit({code})` does"
-
-
-def reply_in(data: bytes) -> tuple[int, str, Any]:
-    """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
-    match plain_data.loads(data):
-        case (int(number), "value", value):
-            return number, "value", value
-        case (int(number), "error", dict(error)) if is_error(error):
-            return number, "error", writable_error(error)
-    raise plain_data.DamagedError("no reply")
-
-
-def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that any file can hold."""
-    return {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
-
-
-def is_error(error: dict[Any, Any]) -> bool:
-    """Whether an error is told as `student_error.described` does."""
-    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
-    return texts and isinstance(error.get("rank", ""), int | None)

@@ -21,8 +21,9 @@ import nbformat
 
 from course.bootstrap import ROOT
 from course.checking import Answer, DefectiveCheckError, Outcome, judging
+from course.checking.ending import Died, TooLong
 from course.checking.limits import Limits
-from course.checking.session import Died, Session, TooLong
+from course.checking.session import Session
 from course.grading.roles import as_released, role_of, with_roles
 
 CELL_SECONDS = 20.0
