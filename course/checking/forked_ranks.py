@@ -68,6 +68,7 @@ class ForkedRanks:
             self._processes += value
         self._size = size
         self._began, self._starved_before = time.monotonic(), self._starved()
+        self._look_at = self._began + WATCH_SECONDS
 
     def close(self) -> None:
         """Let go of the processes: whoever waits for the check ends."""
@@ -108,9 +109,11 @@ class ForkedRanks:
 
     def receive(self, rank: int) -> bytes:
         """The next message of a rank's process."""
-        receiver = self._receivers[rank]
-        while (message := receiver.receive(min(self._until(), time.monotonic() + WATCH_SECONDS))) is None:
-            self._look(rank)
+        receiver, message = self._receivers[rank], None
+        while message is None:
+            message = receiver.receive(min(self._until(), self._look_at))
+            if time.monotonic() >= min(self._until(), self._look_at):
+                self._look(rank)
         return message
 
     def _until(self) -> float:
@@ -127,11 +130,13 @@ class ForkedRanks:
             if now >= self._until() + min(lost, 2 * self.limits.seconds):
                 raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
             time.sleep(0.01)
-        self._session.watch()
+        if now >= self._look_at:
+            self._session.watch()
+            self._look_at = time.monotonic() + WATCH_SECONDS
 
     def _starved(self) -> float:
-        """Seconds in which the ranks were ready to run and others had the cores; one runs at a time, mostly."""
-        return sum(map(starved, self._processes))
+        """Seconds in which a rank or the check was ready to run and others had the cores; mostly one of them is."""
+        return sum(map(starved, [os.getpid(), *self._processes]))
 
     def _ending(self, rank: int) -> str:
         """How the process of a rank has ended, in words."""

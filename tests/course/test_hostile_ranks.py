@@ -12,6 +12,7 @@ from course.checking import Answer, AnswerFailed, Status, rank_calls, rank_walls
 from course.checking.forked_ranks import ForkedRanks
 from course.checks import messages_and_collectives
 from tests.course.student_on_ranks import Student
+from tests.tiers import all_but_first_exhaustive, exhaustively
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -31,31 +32,35 @@ def processes_of(student: Student) -> int:
     return len(found)
 
 
+def in_words(value: object) -> str:
+    """Part of a test's name."""
+    return value if isinstance(value, str) else ""
+
+
 # What ends a run
 
 
-@pytest.mark.parametrize(
-    ("what", "status", "says"),
-    [
-        ("while True: pass", Status.STUCK,
-         "did not finish within 2 s; rank 1 of 3 was at cell program, line 5 in program: while True: pass"),
-        ("import os; os._exit(7)", Status.RAISED, "on rank 1 of 3 it ended its process with exit code 7"),
-        ("import os; os.kill(os.getpid(), 9)", Status.RAISED, "on rank 1 of 3 its process was ended by SIGKILL"),
-        ("import ctypes; ctypes.string_at(0)", Status.RAISED, "on rank 1 of 3 its process was ended by SIGSEGV"),
-        ("import os; os.closerange(0, 100); os.kill(os.getpid(), 19)", Status.RAISED,
-         "on rank 1 of 3 it closed the connection"),
-        ("import os; [os.write(d, b'garbage of any kind') for d in range(3, 60) if os.path.exists(f'/proc/self/fd/{d}')"
-         " and 'socket' in os.readlink(f'/proc/self/fd/{d}')]", Status.RAISED,
-         "on rank 1 of 3 it wrote into the connection"),
-        ("raise KeyError('mine')", Status.RAISED,
-         "raised KeyError on rank 1 of 3: 'mine'\nIt was at cell program, line 5"),
-        ("raise SystemExit(3)", Status.RAISED, "raised SystemExit on rank 1 of 3: 3"),
-        ("raise NotImplementedError", Status.NOT_ATTEMPTED, "still raises NotImplementedError"),
-        ("return np.ones(2**20)", Status.RAISED, "the check takes at most"),
-        ("comm.send(np.ones(2**20), 0)", Status.RAISED, "the check takes at most"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
+ENDINGS = [
+    ("while True: pass", Status.STUCK,
+     "did not finish within 2 s; rank 1 of 3 was at cell program, line 5 in program: while True: pass"),
+    ("import os; os._exit(7)", Status.RAISED, "on rank 1 of 3 it ended its process with exit code 7"),
+    ("import os; [os.write(d, b'garbage of any kind') for d in range(3, 60) if os.path.exists(f'/proc/self/fd/{d}')"
+     " and 'socket' in os.readlink(f'/proc/self/fd/{d}')]", Status.RAISED,
+     "on rank 1 of 3 it wrote into the connection"),
+    ("import os; os.kill(os.getpid(), 9)", Status.RAISED, "on rank 1 of 3 its process was ended by SIGKILL"),
+    ("import ctypes; ctypes.string_at(0)", Status.RAISED, "on rank 1 of 3 its process was ended by SIGSEGV"),
+    ("import os; os.closerange(0, 100); os.kill(os.getpid(), 19)", Status.RAISED,
+     "on rank 1 of 3 it closed the connection"),
+    ("raise KeyError('mine')", Status.RAISED,
+     "raised KeyError on rank 1 of 3: 'mine'\nIt was at cell program, line 5"),
+    ("raise SystemExit(3)", Status.RAISED, "raised SystemExit on rank 1 of 3: 3"),
+    ("raise NotImplementedError", Status.NOT_ATTEMPTED, "still raises NotImplementedError"),
+    ("return np.ones(2**20)", Status.RAISED, "the check takes at most"),
+    ("comm.send(np.ones(2**20), 0)", Status.RAISED, "the check takes at most"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "status", "says"), [*ENDINGS[:3], *exhaustively(*ENDINGS[3:])], ids=in_words)
 def test_one_rank_ends_the_run_and_is_named(student, what, status, says):
     with pytest.raises(AnswerFailed) as failed:
         student.on_ranks(f"def program(comm):\n    if comm.rank == 1:\n        {what}\n    comm.barrier()", [()] * 3)
@@ -135,6 +140,14 @@ def test_ranks_are_forked_once_and_anew_when_a_cell_has_run(student):
     student._load(student.session)
     assert student.session.ranks is None
     assert processes_of(student) == 1
+
+
+@pytest.mark.exhaustive
+def test_memory_of_cells_that_ranks_share_counts_once(student):
+    program = "much = np.ones(2**25)\ndef program(comm): return comm.all_reduce(1)"
+    assert student.on_ranks(program, [()] * 9).results == [9] * 9
+    _, nbytes = strays.used(student.session.mark)
+    assert nbytes < 2**30  # a quarter of it is the array
 
 
 # Knowing without being told
@@ -273,19 +286,19 @@ def test_what_an_answer_replaces_in_its_process_changes_no_count(student):
     assert seen.heard_of == [{0, 1}] * 2
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        "['call', 0, '_collective', [], {}, 0, False, '', 0, 0]", "['call', 9, 'send', [1, 1], {}, 0, False, '', 0, 0]",
-        "['call', 0, 'send', [1, 1], {}, [0, [['/dev/zero', 'f', 'f', 1, 2, 'x']]], False, '', 0, 0]",
-        "['call', 0, 'send', [1, 1], {}, [0, [['a', 'f', 'f', 10**40, -5, 'x'] ] * 999], True, 'x' * 10**6, -1, 'y']",
-        "['call', 0, 'recv', [1, 0, ('room', 'f8', [10**9, 10**9], True, True)], {}, 0, False, '', 0, 0]",
-        "['call', 0, 'recv', [1, 0, ('room', 'O', [2], True, True)], {}, 0, False, '', 0, 0]",
-        "['call', 0, 'all_reduce', [('array', np.ones(9), True, False)], {'algorithm': 'pipelined_chain', "
-        "'segments': 10**9}, 0, False, '', 0, 0]",
-        "['returned', 1, '', 0, 0]", "['raised', {'kind': 1}, '', 0, 0]", "7",
-    ],
-)  # fmt: skip
+FORGED = [
+    "['call', 0, '_collective', [], {}, 0, False, '', 0, 0]", "['call', 9, 'send', [1, 1], {}, 0, False, '', 0, 0]",
+    "['call', 0, 'send', [1, 1], {}, [0, [['/dev/zero', 'f', 'f', 1, 2, 'x']]], False, '', 0, 0]",
+    "['call', 0, 'send', [1, 1], {}, [0, [['a', 'f', 'f', 10**40, -5, 'x'] ] * 999], True, 'x' * 10**6, -1, 'y']",
+    "['call', 0, 'recv', [1, 0, ('room', 'f8', [10**9, 10**9], True, True)], {}, 0, False, '', 0, 0]",
+    "['call', 0, 'recv', [1, 0, ('room', 'O', [2], True, True)], {}, 0, False, '', 0, 0]",
+    "['call', 0, 'all_reduce', [('array', np.ones(9), True, False)], {'algorithm': 'pipelined_chain', "
+    "'segments': 10**9}, 0, False, '', 0, 0]",
+    "['returned', 1, '', 0, 0]", "['raised', {'kind': 1}, '', 0, 0]", "7",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("request_", all_but_first_exhaustive(FORGED))
 def test_a_forged_request_is_refused_or_ends_the_run(student, request_):
     program = (
         "from course.checking import plain_data\ndef program(comm):\n    if comm.rank:\n        return comm.barrier()\n"
