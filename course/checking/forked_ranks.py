@@ -123,8 +123,8 @@ class ForkedRanks:
     def _look(self, rank: int) -> None:
         """Raise if the run takes too long, which this rank is computing in, or the processes use too much."""
         now = time.monotonic()
-        if self._session.is_out_of_time():
-            raise TooLong(f"{self._session.all_calls_took_too_long}{self._where(rank)}")
+        if why := self._session.out_of_time():
+            raise TooLong(f"{why}{self._where(rank)}")
         if now >= self._until():
             lost = self._starved() - self._starved_before
             if now >= self._until() + min(lost, 2 * self.limits.seconds):

@@ -42,7 +42,7 @@ PORTS = 0b11  # bind and connect, from version 4
 OTHERS = 0b11  # abstract sockets and signals, from version 6
 HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
 
-CACHE = "course.checking.read_only_cache.BesideTheSource"
+CACHE = ",".join(f"course.checking.read_only_cache.{where}" for where in ("InTheSetFolder", "BesideTheSource"))
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26

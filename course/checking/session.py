@@ -40,6 +40,10 @@ WATCH_SECONDS = 0.5
 """Between two looks at what the process uses."""
 
 
+WITHOUT_EFFECT = frozenset({"call", "prepare", "fork_ranks", "ended", "end_ranks"})
+"""Requests after which ranks need not be forked anew: copies of what the process was before are as good."""
+
+
 class Session:
     """One student's process, made anew after it died or was ended; `load` gives it its code each time.
 
@@ -115,7 +119,6 @@ class Session:
 
     @property
     def mark(self) -> int:
-        """The mark of the process and of all that it starts."""
         return self._mark
 
     @property
@@ -137,14 +140,11 @@ class Session:
         with self._keeping:
             self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
 
-    def is_out_of_time(self) -> bool:
-        """Whether the calls of a check have to be over."""
-        return time.monotonic() >= self._check_ends_at
-
-    @property
-    def all_calls_took_too_long(self) -> str:
-        together = self._check_ends_at - self._check_began
-        return f"all calls together did not finish within {max(0.0, together):.3g} s"
+    def out_of_time(self) -> str:
+        """What to say if all calls of a check have to be over by now; else nothing."""
+        together = max(0.0, self._check_ends_at - self._check_began)
+        is_over = time.monotonic() >= self._check_ends_at
+        return f"all calls together did not finish within {together:.3g} s" if is_over else ""
 
     def watch(self) -> None:
         """Raise Stopped or Died if the check is not wanted any more, or the processes use too much."""
@@ -163,8 +163,6 @@ class Session:
         try:
             if self._process is None:
                 self._start()
-            if method in ("run_cell", "load"):
-                self.drop_ranks()
             if not self._is_loaded and not self._is_loading:
                 self._load_code()
             return self._exchange(method, arguments, seconds or self.limits.seconds)
@@ -212,6 +210,8 @@ class Session:
 
     def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
         """One request and its reply, watched."""
+        if method not in WITHOUT_EFFECT:
+            self.drop_ranks()
         process = self._process
         assert process is not None
         begin, starved_before = time.monotonic(), starved(process.pid)
