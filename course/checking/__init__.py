@@ -1,16 +1,20 @@
 """How an answer is checked: the student's code runs in a process of its own, and only data comes back to be judged.
 
 What checks are written with: `exercise.py`, `expect.py`, `wrong.py`; `answer.py` is the student's function as a check
-sees it, `ranks.py` runs it on simulated nodes. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py`
-keeps it.
+sees it, `ranks.py` runs it on simulated nodes, `carried.py` says what messages can have told these. The verdict:
+`outcome.py`; `display.py` shows it, `progress_record.py` keeps it.
 
 On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`, `shipping.py`
-sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that
-it has started.
+sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all
+that it has started; `reply.py` reads what comes of it, `ending.py` says how it ended. Of an answer on several ranks `served_rank.py` plays
+each in the simulation: `rank_calls.py` makes its calls, `student_frames.py` below the student's lines;
+`forked_ranks.py` has the ranks' processes.
 
 On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py`, `landlock.py` and `originals.py`
 say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and
-`sources.py` say what went wrong, and in which of the student's lines.
+`sources.py` say what went wrong, and in which of the student's lines. Each rank of an answer is a process of its own
+(`rank_process.py`) with a communicator that asks the check (`rank_communicator.py`), kept from the others by
+`rank_walls.py`; numba reads its `read_only_cache.py`.
 
 Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from course.checking import ranks
+from course.checking.ending import Died, TooLong
 from course.checking.outcome import Status
-from course.checking.session import Died, Session, TooLong
+from course.checking.session import Session
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)

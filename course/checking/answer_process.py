@@ -2,7 +2,8 @@
 
 Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three
 descriptors. A request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's
-number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks (`rank_process.py`).
+number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks
+(`rank_process.py`).
 """
 
 from __future__ import annotations

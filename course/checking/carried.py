@@ -1,8 +1,8 @@
 """What messages can have told each rank: whose numbers a chain of messages can have brought there.
 
-An answer's processes are kept apart, but no wall is without holes, and the inputs of a visible case can be computed from
-its seed. So a right result counts only if messages could have carried it: the trace says which there were, and in which
-order each rank sent and received.
+An answer's processes are kept apart, but no wall is without holes, and the inputs of a visible case can be computed
+from its seed. So a right result counts only if messages could have carried it: the trace says which there were, and in
+which order each rank sent and received.
 """
 
 from __future__ import annotations

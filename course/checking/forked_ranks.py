@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from course.checking.channel import Broken, Garbage, Receiver, Sender
+from course.checking.deadline import Deadline
+from course.checking.ending import Died, Stopped, TooLong, ending_of
 from course.checking.limits import mark_of, starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES
-from course.checking.session import WATCH_SECONDS, Died, Session, Stopped, TooLong, ending_of
+from course.checking.session import WATCH_SECONDS, Session
 from course.checking.student_error import place_in_text
 
 _numbers = itertools.count(1)
@@ -40,6 +42,7 @@ class ForkedRanks:
         self._session = session
         self._size = 0
         self._processes: list[int] = []
+        self._own_before = starved(os.getpid())
         self._sockets: list[socket.socket] = []
         self._senders: list[Sender] = []
         self._receivers: list[Receiver] = []
@@ -66,7 +69,8 @@ class ForkedRanks:
                 raise Died("it wrote into the connection to the check")
             self._processes += value
         self._size = size
-        self._began, self._starved_before = time.monotonic(), self.starved()
+        self._ends = Deadline(self.limits.seconds, self.starved)
+        self._look_at = self._ends.began + WATCH_SECONDS
 
     def close(self) -> None:
         """Let go of the processes: whoever waits for the check ends."""
@@ -101,36 +105,33 @@ class ForkedRanks:
 
     def send(self, rank: int, message: bytes) -> None:
         """Raises TooLong if the process does not read."""
-        if not self._senders[rank].send(message, self._until()):
+        if not self._senders[rank].send(message, self._ends.time()):
             self._look(rank)
             raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self._size} did not read")
 
     def receive(self, rank: int) -> bytes:
         """The next message of a rank's process."""
-        receiver = self._receivers[rank]
-        while (message := receiver.receive(min(self._until(), time.monotonic() + WATCH_SECONDS))) is None:
-            self._look(rank)
+        receiver, message = self._receivers[rank], None
+        while message is None:
+            message = receiver.receive(min(self._ends.time(), self._look_at))
+            if time.monotonic() >= min(self._ends.time(), self._look_at):
+                self._look(rank)
         return message
-
-    def _until(self) -> float:
-        """When the run has to be over, if nothing more is starved."""
-        return self._began + self.limits.seconds
 
     def _look(self, rank: int) -> None:
         """Raise if the run takes too long, which this rank is computing in, or the processes use too much."""
         now = time.monotonic()
-        if self._session.is_out_of_time():
-            raise TooLong(f"{self._session.all_calls_took_too_long}{self._where(rank)}")
-        if now >= self._until():
-            lost = self.starved() - self._starved_before
-            if now >= self._until() + min(lost, 2 * self.limits.seconds):
-                raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
-            time.sleep(0.01)
-        self._session.watch()
+        if why := self._session.out_of_time():
+            raise TooLong(f"{why}{self._where(rank)}")
+        if self._ends.is_over():
+            raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
+        if now >= self._look_at:
+            self._session.watch()
+            self._look_at = time.monotonic() + WATCH_SECONDS
 
     def starved(self) -> float:
-        """Seconds in which the ranks were ready to run and others had the cores; one runs at a time, mostly."""
-        return sum(map(starved, self._processes))
+        """Seconds in which a rank or the check was ready to run and others had the cores; mostly one of them is."""
+        return starved(os.getpid()) - self._own_before + sum(map(starved, self._processes))
 
     def _ending(self, rank: int) -> str:
         """How the process of a rank has ended, in words."""

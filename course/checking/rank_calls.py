@@ -27,7 +27,9 @@ CALLS = frozenset({
 
 RECEIVING = frozenset({"recv", "sendrecv", "wait"})
 
-MOST_SENT = 2**30
+MOST_SENT = 2**28
+"""Bytes of all messages of a rank in a run: the check holds those that nobody has received."""
+
 MESSAGE_BYTES = 500  # that the simulation needs for a message, besides its contents
 MOST_SEGMENTS = 10_000
 
@@ -68,7 +70,7 @@ class RankCalls:
         """Refuse what would fill the memory of the check: endless messages that nobody receives, endless segments."""
         self._left -= MESSAGE_BYTES + nbytes_of(arguments)
         if self._left < 0:
-            raise ValueError(f"a rank sends at most {MOST_SENT / 2**30:g} GB in a check")
+            raise ValueError(f"a rank sends at most {MOST_SENT / 2**20:g} MB in a check")
         if any(type(value) is int and value > MOST_SEGMENTS for value in named.values()):
             raise ValueError(f"an algorithm of a check has at most {MOST_SEGMENTS:,} segments")
 

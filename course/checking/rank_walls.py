@@ -4,18 +4,18 @@ Put up in each rank's process, before it is given its arguments:
 
 - It has no descriptor that another rank has, too: no pipe, socket or file that a cell has opened.
 - Memory that a cell has shared (an mmap without a file, a file's mapping) is its own from here on, a copy.
-- On Linux with Landlock it can write no file, wherever; from version 4 neither connect to a port nor listen at one;
-  from version 6 neither signal another rank nor reach it by an abstract socket. And it can neither read nor trace
-  another rank's memory.
+- On Linux with Landlock it can write no file, wherever, nor read or trace another rank's memory; from version 4 neither
+  connect to a port nor listen at one; from version 6 neither signal another rank nor reach it by an abstract socket.
 
 What holds nowhere: ranks can still tell each other something by what they do to the machine (how long they compute,
-how much memory they take), by System V's shared memory and queues, and by UDP. Without Landlock they can by files, too,
-as far as the fence lets them write. So a check does not rely on walls alone: `carried.py` says what messages can have
-told a rank.
+how much memory they take), by System V's shared memory and queues, and by UDP; and the student's own process, with what
+a cell has left running in it, is there when they are forked. Without Landlock they can by files, too, as far as the
+fence lets them write. So a check does not rely on walls alone: `carried.py` says what messages can have told a rank.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -42,7 +42,7 @@ PORTS = 0b11  # bind and connect, from version 4
 OTHERS = 0b11  # abstract sockets and signals, from version 6
 HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
 
-CACHE = "course.checking.read_only_cache.BesideTheSource"
+CACHE = ",".join(f"course.checking.read_only_cache.{where}" for where in ("InTheSetFolder", "BesideTheSource"))
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26
@@ -65,11 +65,10 @@ def close_all_but(keep: Collection[int]) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    first = 3
-    for kept in sorted(keep):
-        os.closerange(first, kept)
-        first = kept + 1
-    os.closerange(first, os.sysconf("SC_OPEN_MAX"))
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) not in keep:
+            with contextlib.suppress(OSError):  # the one that this list was read by
+                os.close(int(name))
 
 
 def unshare_memory() -> None:
@@ -96,10 +95,16 @@ def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
         yield int(start, 16), int(end, 16), read == "r", write == "w"
 
 
+def landlock_version() -> int:
+    """What this kernel has of Landlock: 1, 2, ...; less than 1 if nothing."""
+    if sys.platform != "linux":
+        return 0
+    return int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION))
+
+
 def restrict() -> bool:
     """Take from this process, for good, the right to change files and to reach others; whether that was possible."""
-    system = ctypes.CDLL(None, use_errno=True)
-    version = system.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION)
+    system, version = ctypes.CDLL(None, use_errno=True), landlock_version()
     if version < 1:
         return False
     changes = sum(rights for since, rights in CHANGES.items() if version >= since)
@@ -109,7 +114,7 @@ def restrict() -> bool:
     if ruleset < 0:
         return False
     try:
-        for path in HARMLESS:
+        for path in filter(os.path.exists, HARMLESS):
             descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
             rule = struct.pack("=Qi", changes & (WRITE_FILE | TRUNCATE), descriptor)
             system.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)

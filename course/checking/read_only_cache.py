@@ -1,7 +1,7 @@
 """Numba's cache of compiled kernels in a process that can write no file: it is read, and nothing is added to it.
 
 Without it numba refuses to compile a function with `cache=True`. Imported by numba itself, by its setting
-CACHE_LOCATOR_CLASSES, or here where numba is there already.
+CACHE_LOCATOR_CLASSES, or by `rank_walls.py` where numba is there already.
 """
 
 from __future__ import annotations
@@ -9,11 +9,18 @@ from __future__ import annotations
 from numba.core import caching
 
 
-class BesideTheSource(caching.InTreeCacheLocator):  # type: ignore[misc]
-    """The cache is in the folder `__pycache__` beside a function's file, whether that can be written or not."""
+class InTheSetFolder(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+    """The cache is below NUMBA_CACHE_DIR, if that is set."""
 
     def ensure_cache_path(self) -> None:
         """Nothing: numba would try to write there."""
+
+
+class BesideTheSource(caching.InTreeCacheLocator):  # type: ignore[misc]
+    """The cache is in the folder `__pycache__` beside a function's file."""
+
+    def ensure_cache_path(self) -> None:
+        """Nothing, again."""
 
 
 def add_nothing(*_: object) -> None:

@@ -9,7 +9,7 @@ from course.checking import plain_data
 from course.checking.forked_ranks import ForkedRanks
 from course.checking.rank_calls import RankCalls
 from course.checking.rank_process import Start
-from course.checking.session import is_error, writable_error
+from course.checking.reply import is_error, writable_error
 from course.checking.student_frames import Frame, Sites, StudentLines
 from minidl import cluster
 

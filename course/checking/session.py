@@ -26,14 +26,16 @@ from course.checking.asked import Asked, told
 from course.checking.builds import Builds
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.deadline import Deadline
+from course.checking.ending import Died, Stopped, TooLong, ending_of
 from course.checking.hidden import ORACLES
 from course.checking.limits import Limits, new_mark, starved
+from course.checking.reply import reply_in
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
 from course.checking.supervisor import OWN
-from course.checking.terms import CONNECTION_CLOSED, Terms
+from course.checking.terms import Terms
 from minidl.instruction_set import of_children
 
 START_SECONDS = 60.0
@@ -42,24 +44,9 @@ START_SECONDS = 60.0
 WATCH_SECONDS = 0.5
 """Between two looks at what the process uses."""
 
-MEANINGS = {
-    signal.SIGSEGV: " (a crash of Python itself: mostly an endless recursion after the recursion limit was raised)",
-    signal.SIGKILL: " (mostly because the machine's memory ran out)",
-    signal.SIGXCPU: " (it has computed for too long)",
-    signal.SIGABRT: " (a crash of a library)",
-}
 
-
-class Died(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process ended, broke the connection, or was ended for what it used; the text goes on after "it"."""
-
-
-class TooLong(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process did not answer in time; the text says within how much, and where it was."""
-
-
-class Stopped(BaseException):
-    """Whoever asked for the check does not want it any more."""
+WITHOUT_EFFECT = frozenset({"call", "prepare", "fork_ranks", "ended", "end_ranks"})
+"""Requests after which ranks need not be forked anew: copies of what the process was before are as good."""
 
 
 class Session:
@@ -143,7 +130,6 @@ class Session:
 
     @property
     def mark(self) -> int:
-        """The mark of the process and of all that it starts."""
         return self._mark
 
     @property
@@ -165,13 +151,10 @@ class Session:
         with self._keeping:
             self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
 
-    def is_out_of_time(self) -> bool:
-        """Whether the calls of a check have to be over."""
-        return self._check_ends.is_over()
-
-    @property
-    def all_calls_took_too_long(self) -> str:
-        return f"all calls together did not finish within {max(0.0, self._check_ends.seconds):.3g} s"
+    def out_of_time(self) -> str:
+        """What to say if all calls of a check have to be over by now; else nothing."""
+        together = max(0.0, self._check_ends.seconds)
+        return f"all calls together did not finish within {together:.3g} s" if self._check_ends.is_over() else ""
 
     def watch(self) -> None:
         """Raise Stopped or Died if the check is not wanted any more, or the processes use too much."""
@@ -190,8 +173,6 @@ class Session:
         try:
             if self._process is None:
                 self._start()
-            if method in ("run_cell", "load"):
-                self.drop_ranks()
             if not self._is_loaded and not self._is_loading:
                 self._load_code()
             if self._refused_there != self.refused and not self._is_loading:
@@ -258,6 +239,8 @@ class Session:
 
     def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
         """One request and its reply, watched."""
+        if method not in WITHOUT_EFFECT:
+            self.drop_ranks()
         process = self._process
         assert process is not None
         ends = Deadline(seconds, self._starved)
@@ -278,8 +261,8 @@ class Session:
                 elif number == self._number:
                     return kind, value
                 continue
-            if self._check_ends.is_over():
-                raise TooLong(f"{self.all_calls_took_too_long}{self._where()}")
+            if why := self.out_of_time():
+                raise TooLong(f"{why}{self._where()}")
             if time.monotonic() >= until:
                 until = ends.time()
                 if ends.is_over() or not is_sent:
@@ -421,35 +404,3 @@ class Session:
                 self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
             is_open = bool(data)
         output.close()
-
-
-def ending_of(code: int | None) -> str:
-    """How a process ended, in words; None: it has not, but cannot be reached any more."""
-    if code is None or code == CONNECTION_CLOSED:
-        return "it closed the connection to the check, as `os.closerange` does"
-    if code < 0:
-        return f"its process was ended by {signal.Signals(-code).name}{MEANINGS.get(signal.Signals(-code), '')}"
-    return f"it ended its process with exit code {code}, as `os._exit({code})` does"
-
-
-def reply_in(data: bytes) -> tuple[int, str, Any]:
-    """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
-    match plain_data.loads(data):
-        case (int(number), "value", value):
-            return number, "value", value
-        case (int(number), "ask", (int(which), tuple(arguments))):
-            return number, "ask", (which, arguments)
-        case (int(number), "error", dict(error)) if is_error(error):
-            return number, "error", writable_error(error)
-    raise plain_data.DamagedError("no reply")
-
-
-def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that any file can hold."""
-    return {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
-
-
-def is_error(error: dict[Any, Any]) -> bool:
-    """Whether an error is told as `student_error.described` does."""
-    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
-    return texts and isinstance(error.get("rank", ""), int | None)

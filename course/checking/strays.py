@@ -44,9 +44,18 @@ def used(supervisor: int, mark: int) -> tuple[int, int]:
     processes, nbytes = below(supervisor) or marked(mark), 0
     for process in processes:
         with contextlib.suppress(psutil.Error):
-            memory = process.memory_info()
-            nbytes += memory.rss - getattr(memory, "shared", 0)
+            nbytes += memory_of(process)
     return len(processes), nbytes
+
+
+def memory_of(process: psutil.Process) -> int:
+    """The bytes that a process has for itself; of those that it shares with copies made by fork, its part."""
+    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
+        for line in lines:
+            if line.startswith("Pss_Anon:"):
+                return 1024 * int(line.split()[1])
+    memory = process.memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))
 
 
 def below(supervisor: int) -> list[psutil.Process]:

@@ -22,9 +22,10 @@ import nbformat
 
 from course import probes
 from course.checking import Answer, DefectiveCheckError, Outcome, check_names, judging
+from course.checking.ending import Died, TooLong
 from course.checking.hidden import TEACHERS
 from course.checking.limits import Limits
-from course.checking.session import Died, Session, TooLong
+from course.checking.session import Session
 from course.grading.roles import as_released, role_of, with_roles
 
 CELL_SECONDS = 20.0

@@ -16,8 +16,9 @@ import pytest
 
 from course.bootstrap import ROOT
 from course.checking import strays
+from course.checking.ending import Died, TooLong
 from course.checking.limits import Limits, starved
-from course.checking.session import Died, Session, TooLong
+from course.checking.session import Session
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -195,6 +195,39 @@ def broadcast_tree(comm, x):
     raise ValueError(str(comm.size) * 3000 + "end")
 """
 
+SEARCH_OTHERS = """
+import gc
+def broadcast_tree(comm, x):
+    arrays = [x] + [o for o in gc.get_objects() if type(o).__name__ == "ndarray" and o.dtype == float]
+    for one in gc.get_objects():
+        if isinstance(one, (tuple, list, dict)):
+            inside = one.values() if isinstance(one, dict) else one
+            arrays += [o for o in inside if type(o).__name__ == "ndarray" and o.dtype == float and o.ndim == 1]
+    return next((o for o in arrays if o is not None), None)
+"""
+
+FROM_THE_SEED = """
+import numpy as np
+def broadcast_tree(comm, x):
+    sizes = {1: 4, 2: 3, 5: 7, 8: 8, 6: 0}  # of the visible test
+    return x if comm.rank == 0 else np.random.default_rng(0).standard_normal(sizes[comm.size])
+"""
+
+LIES_ABOUT_ROUNDS = (
+    FLAT.replace("comm.rank == 0", "lie(comm) or comm.rank == 0")
+    + """
+def lie(comm):
+    import time, sys
+    time.time = time.monotonic = time.perf_counter = lambda: 0.0
+    type(comm._line).work = lambda self: (0, 0)
+    for name, module in list(sys.modules.items()):
+        if name.startswith("minidl.cluster") and module is not None:
+            for each in [key for key in vars(module) if "ecord" in key or "etwork" in key]:
+                setattr(module, each, lambda *a, **k: 0.0)
+    return False
+"""
+)
+
 FAKE_DATA = """
 import sys
 frame = sys._getframe()
@@ -284,6 +317,9 @@ CLASS = [
     Hostile("reads secrets", (FIND_SECRETS,)),
     Hostile("takes the solution", answer=FROM_THE_SOLUTION, points=0.0, says="may not read the teacher's files"),
     Hostile("searches memory", answer=SEARCH_MEMORY, points=0.0),
+    Hostile("searches other ranks", answer=SEARCH_OTHERS, points=0.0),
+    Hostile("computes from the seed", answer=FROM_THE_SEED, points=0.0, says="no message from rank 0 could have"),
+    Hostile("lies about rounds", answer=LIES_ABOUT_ROUNDS),
     # the notebook
     Hostile("worth a thousand", change=worth_a_thousand),
     Hostile("swapped", change=swapped, points=0.0, says="was changed"),
@@ -306,8 +342,8 @@ CLASS = [
 
 QUICK = {
     "settrace", "no modules", "fake data", "forged values", "loops", "keeps all memory", "fills its folder",
-    "many files", "reads secrets", "takes the solution", "searches memory", "worth a thousand", "swapped", "scripts",
-    "halves of characters", "outside", "leaves a daemon",
+    "many files", "reads secrets", "searches other ranks", "takes the solution", "searches memory", "worth a thousand",
+    "swapped", "scripts", "halves of characters", "outside", "leaves a daemon",
 }  # fmt: skip
 """Those of the first tier."""
 
