@@ -87,8 +87,8 @@ class Importing(MetaPathFinder):
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
-            if self.files and isinstance(arguments[0], str):
-                self._read(os.path.abspath(arguments[0]))
+            if self.files and isinstance(arguments[0], str | bytes):
+                self._read(os.path.abspath(os.fsdecode(arguments[0])))
         elif event == "object.__setattr__":
             if type(arguments[0]) is FunctionType and arguments[0] in self._guarded:
                 self.touched.add(arguments[0])

@@ -57,7 +57,8 @@ class Refusals:
                 continue
             for loaded in loaded_in(name):
                 for function in functions_of(loaded):
-                    self._gate(function, used(f"{loaded.__name__}.{function.__qualname__}"))
+                    called = function.__qualname__.removesuffix(".__init__")
+                    self._gate(function, used(f"{loaded.__name__}.{called}"))
             self._importing.refused[name] = used(name)
             for file in files_of(module):
                 self._importing.files[file] = used(f"the text of {name}")

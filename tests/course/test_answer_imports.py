@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import re
 import sys
@@ -57,6 +58,14 @@ def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s
     assert not there & {f"course.checking.{name}" for name in ("answer", "exercise", "expect", "session", "shipping")}
     files = "import sys\nreturn [getattr(m, '__file__', None) for n, m in sys.modules.items() if 'course.checks' in n]"
     assert set(re.findall(r"\w+", outcome(session, files))) == {"None"}
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "course" / "probes").rglob("*.py")), ids=lambda file: file.name)
+def test_a_probe_needs_nothing_of_the_course(file: Path) -> None:
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert {name.partition(".")[0] for name in named} <= {"minidl", "numpy", *sys.stdlib_module_names}
 
 
 IMPORTS = {

@@ -159,10 +159,10 @@ def test_another_library_is_refused_however_the_answer_got_it(tmp_path: Path) ->
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
 
 
-chapter = Chapter("99_library")
+chapter = Chapter("99_library", builds={"ring_time": COSTS})
 
 
-@chapter.exercise(points=1, builds=COSTS)
+@chapter.exercise(points=1)
 def ring_time(answer: Answer, part: Part) -> None:
     with part(1, "the time"):
         expect.number(answer(4, 4000.0), 2 * 3 * (1e-6 + 1000 * 1e-9), "ring_time(4, 4000.0)")
@@ -207,10 +207,10 @@ def test_an_honest_answer_may_be_compiled_and_may_use_what_it_likes_besides() ->
 
 @pytest.mark.parametrize("chapter", [source.name.split("_", 1)[1] for source in sources() if not source.is_lecture])
 def test_what_an_exercise_builds_is_in_the_library(chapter: str) -> None:
-    exercises = import_module(f"course.checks.{chapter}").chapter.exercises
-    builds = {exercise.builds for exercise in exercises.values() if exercise.builds}
-    assert builds
-    for name in {name for one in builds for name in one.names}:
+    checks = import_module(f"course.checks.{chapter}").chapter
+    assert checks.builds
+    assert checks.builds.keys() <= checks.exercises.keys()
+    for name in {name for builds in checks.builds.values() for name in builds.names}:
         module, path = located(name)
         for part in path:
             module = getattr(module, part)
