@@ -69,15 +69,15 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
 
 
 def hashes(text: str, root: Path = ROOT) -> dict[str, str]:
-    """What a notebook is built from: the SHA-256 of its text and, for an assignment, of its checks."""
+    """What a notebook is built from: the SHA-256 of its text and, for an assignment, of its checks and probes."""
     found = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
-    if files := checks_of(text, root / "course" / "checks"):
+    if files := checks_of(text, root / "course" / "checks") | checks_of(text, root / "course" / "probes"):
         found["checks_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
     return found
 
 
 def checks_of(program: str, folder: Path) -> set[Path]:
-    """The files of `course/checks/` that a program imports: a chapter's module, or all of its folder."""
+    """The files of a folder of checks, or of probes, for a program: a chapter's module, or all of its folder."""
     names = {name.split()[0] for match in CHECKS.finditer(program) for name in match["names"].split(",")}
     return {
         path for name in names for path in (folder / f"{name}.py", *(folder / name).rglob("*.py")) if path.is_file()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from course.checking import ranks
+from course.checking.asked import Asked
 from course.checking.ending import Died, TooLong
 from course.checking.outcome import Status
 from course.checking.session import Session
@@ -42,9 +43,10 @@ class Answer:
     def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
         return self._call(probe, arguments)
 
-    def offered(self, function: Callable[..., Any], name: str) -> Any:
+    def offered(self, function: Callable[..., Any], name: str) -> Asked:
         """A function for the answer to call, of plain data, whose code stays here: what to pass as its argument."""
-        return self.session.offered(function, name)
+        self.session.functions.append(function)
+        return Asked(len(self.session.functions) - 1, name)
 
     def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import pickle
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from course.checking import channel, plain_data
@@ -51,9 +51,11 @@ class Connection:
 connection = Connection()
 
 
-def told(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def told(functions: Sequence[Callable[..., Any]], number: int, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     """In the check's process: the reply, ("value", value) or the name of a built-in exception and its text."""
+    if not 0 <= number < len(functions):
+        raise plain_data.DamagedError("no such function")
     try:
-        return "value", function(*arguments)
+        return "value", functions[number](*arguments)
     except Exception as error:  # the answer's arguments do not fit
         return type(error).__name__, str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -123,8 +123,7 @@ class Exercise:
         Raises DefectiveCheckError if the check does not work.
         """
         part, defect, is_cut_short = Part(), None, False
-        answer.session.begin_check()
-        answer.session.refused = (self.name, self.builds) if self.builds else None
+        answer.session.begin_check((self.name, self.builds) if self.builds else None)
         try:
             self._check(answer, part, **cases)
         except AnswerFailed as failed:
@@ -136,7 +135,7 @@ class Exercise:
             defect = error
             part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
         finally:
-            answer.session.refused = None
+            answer.session.end_check()
         printed = answer.session.printed
         outcome = Outcome(
             self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else "",
@@ -169,6 +168,9 @@ class Exercise:
 class Chapter:
     """The checks of a chapter; `name` is that of its assignment, such as "04_messages_and_collectives".
 
+    builds: by exercise, the library's version of what it has students build, which its answer may not call; an
+    exercise that is not named may use all of the library.
+
     >>> chapter = Chapter("99_example")
     >>> @chapter.exercise(points=2, hints=["Every number is its own double's half."])
     ... def double(answer, part, numbers=(1, 2)):
@@ -180,20 +182,17 @@ class Chapter:
     2.0
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, builds: Mapping[str, Builds] | None = None) -> None:
         self.name = name
+        self.builds = dict(builds or {})
         self.exercises: dict[str, Exercise] = {}
         self._hints_told: dict[str, int] = {}
 
-    def exercise(
-        self, points: float, hints: Sequence[str] = (), builds: Builds | None = None
-    ) -> Callable[[Check], Exercise]:
-        """Make a check an exercise of this chapter.
-
-        hints: lead to the answer step by step. builds: the library's version of it, which the answer may not call.
-        """
+    def exercise(self, points: float, hints: Sequence[str] = ()) -> Callable[[Check], Exercise]:
+        """Make a check an exercise of this chapter; `hints` lead to the answer step by step."""
 
         def register(check: Check) -> Exercise:
+            builds = self.builds.get(check.__name__)
             exercise = self.exercises[check.__name__] = Exercise(self, check, points, hints, builds)
             return exercise
 

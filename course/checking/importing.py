@@ -50,8 +50,8 @@ class Importing(MetaPathFinder):
     """Refuses oracles always, and while `refused` is not empty what it begins with (see `refusals.py`).
 
     known: the guarded modules that are loaded. A reload, or an import of one that was deleted, gives the same module.
-    guarded: the functions whose code is guarded. refused: sentences by module. files: what may not be read, as
-    beginnings of paths. programs: what is said to an answer that starts a program; empty while it may. touched: the
+    guarded: the functions whose code is guarded. refused: sentences by module; files: by the
+    beginning of a path. programs: what is said to an answer that starts a program; empty while it may. touched: the
     guarded functions whose code or defaults were set.
     """
 
@@ -60,7 +60,7 @@ class Importing(MetaPathFinder):
         self._guarded = guarded
         self._is_hooked = False
         self.refused: dict[str, str] = {}
-        self.files: tuple[str, ...] = ()
+        self.files: dict[str, str] = {}
         self.programs = ""
         self.touched: set[FunctionType] = set()
 
@@ -87,13 +87,19 @@ class Importing(MetaPathFinder):
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
-            if self.files and isinstance(arguments[0], str) and os.path.abspath(arguments[0]).startswith(self.files):
-                raise PermissionError(f"an answer may not read {arguments[0]}: it is to be built without it")
+            if self.files and isinstance(arguments[0], str | bytes):
+                self._read(os.path.abspath(os.fsdecode(arguments[0])))
         elif event == "object.__setattr__":
             if type(arguments[0]) is FunctionType and arguments[0] in self._guarded:
                 self.touched.add(arguments[0])
         elif event in STARTS and self.programs:
-            raise LibraryVersionError(self.programs)
+            raise PermissionError(self.programs)  # an OSError, so that a library which asks the system does without
+
+    def _read(self, path: str) -> None:
+        """Refuse to read the text of what is refused."""
+        for beginning, sentence in self.files.items():
+            if path.startswith(beginning):
+                raise PermissionError(sentence)
 
 
 def begins(name: str, packages: Sequence[str]) -> bool:

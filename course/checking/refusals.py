@@ -57,9 +57,11 @@ class Refusals:
                 continue
             for loaded in loaded_in(name):
                 for function in functions_of(loaded):
-                    self._gate(function, used(f"{loaded.__name__}.{function.__qualname__}"))
+                    called = function.__qualname__.removesuffix(".__init__")
+                    self._gate(function, used(f"{loaded.__name__}.{called}"))
             self._importing.refused[name] = used(name)
-            self._importing.files += tuple(files_of(module))
+            for file in files_of(module):
+                self._importing.files[file] = used(f"the text of {name}")
         for library in OTHER_LIBRARIES:
             self._importing.refused[library] = builds.sentence(exercise, library)
             self._close(library, builds.sentence(exercise, library), namespaces)
@@ -68,7 +70,8 @@ class Refusals:
     def allow(self) -> None:
         """Refuse nothing any more."""
         self._importing.refused.clear()
-        self._importing.files, self._importing.programs = (), ""
+        self._importing.files.clear()
+        self._importing.programs = ""
         for function, (code, is_expected) in self._before.items():
             set_code(function, code)
             if is_expected:

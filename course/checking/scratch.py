@@ -63,11 +63,11 @@ def remove(root: str | os.PathLike[str]) -> None:
 
 
 def copy_small_files(original: Path, folder: Path) -> None:
-    """Copy files until there are 100, or 10 MB; the small ones first."""
+    """Copy files until there are 100, or 10 MB; the small ones first. A link may lead to what is not the student's."""
     files = []
     try:
         for entry in os.scandir(original):
-            if entry.is_file() and not entry.name.startswith("."):
+            if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
                 files.append((entry.stat().st_size, entry.name))
     except OSError:
         return
@@ -77,7 +77,7 @@ def copy_small_files(original: Path, folder: Path) -> None:
         if left < 0:
             return
         try:
-            shutil.copyfile(original / name, folder / name)
+            shutil.copyfile(original / name, folder / name, follow_symlinks=False)
         except OSError:  # a file that this user may not read
             continue
 

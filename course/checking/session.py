@@ -22,7 +22,7 @@ from typing import Any
 
 from course.bootstrap import ROOT
 from course.checking import caches, plain_data, strays, supervisor
-from course.checking.asked import Asked, told
+from course.checking.asked import told
 from course.checking.builds import Builds
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.deadline import Deadline
@@ -55,7 +55,8 @@ class Session:
     folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
     calls together have to be over. secret: folders whose files the student's code may not read. is_stopped: asked
     twice a second; when it says so, the process is ended, and Stopped raised. sources: the student's cells, by which
-    lines are named; `load` fills it. No bound counts time in which the process was starved (see Deadline).
+    lines are named; `load` fills it. functions: the check's, for the answer to call. refused: to which exercise what. No
+    bound counts time in which the process was starved (see Deadline).
     """
 
     def __init__(
@@ -71,11 +72,9 @@ class Session:
         self.sources = Sources()
         self.undefined: dict[str, str] = {}
         """By the name of a function that a cell should have defined: why it did not."""
-        self.refused: tuple[str, Builds] | None = None
-        """The exercise that is being checked, and the library's version of what it builds: refused to its answer."""
         self.functions: list[Callable[..., Any]] = []
-        """The check's own functions that an answer was handed; see `asked.py`."""
-        self._refused_there: tuple[str, Builds] | None = None
+        self.refused: tuple[str, Builds] | None = None
+        self._is_refused: tuple[str, Builds] | None = None
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
         self.ranks: Any = None
@@ -96,11 +95,16 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def begin_check(self) -> None:
+    def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
+        self.refused = refused
         self.functions.clear()
         self._check_ends = Deadline(min(self._ends.left(), self.limits.total), self._starved)
+
+    def end_check(self) -> None:
+        """The check is over: cells may run again without its bounds."""
+        self.refused, self._check_ends = None, self._ends
 
     @property
     def printed(self) -> str:
@@ -175,7 +179,7 @@ class Session:
                 self._start()
             if not self._is_loaded and not self._is_loading:
                 self._load_code()
-            if self._refused_there != self.refused and not self._is_loading:
+            if self._is_refused != self.refused and not self._is_loading:
                 self._refuse()
             return self._exchange(method, arguments, seconds or self.limits.seconds)
         except Broken:
@@ -225,17 +229,11 @@ class Session:
             self._is_loading = False
 
     def _refuse(self) -> None:
-        """Have refused there what is to be refused now; what fails there is the student's doing."""
-        exercise, builds = self.refused or ("", None)
-        kind, error = self._exchange("refuse", (exercise, builds), START_SECONDS)
+        """Have refused there what is to be refused now; if that fails, it is the student's doing."""
+        kind, error = self._exchange("refuse", self.refused or ("", None), START_SECONDS)
         if kind == "error":
-            raise Died(f"it damaged what refuses the library's version of {exercise}: {error['text']}")
-        self._refused_there = self.refused
-
-    def offered(self, function: Callable[..., Any], name: str) -> Asked:
-        """What to hand to an answer in place of a function that is computed here; until the next check begins."""
-        self.functions.append(function)
-        return Asked(len(self.functions) - 1, name)
+            raise Died(f"it damaged what refuses the library's version of the exercise: {error['text']}")
+        self._is_refused = self.refused
 
     def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
         """One request and its reply, watched."""
@@ -254,10 +252,7 @@ class Session:
             if data is not None:
                 number, kind, value = reply_in(data)
                 if number == self._number and kind == "ask":
-                    which, given = value
-                    if not 0 <= which < len(self.functions):
-                        raise plain_data.DamagedError("no such function")
-                    self._requests.send(pickle.dumps(told(self.functions[which], given), protocol=5), until)
+                    self._requests.send(pickle.dumps(told(self.functions, *value), protocol=5), until)
                 elif number == self._number:
                     return kind, value
                 continue
@@ -319,7 +314,7 @@ class Session:
 
     def _start(self) -> None:
         """Start the process and wait until it can answer."""
-        self._mark, self._number, self._refused_there = new_mark(), 0, None
+        self._mark, self._number, self._is_refused = new_mark(), 0, None
         self._pid, self._has_own_view, self._shared_memory = 0, False, strays.shared_memory()
         caches.fill()
         self._scratch = Scratch(self._folder)

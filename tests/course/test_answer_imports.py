@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from course.bootstrap import ROOT
 from course.checking import check_names, landlock
-from course.checking.hidden import TEACHERS
+from course.checking.hidden import TEACHERS, history
 from course.checking.session import Session
 from course.grading.judged_notebook import PREPARED
 
@@ -58,6 +60,14 @@ def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s
     assert set(re.findall(r"\w+", outcome(session, files))) == {"None"}
 
 
+@pytest.mark.parametrize("file", sorted((ROOT / "course" / "probes").rglob("*.py")), ids=lambda file: file.name)
+def test_a_probe_needs_nothing_of_the_course(file: Path) -> None:
+    nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    assert {name.partition(".")[0] for name in named} <= {"minidl", "numpy", *sys.stdlib_module_names}
+
+
 IMPORTS = {
     "import": "import course.checks.backpropagation.chain_memory",
     "from a chapter": "from course.checks.backpropagation import chain_memory",
@@ -98,11 +108,38 @@ def test_the_files_of_the_checks_cannot_be_read(way: str, session: Session) -> N
     assert re.search(f"{MAY_NOT_READ}|No module named", outcome(session, READS[way]))
 
 
+def test_a_link_beside_a_notebook_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").symlink_to(FILE)
+    (tmp_path / "own.py").write_text("value = 7")
+    (tmp_path / "linked.txt").symlink_to(tmp_path / "own.py")
+
+    def load(session: Session) -> None:
+        session.request("run_cell", ("cell 1", "import own"))
+
+    with Session(load, folder=tmp_path, secret=TEACHERS) as session:
+        assert re.search(MAY_NOT_READ, outcome(session, "import helper"))
+        assert outcome(session, "import os\nreturn sorted(os.listdir())") == "['own.py']"
+        read = f"return open({str(tmp_path / 'linked.txt')!r}).read()"
+        assert outcome(session, read) == "value = 7"
+
+
+def test_the_history_of_a_worktree_is_that_of_its_clone(tmp_path: Path) -> None:
+    clone, tree = tmp_path / "clone", tmp_path / "tree"
+    (clone / ".git" / "worktrees" / "tree").mkdir(parents=True)
+    (clone / ".git" / "worktrees" / "tree" / "commondir").write_text("../..\n")
+    tree.mkdir()
+    (tree / ".git").write_text(f"gitdir: {clone}/.git/worktrees/tree\n")
+    assert history(clone) == (clone / ".git",)
+    assert [path.resolve() for path in history(tree)] == [
+        tree / ".git", clone / ".git" / "worktrees" / "tree", clone / ".git"
+    ]  # fmt: skip
+
+
 SHELL = {
     "cat": f"cat {FILE}",
     "git show": f"git -C {ROOT} show HEAD:solutions/04_messages_and_collectives/04_messages_and_collectives.ipynb",
     "git cat-file": f"git -C {ROOT} cat-file -p HEAD:course/checks/backpropagation/__init__.py",
-    "a new Python": f"cd {ROOT} && {sys.executable} -c 'import course.checks.backpropagation.chain_memory as m; print(m.peak)'",
+    "a new Python": f"cd {ROOT} && {sys.executable} -c 'import course.checks.backpropagation as m; print(m.peak)'",
 }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from course.building.sources import sources
-from course.checking.builds import Builds
+from course.checking import Answer, Builds, Chapter, Outcome, Part, expect, judging
 from course.checking.refusals import located
 from course.checking.session import Session
 from course.grading.judged_notebook import PREPARED
@@ -124,9 +124,8 @@ def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(wa
     builds, body = REFUSED[way]
     said = outcome(session, builds, body)
     assert said.startswith(("LibraryVersionError", "PermissionError")), said
-    if said.startswith("Lib"):
-        assert "may not be used in exercise, which is to be built without the library's version" in said
-        assert said.endswith(f"use {builds.instead}")
+    assert "may not be used in exercise, which is to be built without the library's version" in said
+    assert said.endswith(f"use {builds.instead}")
 
 
 @pytest.mark.parametrize("way", ALLOWED)
@@ -160,12 +159,58 @@ def test_another_library_is_refused_however_the_answer_got_it(tmp_path: Path) ->
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
 
 
+chapter = Chapter("99_library", builds={"ring_time": COSTS})
+
+
+@chapter.exercise(points=1)
+def ring_time(answer: Answer, part: Part) -> None:
+    with part(1, "the time"):
+        expect.number(answer(4, 4000.0), 2 * 3 * (1e-6 + 1000 * 1e-9), "ring_time(4, 4000.0)")
+
+
+def outcome_in_a_kernel(function: Callable[[int, float], float]) -> Outcome:
+    with judging() as outcomes:
+        ring_time(function)
+    return outcomes[0]
+
+
+def test_a_check_in_a_notebook_s_kernel_refuses_it_as_well() -> None:
+    def borrowed(p: int, n: float) -> float:
+        from minidl.cluster import cost
+
+        return cost.all_reduce("ring", p, int(n), 1e-6, 1e-9)
+
+    message = outcome_in_a_kernel(borrowed).first_fault.message
+    assert "minidl.cluster.cost.all_reduce may not be used in ring_time" in message
+    assert outcome_in_a_kernel(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9)).first_fault is None
+
+
+def test_an_honest_answer_may_be_compiled_and_may_use_what_it_likes_besides() -> None:
+    numba = pytest.importorskip("numba")
+    assert outcome_in_a_kernel(numba.njit(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9))).first_fault is None
+
+    def with_a_pool_of_threads(p: int, n: float) -> float:
+        import platform
+        from concurrent.futures import ThreadPoolExecutor
+
+        import matplotlib.figure  # noqa: F401
+
+        from minidl.cluster import Network
+
+        network = Network(1e-6, 1e-9)
+        platform.processor()
+        with ThreadPoolExecutor() as pool:
+            return sum(pool.map(lambda _: network.alpha + n / p * network.beta, range(2 * (p - 1))))
+
+    assert outcome_in_a_kernel(with_a_pool_of_threads).first_fault is None
+
+
 @pytest.mark.parametrize("chapter", [source.name.split("_", 1)[1] for source in sources() if not source.is_lecture])
 def test_what_an_exercise_builds_is_in_the_library(chapter: str) -> None:
-    exercises = import_module(f"course.checks.{chapter}").chapter.exercises
-    builds = {exercise.builds for exercise in exercises.values() if exercise.builds}
-    assert builds
-    for name in {name for one in builds for name in one.names}:
+    checks = import_module(f"course.checks.{chapter}").chapter
+    assert checks.builds
+    assert checks.builds.keys() <= checks.exercises.keys()
+    for name in {name for builds in checks.builds.values() for name in builds.names}:
         module, path = located(name)
         for part in path:
             module = getattr(module, part)

@@ -31,7 +31,7 @@ f()
 """
 
 
-def test_a_change_of_the_checks_is_a_change_of_the_assignment(tmp_path: Path) -> None:
+def test_a_change_of_the_checks_or_their_probes_is_a_change_of_the_assignment(tmp_path: Path) -> None:
     checks = tmp_path / "course" / "checks" / "sums"
     checks.mkdir(parents=True)
     (checks / "__init__.py").write_text("from course.checks.sums.numbers_of import three\n")
@@ -42,6 +42,10 @@ def test_a_change_of_the_checks_is_a_change_of_the_assignment(tmp_path: Path) ->
     after = text.hashes(program, tmp_path)
     assert before["sha256"] == after["sha256"]
     assert before["checks_sha256"] != after["checks_sha256"]
+    probes = tmp_path / "course" / "probes"
+    probes.mkdir()
+    (probes / "sums.py").write_text("def counted(function): ...\n")
+    assert after["checks_sha256"] != text.hashes(program, tmp_path)["checks_sha256"]
 
 
 SENSELESS = {

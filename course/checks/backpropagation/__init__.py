@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Answer, Builds, Chapter, Part, Wrong, expect
+from course.checking import Answer, Chapter, Part, Wrong, expect
 from course.checks.backpropagation.chain_memory import MODES, cause_of_all, peak
 from course.checks.backpropagation.counted_graph import (
     doubled,
@@ -16,6 +16,7 @@ from course.checks.backpropagation.counted_graph import (
     random_graph,
     told,
 )
+from course.checks.backpropagation.library_versions import BUILDS
 from course.checks.backpropagation.local_rules import (
     Shape,
     matmul_w_mistakes,
@@ -28,10 +29,8 @@ from course.checks.backpropagation.local_rules import (
 from course.checks.backpropagation.planted_gradients import Case, cases
 from course.probes.backpropagation import Recipe, peak_bytes, then_arguments, walked
 
-chapter = Chapter("01_backpropagation")
+chapter = Chapter("01_backpropagation", BUILDS)
 hint = chapter.hint
-
-AUTOGRAD = Builds("minidl", instead="numpy")
 
 
 # ---- vector-Jacobian products ----
@@ -39,7 +38,6 @@ AUTOGRAD = Builds("minidl", instead="numpy")
 
 @chapter.exercise(
     points=1,
-    builds=AUTOGRAD,
     hints=[
         "If x grows by a little d, x * y grows by d * y. How much does the loss grow, if it grows by g for each unit?",
         "The local gradient with respect to x is y, and the other way round. Both are multiplied by g.",
@@ -75,7 +73,6 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
 
 @chapter.exercise(
     points=2,
-    builds=AUTOGRAD,
     hints=[
         "Only the largest element of a row has an influence on the row's maximum: the others get 0.",
         "`x == x.max(axis=1, keepdims=True)` is True where the gradient goes. g has one number a row: `g[:, None]`.",
@@ -111,7 +108,6 @@ def vjp_max(
 
 @chapter.exercise(
     points=2,
-    builds=AUTOGRAD,
     hints=[
         "The gradient of X has the shape of X. Which products of g (m, n) with W (k, n)-transposed or X fit?",
         "Element (i, j) of X appears in row i of Y alone, with weight W[j, :]: its gradient is sum_c g[i, c] W[j, c].",
@@ -168,7 +164,6 @@ STRETCHED = (
 
 @chapter.exercise(
     points=2,
-    builds=AUTOGRAD,
     hints=[
         "An element that was used for many results is a node with many uses: its gradients are summed.",
         "Two cases: axes that numpy put in front of the shape, and axes of length 1 that were stretched.",
@@ -219,7 +214,6 @@ CALLS = {
 
 @chapter.exercise(
     points=4,
-    builds=AUTOGRAD,
     hints=[
         "root.grad is 1: the root grows as fast as itself. Then each node hands on node.vjp(node.grad) to its parents.",
         "A node may hand on its gradient only when everything that was made from it has handed on its own. First find "
@@ -281,7 +275,6 @@ def backward(
 
 @chapter.exercise(
     points=4,
-    builds=AUTOGRAD,
     hints=[
         "Compare gradient(x)[i] with (f(x + h e_i) - f(x - h e_i)) / 2h for every i. What is a good h if x is 1e8?",
         "h = 1e-5 * max|x| fits every scale. Judge the differences against the largest element of the gradient, not "
@@ -316,7 +309,6 @@ def check_gradient(
 
 @chapter.exercise(
     points=3,
-    builds=AUTOGRAD,
     hints=[
         "In evaluation at most two activations live at once: the input and the output of the layer that is computed.",
         "With nothing freed, add up everything that is ever made: activations 0 to L, gradients of activations 1 to L "

@@ -6,28 +6,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course.checking import Answer, Builds, Chapter, Part, expect
+from course.checking import Answer, Chapter, Part, expect
 from course.checking.carried import could_have_carried
 from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives import collective_costs, rank_messages, rank_results, ring_lookalikes
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
+from course.checks.messages_and_collectives.library_versions import BUILDS
 from course.checks.messages_and_collectives.rank_messages import A_SECOND_A_MESSAGE, NOT_EAGER
 from course.checks.messages_and_collectives.rank_results import random, vectors_of
 from course.checks.messages_and_collectives.rank_words import counted
 
-chapter = Chapter("04_messages_and_collectives")
+chapter = Chapter("04_messages_and_collectives", BUILDS)
 hint = chapter.hint
 __all__ = [
     "broadcast_tree", "chapter", "crossover", "hint", "is_ring", "recursive_doubling", "recursive_doubling_seconds",
     "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "ring_seconds", "timeline",
 ]  # fmt: skip
-
-COLLECTIVES = Builds(
-    "minidl.cluster.collectives", "minidl.cluster.launch", instead="comm.send, comm.recv and comm.sendrecv"
-)
-COSTS = Builds(
-    "minidl.cluster.cost", "minidl.cluster.tree_cost", "minidl.cluster.launch", instead="the formula that you derive"
-)
 
 Sizes = Sequence[tuple[int, int]]
 """Pairs (ranks, elements)."""
@@ -35,7 +29,6 @@ Sizes = Sequence[tuple[int, int]]
 
 @chapter.exercise(
     points=2,
-    builds=COLLECTIVES,
     hints=[
         "If everyone who has the array sends it on, how many ranks have it after 1, 2, 3 rounds?",
         "After k rounds ranks 0 to 2^k - 1 have it. In the next round each of them tells one rank that has not: rank r "
@@ -85,7 +78,6 @@ def broadcast_tree(
 
 @chapter.exercise(
     points=3,
-    builds=COLLECTIVES,
     hints=[
         "Follow one chunk. It starts somewhere with one rank's numbers, goes round the ring once, and every rank that "
         "it comes to adds its own. Where must it start to end, complete, on the rank of its number?",
@@ -131,7 +123,6 @@ def ring_reduce_scatter(
 
 @chapter.exercise(
     points=2,
-    builds=COLLECTIVES,
     hints=[
         "In the first step everyone sends their own chunk to the right. What should a rank send in the second step?",
         "What came in one step is what goes out in the next; after p - 1 steps everyone has seen every chunk. Which "
@@ -167,7 +158,6 @@ def ring_all_gather(
 
 @chapter.exercise(
     points=3,
-    builds=COLLECTIVES,
     hints=[
         "You have both halves already: first every rank gets its chunk of the sum, then all chunks go to all.",
         "np.array_split(x, comm.size) gives chunks for any length of x, empty ones included; they are views of x.",
@@ -211,7 +201,6 @@ def ring_all_reduce(
 
 @chapter.exercise(
     points=3,
-    builds=COLLECTIVES,
     hints=[
         "Let p be a power of two. In round k, rank r and its partner exchange all that they have and both add. Who has "
         "to be the partner so that, after the round, groups of 2^(k + 1) ranks agree?",
@@ -259,7 +248,6 @@ ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-
 
 @chapter.exercise(
     points=1,
-    builds=COSTS,
     hints=[
         "How many messages does a rank send, one after the other, and how many bytes are in each?",
         "2(p - 1) messages of n/p bytes; each takes alpha + n/p beta. In p - 1 of the steps a chunk is added, for "
@@ -280,7 +268,6 @@ def ring_seconds(
 
 @chapter.exercise(
     points=1,
-    builds=COSTS,
     hints=[
         "In each round partners exchange all n bytes and add them: alpha + n beta + n gamma. How many rounds are there "
         "for the greatest power of two that is not above p? (p.bit_length() - 1 gives its logarithm.)",
@@ -305,7 +292,6 @@ def recursive_doubling_seconds(
 
 @chapter.exercise(
     points=1,
-    builds=COSTS,
     hints=[
         "Both times are straight lines in the number of bytes: at 0 bytes recursive doubling is ahead, but each "
         "further byte costs it more. Where do the lines meet?",

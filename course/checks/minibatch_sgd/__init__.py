@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Answer, Builds, Chapter, Part, Wrong, expect
+from course.checking import Answer, Chapter, Part, Wrong, expect
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import adam_cases, adam_moves
 from course.checks.minibatch_sgd.epoch_batches import (
@@ -20,6 +20,7 @@ from course.checks.minibatch_sgd.epoch_batches import (
     compare_sizes,
 )
 from course.checks.minibatch_sgd.gradient_noise import variance, variance_mistakes
+from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
     compare_step,
@@ -51,13 +52,10 @@ __all__ = [
     "train",
 ]
 
-chapter = Chapter("02_minibatch_sgd")
+chapter = Chapter("02_minibatch_sgd", BUILDS)
 hint = chapter.hint
 
 Array = NDArray[Any]
-
-SAMPLERS = Builds("minidl.data.loader", "minidl.data.sampler", "minidl.data.shards", instead="numpy")
-UPDATE_RULES = Builds("minidl.optim", "minidl.kernels", instead="numpy")
 
 
 # ---- the sampler ----
@@ -65,7 +63,6 @@ UPDATE_RULES = Builds("minidl.optim", "minidl.kernels", instead="numpy")
 
 @chapter.exercise(
     points=3,
-    builds=SAMPLERS,
     hints=[
         "An epoch is one order of the numbers 0 … n - 1, cut into pieces. Make the order first, then the pieces.",
         "The order must depend on seed and epoch, and on nothing else: make a new generator in every call.",
@@ -161,7 +158,6 @@ def gradient_variance(
 
 @chapter.exercise(
     points=2,
-    builds=UPDATE_RULES,
     hints=[
         "Both forms have two lines: first the state, then w, which moves by the new state.",
         "The state remembers mu times what it was. In the velocity form the rate is in the first line, in PyTorch's "
@@ -187,7 +183,6 @@ def momentum_step(
 
 @chapter.exercise(
     points=2,
-    builds=UPDATE_RULES,
     hints=[
         "The velocity is a sum of past gradients, each times the rate of its day. In PyTorch's form all of them are "
         "multiplied by the rate of today.",
@@ -235,7 +230,6 @@ def corrected_step(
 
 @chapter.exercise(
     points=3,
-    builds=UPDATE_RULES,
     hints=[
         "m is a decayed mean of the gradients, v of their squares: m = beta1 m + (1 - beta1) gradient.",
         "Both start at zero and are too small at first, by the factors 1 - beta1**t and 1 - beta2**t. Divide by these "

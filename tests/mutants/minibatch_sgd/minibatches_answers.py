@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from course.checking import Status
 from tests.mutants import Alternative, Mutant
 
 ONCE = "every sample once an epoch, in batches of batch_size, the last one with the rest"
@@ -193,6 +194,19 @@ def minibatches(n, batch_size, seed, epoch):
         loses=(ONCE,),
         says="The smaller batch came first",
     ),
+    Mutant(
+        "minibatches",
+        "minidl's loader",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    loader = data.DataLoader(data.Dataset(np.arange(n), np.arange(n)), batch_size, shuffle=True, seed=seed)
+    loader.set_epoch(epoch)
+    return (batch.x for batch in loader)
+""",
+        loses=(ONCE, REPEATABLE, OWN_SHUFFLE),
+        says="minidl.data.loader.DataLoader may not be used in minibatches",
+        status=Status.RAISED,
+    ),
 ]
 
 ALTERNATIVES = [
@@ -233,16 +247,6 @@ def minibatches(n, batch_size, seed, epoch):
         batch = np.sort(rng.choice(sorted(left), size, replace=False)).astype(np.int32)
         left -= set(batch.tolist())
         yield batch if size > 2 else set(batch.tolist())
-""",
-    ),
-    Alternative(
-        "minibatches",
-        "minidl's loader",
-        """
-def minibatches(n, batch_size, seed, epoch):
-    loader = data.DataLoader(data.Dataset(np.arange(n), np.arange(n)), batch_size, shuffle=True, seed=seed)
-    loader.set_epoch(epoch)
-    return (batch.x for batch in loader)
 """,
     ),
 ]

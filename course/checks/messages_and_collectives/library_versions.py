@@ -1,0 +1,23 @@
+"""What of the library an answer of chapter 04 is refused: its collectives, and its formulas of what they cost."""
+
+from __future__ import annotations
+
+from course.checking import Builds
+
+COLLECTIVES = Builds(
+    "minidl.cluster.collectives", "minidl.cluster.launch", instead="comm.send, comm.recv and comm.sendrecv"
+)
+COSTS = Builds(
+    "minidl.cluster.cost", "minidl.cluster.tree_cost", "minidl.cluster.launch", instead="the formula that you derive"
+)
+
+BUILDS = {
+    "broadcast_tree": COLLECTIVES,
+    "ring_reduce_scatter": COLLECTIVES,
+    "ring_all_gather": COLLECTIVES,
+    "ring_all_reduce": COLLECTIVES,
+    "recursive_doubling": COLLECTIVES,
+    "ring_seconds": COSTS,
+    "recursive_doubling_seconds": COSTS,
+    "crossover": COSTS,
+}

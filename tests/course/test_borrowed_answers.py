@@ -1,0 +1,107 @@
+"""Answers that borrow: from the checks, from the library, from solutions; none of them earns a point."""
+
+from __future__ import annotations
+
+import pytest
+
+from course.bootstrap import ROOT
+from course.checking import Status
+from course.grading.judged_notebook import judge_notebook
+from course.grading.notebook_file import read_notebook
+from tests.tiers import exhaustively
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]
+
+TENSORS = """
+    from minidl import Tensor
+    a, b = Tensor(x, requires_grad=True), Tensor(y, requires_grad=True)
+"""
+
+BACKPROPAGATION = {
+    "vjp_mul": f"def vjp_mul(g, x, y):{TENSORS}    (a * b).backward(g)\n    return a.grad, b.grad",
+    "vjp_max": "import minidl\ndef vjp_max(g, x):\n    a = minidl.Tensor(x, requires_grad=True)\n"
+    "    a.max(axis=1).backward(g)\n    return a.grad",
+    "vjp_matmul": "from minidl import functional as F, Tensor as T, grad\ndef vjp_matmul(g, X, W):\n"
+    "    a, b = T(X, requires_grad=True), T(W, requires_grad=True)\n    return grad((a @ b) * g, [a, b])",
+    "vjp_broadcast_add": f"def vjp_broadcast_add(g, x, y):{TENSORS}    (a + b).backward(g)\n    return a.grad, b.grad",
+    "backward": "def backward(root):\n    from course.checks.backpropagation.counted_graph import gradients\n"
+    "    root.grad = gradients([])",
+    "check_gradient": "def check_gradient(f, gradient, x):\n    return not gradient.bug",
+    "live_bytes": "def live_bytes(widths, batch, mode):\n    import course.checks.backpropagation.chain_memory as c\n"
+    "    return c.peak(widths, batch, mode)",
+}
+
+MINIBATCH_SGD = {
+    "minibatches": "from minidl.data import DistributedSampler\ndef minibatches(n, batch_size, seed, epoch):\n"
+    "    s = DistributedSampler(n, 1, 0, True, seed)\n    s.set_epoch(epoch)\n    order = list(s)\n"
+    "    return [order[i : i + batch_size] for i in range(0, n, batch_size)]",
+    "gradient_variance": "def gradient_variance(*arguments):\n"
+    "    from course.checks.minibatch_sgd.gradient_noise import variance\n    return variance(*arguments)",
+    "momentum_step": "from minidl import nn, optim\nimport numpy as np\n"
+    "def momentum_step(w, state, gradient, lr, mu, form):\n    p = nn.Parameter(w)\n    p.grad = gradient\n"
+    "    s = optim.SGD([p], lr=lr, momentum=mu)\n    s.step()\n    return p.data, state",
+    "corrected_step": "def corrected_step(w, v, gradient, lr, lr_before, mu):\n"
+    "    from course.checks.minibatch_sgd import momentum_forms as m\n"
+    "    return m.applied(m.corrected_velocity_step(lr, lr_before, mu), w, v, gradient)",
+    "adam_step": "import minidl.kernels.reference as kernels\n"
+    "def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):\n"
+    "    from minidl import optim, nn\n    p = nn.Parameter(w)\n    p.grad = gradient\n"
+    "    optim.Adam([p], lr=lr, betas=(beta1, beta2), eps=eps).step()\n    return p.data, m, v",
+    "train": "def train(*arguments):\n    from course.checks.minibatch_sgd import noisy_digits\n"
+    "    return noisy_digits.mean_gradient",
+}
+
+MESSAGES_AND_COLLECTIVES = {
+    "broadcast_tree": "from minidl.cluster.collectives import broadcast_tree as given\n"
+    "def broadcast_tree(comm, x):\n    return given(comm, x)",
+    "ring_reduce_scatter": "import functools\nfrom minidl.cluster import collectives as c\nimport numpy as np\n"
+    "f = functools.partial(c.reduce_scatter_ring, op='sum')\n"
+    "def ring_reduce_scatter(comm, chunks):\n    return f(comm, np.concatenate(chunks))",
+    "ring_all_gather": "import sys\nimport minidl.cluster\nfound = sys.modules['minidl.cluster.collectives']\n"
+    "def ring_all_gather(comm, chunk):\n    return found.all_gather_ring(comm, chunk)",
+    "ring_all_reduce": "def ring_all_reduce(comm, x):\n    import importlib\n"
+    "    c = importlib.reload(importlib.import_module('minidl.cluster.collectives'))\n"
+    "    c.all_reduce_ring(comm, x)\n    return x",
+    "recursive_doubling": "def recursive_doubling(comm, x):\n    from minidl.cluster.collectives import ALL_REDUCE\n"
+    "    x = x.copy()\n    ALL_REDUCE['recursive_doubling'](comm, x, 'sum')\n    return x",
+    "ring_seconds": "from minidl.cluster import cost\ndef ring_seconds(p, nbytes, alpha, beta, gamma=0.0):\n"
+    "    return cost.all_reduce('ring', p, nbytes, alpha, beta, gamma, itemsize=8)",
+    "recursive_doubling_seconds": "def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):\n"
+    "    from course.checks.messages_and_collectives.collective_costs import seconds\n"
+    "    return seconds('recursive_doubling', p, nbytes, alpha, beta, gamma)",
+    "crossover": "import subprocess, sys\ndef crossover(p, alpha, beta, gamma=0.0):\n"
+    "    code = f'from minidl.cluster.cost import all_reduce as a; print({p}, {alpha}, {beta}, {gamma})'\n"
+    "    return float(subprocess.run([sys.executable, '-c', code], capture_output=True).stdout)",
+    "is_ring": "def is_ring(sends, p, nbytes):\n"
+    "    from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS, run\n"
+    "    return any(run(name, p, nbytes // 8)[0] == sends and PROGRAMS[name].is_ring for name in PROGRAMS)",
+}
+
+SAYS = (
+    "course.checks holds what the checks compare with: an answer may not import it",
+    "which is to be built without the library's version",
+    "'Asked' object has no attribute 'bug'",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [
+        ("04_messages_and_collectives", MESSAGES_AND_COLLECTIVES),
+        *exhaustively(("01_backpropagation", BACKPROPAGATION), ("02_minibatch_sgd", MINIBATCH_SGD)),
+    ],
+)
+def test_no_borrowed_answer_earns_a_point(name: str, answers: dict[str, str]) -> None:
+    reference = read_notebook(ROOT / "solutions" / name / f"{name}.ipynb")
+    notebook = read_notebook(ROOT / "solutions" / name / f"{name}.ipynb")
+    for cell in notebook.cells:
+        if cell.get("id") in answers:
+            cell.source = answers[cell["id"]]
+    judgement = judge_notebook(notebook, reference)
+    assert judgement.remarks == []
+    for check, outcomes in judgement.outcomes.items():
+        for outcome in outcomes:
+            fault = outcome.first_fault
+            assert outcome.points == 0, check
+            assert fault.status is Status.RAISED, check
+            assert any(sentence in fault.message for sentence in SAYS), fault.message
