@@ -72,7 +72,7 @@ def broadcast_tree(comm, x):
 # %% test="broadcast_tree" points=2
 check.broadcast_tree(broadcast_tree)
 ### BEGIN HIDDEN TESTS
-check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (16, 4)], seed=11)
+check.broadcast_tree(broadcast_tree, sizes=[(1, 2), (3, 1), (7, 0), (13, 9), (16, 16)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -274,7 +274,7 @@ check.recursive_doubling(recursive_doubling)
 ### BEGIN HIDDEN TESTS
 check.recursive_doubling(
     recursive_doubling,
-    sizes=[(1, 2), (2, 0), (3, 4), (5, 9), (12, 14), (16, 3)],
+    sizes=[(1, 2), (2, 0), (3, 4), (5, 9), (12, 30), (16, 3)],
     large=[(2, 9_000), (8, 12_345)],
     seed=15,
 )
@@ -429,7 +429,7 @@ def is_ring(sends, p, nbytes):
     while rank not in seen:
         seen.add(rank)
         rank = next_rank[rank]
-    return len(seen) == p
+    return rank == 0 and len(seen) == p
     ### END SOLUTION
 
 
@@ -439,10 +439,10 @@ check.is_ring(is_ring)
 check.is_ring(
     is_ring,
     traces=[
-        (("ring", 6, 12), ("parameter_server", 5, 10), ("chunks_in_halves", 5, 20)),
-        (("ring", 5, 3), ("whole_vectors_twice_round", 6, 12), ("rest_in_one_chunk", 5, 13)),
-        (("ring_to_the_left", 4, 8), ("pairwise", 4, 12), ("there_and_back", 3, 9)),
-        (("ring", 2, 10), ("ring_in_another_order", 6, 12), ("hierarchical", 4, 16)),
+        (("ring", 6, 12), ("rabenseifner", 4, 8), ("whole_vectors_twice_round", 6, 12), ("chunks_in_halves", 5, 20)),
+        (("ring", 5, 3), ("rest_in_one_chunk", 5, 13), ("one_long_message", 5, 12), ("ring", 2, 10)),
+        (("ring_to_the_left", 4, 8), ("hierarchical", 4, 16), ("there_and_back", 3, 9), ("last_messages_swapped", 6, 12)),
+        (("ring_in_another_order", 6, 12), ("one_chunk_in_two", 5, 14), ("two_rings", 6, 12), ("one_behind_the_ring", 5, 9)),
     ],
 )
 ### END HIDDEN TESTS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from course.checks.messages_and_collectives import TRACES, ring_lookalikes
-from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS
+from course.checks.messages_and_collectives import ring_lookalikes
+from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS, TRACES
 
 SIZES = [(2, 6), (3, 10), (4, 8), (5, 3), (6, 12)]
 
