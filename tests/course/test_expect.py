@@ -122,7 +122,9 @@ def test_the_tolerance_may_be_one_for_each_element() -> None:
 
 
 def test_an_array_without_elements_is_no_known_mistake() -> None:
-    assert wrong(expect.array, np.zeros(0), np.ones(3), "f(x)", mistakes={"the chunk of rank 4": np.zeros(0)}).cause == ""
+    assert (
+        wrong(expect.array, np.zeros(0), np.ones(3), "f(x)", mistakes={"the chunk of rank 4": np.zeros(0)}).cause == ""
+    )
 
 
 @pytest.mark.parametrize("huge", [10**400, 10**5000, -(10**5000), [10**5000], {"a": (10**5000,)}], ids=range(5))

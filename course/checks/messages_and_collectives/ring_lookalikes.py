@@ -140,12 +140,23 @@ Trace = tuple[str, int, int]
 """A name in PROGRAMS, ranks, elements."""
 
 TRACES: Sequence[Sequence[Trace]] = (
-    (("ring", 4, 8), ("parameter_server", 4, 8), ("whole_vectors_twice_round", 4, 8), ("chunks_in_halves", 4, 8)),
+    (
+        ("ring", 4, 8),
+        ("parameter_server", 4, 8),
+        ("whole_vectors_twice_round", 4, 8),
+        ("chunks_in_halves", 4, 8),
+        ("one_chunk_in_two", 4, 8),
+    ),
     (("ring", 3, 10), ("rest_in_one_chunk", 3, 11), ("one_long_message", 4, 8), ("ring", 2, 6)),
     (("ring_to_the_left", 5, 15), ("pairwise", 5, 15), ("there_and_back", 5, 15), ("last_messages_swapped", 5, 15)),
-    (("ring_in_another_order", 5, 10), ("one_more_one_fewer", 4, 3), ("two_rings", 4, 8), ("one_behind_the_ring", 4, 8)),
+    (
+        ("ring_in_another_order", 5, 10),
+        ("one_more_one_fewer", 4, 3),
+        ("two_rings", 4, 8),
+        ("one_behind_the_ring", 4, 8),
+    ),
 )
-"""In groups: without the lengths of messages two of them are lost, without their number two, without the way two."""
+"""In groups: who looks at two of the three conditions only loses two groups, whichever the third is."""
 
 
 @lru_cache
