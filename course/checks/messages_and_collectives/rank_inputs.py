@@ -14,14 +14,14 @@ UNUSUAL = (-0.0, np.nan, np.inf, -np.inf, 5e-324, 1.7e308)
 
 
 def telling_first(sizes: Sizes) -> list[tuple[int, int]]:
-    """The cases in the order in which results tell best what is wrong: three ranks or more, long and equal chunks first.
+    """The cases in the order in which results tell best what is wrong: from three ranks on, long and equal chunks first.
 
     Among one or two ranks, or with few elements, different mistakes give the same numbers.
     """
 
-    def telling(size: tuple[int, int]) -> tuple[bool, bool, float]:
+    def telling(size: tuple[int, int]) -> tuple[int, bool, float]:
         p, n = size
-        return p < 3, n == 0 or n % p > 0, -n / p**3
+        return max(3 - p, 0), n == 0 or n % p > 0, -n / p**3
 
     return sorted(sizes, key=telling)
 
@@ -49,12 +49,14 @@ def to_be_copied(p: int, n: int, seed: int) -> np.ndarray:
 
 
 def cut(x: np.ndarray, p: int) -> list[np.ndarray]:
-    """x in p chunks: equal ones if p divides its length, and else of any lengths, 0 only if there is little to cut."""
-    n = len(x)
-    if n % p == 0:
-        return np.split(x, p)
-    at_least = 1 if n >= 2 * p else 0
-    lengths = at_least + np.random.default_rng((p, n)).multinomial(n - at_least * p, np.full(p, 1 / p))
+    """x in p chunks: equal ones if p divides its length, and else not those of np.array_split: the last is the longest.
+
+    The first has an element at least, unless p is more than the length.
+    """
+    lengths = [len(chunk) for chunk in np.array_split(x, p)][::-1]
+    if len(x) % p and lengths[0] > 1:
+        lengths[0] -= 1
+        lengths[-1] += 1
     return np.split(x, np.cumsum(lengths)[:-1])
 
 

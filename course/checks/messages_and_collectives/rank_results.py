@@ -179,7 +179,7 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
         called = f"ring_all_gather(comm, chunk) on rank {rank} of {p}, chunks of {lengths(chunks)}"
         something(run, rank, f"{called}: expected a list of {counted(p, 'array')}")
         if not isinstance(got, (list, tuple)) or len(got) != p:
-            cause = expect.FORGOTTEN_RETURN if got is None else ""
+            cause = expect.not_a_value(got)
             if isinstance(got, np.ndarray):
                 cause = "The chunks were joined; the list of them is asked."
             if isinstance(got, dict):

@@ -8,7 +8,6 @@ import numpy as np
 
 from course.checks.messages_and_collectives.rank_words import listed, ranks_named
 
-
 LARGE = 1e100
 """What is as large is no usual number of a check."""
 
@@ -71,7 +70,7 @@ def weights_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> np.ndarray | N
         return None
     table = np.stack(vectors, axis=1)
     usual = np.all(np.abs(table) < LARGE, axis=1)
-    table, total = table[usual], got[usual]
+    table, total = table[usual], got[usual].astype(float)
     if len(total) <= len(vectors) or not np.all(np.abs(total) < LARGE):
         return None
     weights: np.ndarray = np.linalg.lstsq(table, total, rcond=None)[0]
