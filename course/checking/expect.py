@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from course.checking.plain_data import Foreign
 from course.checking.wrong import Wrong
 
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
+
+MANY_DIGITS = 10**60
+"""Whole numbers from here on are told by their length."""
 
 SLIPS = {
     "generator": "A function with `yield` in it returns a generator, not a value; `return` gives back a value.",
@@ -29,23 +33,55 @@ def array(
     called: str,
     *,
     rtol: float = 1e-6,
-    atol: float = 1e-9,
+    atol: float | np.ndarray = 1e-9,
     mistakes: Mapping[str, Any] | None = None,
+    dtype: type | None = None,
 ) -> None:
-    """Raise Wrong unless `got` is an array of the shape and values of `want`.
+    """Raise Wrong unless `got` is an array of the shape and values of `want`; a NaN is never right.
 
     called: what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements". mistakes: for each known
-    mistake, told in a sentence, the array that it gives.
+    mistake, told in a sentence, the array that it gives. rtol and atol: the difference that rounding may make, relative
+    to `want` and absolute. dtype: of the elements, if it matters.
     """
     want = np.asarray(want)
+
+    def alike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return same_numbers(a, b, rtol, atol if a.shape == want.shape else np.max(atol, initial=0.0))
+
+    compare(got, want, called, alike, mistakes, dtype)
+
+
+def same_bits(got: Any, want: np.ndarray, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
+    """Raise Wrong unless `got` is a copy of the array `want`: its type, and each bit, but a NaN is any NaN."""
+    compare(got, want, called, identical, mistakes, want.dtype.type)
+
+
+def compare(
+    got: Any,
+    want: np.ndarray,
+    called: str,
+    alike: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    mistakes: Mapping[str, Any] | None,
+    dtype: type | None,
+) -> None:
+    """Raise Wrong unless `got` is an array like `want`; `alike` says of which elements two arrays of one shape agree.
+
+    An array without elements may have any dtype.
+    """
     numbers = number_array(got, called, f"an array of shape {want.shape}")
     if numbers.shape != want.shape:
         raise Wrong(
             f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
-            cause_of(numbers, mistakes, rtol, atol),
+            cause_of(numbers, mistakes, alike),
         )
-    if not close(numbers, want, rtol, atol):
-        raise Wrong(difference(numbers, want, called, rtol, atol), cause_of(numbers, mistakes, rtol, atol))
+    if dtype is not None and numbers.size and numbers.dtype.newbyteorder("=") != dtype:
+        raise Wrong(
+            f"{called}: expected an array of {np.dtype(dtype)}, got one of {numbers.dtype}.",
+            cause_of(numbers, mistakes, alike),
+        )
+    agree = alike(numbers, want)
+    if not np.all(agree):
+        raise Wrong(difference(numbers, want, called, agree), cause_of(numbers, mistakes, alike))
 
 
 def number(
@@ -61,8 +97,12 @@ def number(
     numbers = number_array(got, called, "a number")
     if numbers.ndim != 0:
         raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
-    if not close(numbers, np.asarray(want), rtol, atol):
-        cause = cause_of(numbers, mistakes, rtol, atol)
+
+    def alike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return same_numbers(a, b, rtol, atol)
+
+    if not np.all(alike(numbers, np.asarray(want))):
+        cause = cause_of(numbers, mistakes, alike)
         wanted, came = shown_apart(want, numbers.item())
         raise Wrong(f"{called}: expected {wanted}, got {came}.", cause)
 
@@ -123,7 +163,7 @@ def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
     return bool(np.all(same_numbers(got, want, rtol, atol)))
 
 
-def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> np.ndarray:
+def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | np.ndarray) -> np.ndarray:
     """Where two arrays of one shape are equal up to rounding; infinity equals itself, a NaN equals nothing."""
     kind = complex if "c" in (got.dtype.kind, want.dtype.kind) else float
     a, b = got.astype(kind), want.astype(kind)
@@ -131,21 +171,30 @@ def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) ->
         return (got == want) | (np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
 
 
-def difference(got: np.ndarray, want: np.ndarray, called: str, rtol: float, atol: float) -> str:
-    """Where two arrays of one shape first differ, in a sentence."""
-    wrong = ~same_numbers(got, want, rtol, atol)
-    first = tuple(int(i) for i in np.argwhere(wrong)[0])
+def identical(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Where two arrays of one shape have the same numbers: 0.0 is not -0.0 here, and a NaN equals a NaN."""
+    both_nan = np.isnan(got) & np.isnan(want)
+    return both_nan | ((got == want) & (np.signbit(got.real) == np.signbit(want.real)))
+
+
+def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray) -> str:
+    """Where two arrays of one shape first differ, in a sentence; `agree` says where they do not."""
+    first = tuple(int(i) for i in np.argwhere(~agree)[0])
     place = f" at {list(first)}" if first else ""
-    count = f" (the first of {int(wrong.sum())} of {want.size} that differ)" if want.size > 1 else ""
+    count = f" (the first of {int((~agree).sum())} of {want.size} that differ)" if want.size > 1 else ""
     wanted, came = shown_apart(want[first].item(), got[first].item())
     return f"{called}: expected {wanted}{place}, got {came}{count}."
 
 
-def cause_of(got: np.ndarray, mistakes: Mapping[str, Any] | None, rtol: float, atol: float) -> str:
-    """The sentence of the first known mistake that gives what came."""
+def cause_of(
+    got: np.ndarray,
+    mistakes: Mapping[str, Any] | None,
+    alike: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> str:
+    """The sentence of the first known mistake that gives what came; arrays without elements tell nothing."""
     for sentence, wrong in (mistakes or {}).items():
         value = np.asarray(wrong)
-        if value.shape == got.shape and close(got, value, rtol, atol):
+        if value.size and value.shape == got.shape and np.all(alike(got, value)):
             return sentence
     return ""
 
@@ -162,5 +211,10 @@ def shown(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
-    text = str(value) if isinstance(value, Foreign) else repr(value)
+    if isinstance(value, int) and abs(value) >= MANY_DIGITS:
+        return f"a whole number of about {round(value.bit_length() * math.log10(2))} digits"
+    try:
+        text = str(value) if isinstance(value, Foreign) else repr(value)
+    except ValueError:  # a whole number too long to be written, somewhere inside
+        text = f"a {type(value).__name__} with a number of very many digits"
     return text if len(text) <= 120 else text[:117] + "…"

@@ -93,3 +93,41 @@ def test_complex_and_integer_arrays_are_compared_as_numbers() -> None:
     expect.array(np.array([1 + 1j]), [1 + 1j], "f(x)")
     wrong(expect.array, np.array([1 + 1j]), [1.0], "f(x)")
     wrong(expect.array, np.array([200], dtype=np.uint8), [-56], "f(x)")
+
+
+def test_a_copy_is_the_same_to_the_bit() -> None:
+    numbers = np.array([-0.0, math.nan, math.inf, -math.inf, 5e-324, 1.7e308, 1 / 3])
+    expect.same_bits(numbers.copy(), numbers, "f(x)")
+    for place, other in ((0, 0.0), (1, 0.0), (2, 1.7e308), (3, math.inf), (4, 0.0), (5, math.inf), (6, 0.3333333333)):
+        changed = numbers.copy()
+        changed[place] = other
+        assert f"at [{place}]" in wrong(expect.same_bits, changed, numbers, "f(x)").message
+    short = wrong(expect.same_bits, numbers[:1].astype(np.float32), numbers[:1], "f(x)")
+    assert short.message == "f(x): expected an array of float64, got one of float32."
+    expect.same_bits(np.zeros(0, dtype=int), np.zeros(0), "f(x)")
+
+
+def test_the_type_of_the_elements_counts_where_it_is_asked() -> None:
+    expect.array(np.ones(2, dtype=np.float32), [1.0, 1.0], "f(x)")
+    for other in (np.float32, complex, int):
+        error = wrong(expect.array, np.ones(2, dtype=other), [1.0, 1.0], "f(x)", dtype=np.float64)
+        assert error.message.startswith("f(x): expected an array of float64, got one of ")
+    expect.array(np.ones(2, dtype=">f8"), [1.0, 1.0], "f(x)", dtype=np.float64)
+
+
+def test_the_tolerance_may_be_one_for_each_element() -> None:
+    want, tolerance = np.array([1.0, 1.0]), np.array([1e-3, 0.0])
+    expect.array(want + tolerance, want, "f(x)", rtol=0.0, atol=tolerance)
+    assert "at [1]" in wrong(expect.array, want + tolerance[::-1], want, "f(x)", rtol=0.0, atol=tolerance).message
+
+
+def test_an_array_without_elements_is_no_known_mistake() -> None:
+    assert (
+        wrong(expect.array, np.zeros(0), np.ones(3), "f(x)", mistakes={"the chunk of rank 4": np.zeros(0)}).cause == ""
+    )
+
+
+@pytest.mark.parametrize("huge", [10**400, 10**5000, -(10**5000), [10**5000], {"a": (10**5000,)}], ids=range(5))
+def test_a_number_of_very_many_digits_is_told_by_its_length(huge: object) -> None:
+    for compare, want in ((expect.array, [1.0]), (expect.number, 1.0), (expect.same, 1)):
+        assert len(wrong(compare, huge, want, "f(x)").message) < 200

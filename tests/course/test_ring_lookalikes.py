@@ -1,17 +1,18 @@
-"""The all-reduces among which students are to find the rings: all give the right sum."""
+"""The all-reduces among which students are to find the rings, and what of a ring each of the others lacks."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from course.checks.messages_and_collectives import TRACES, ring_lookalikes
-from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS
+from course.checks.messages_and_collectives import ring_lookalikes
+from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS, TRACES, broken_conditions
 
-SIZES = [(2, 6), (3, 10), (4, 8), (5, 3), (6, 12)]
+SIZES = [(2, 6), (3, 10), (4, 8), (4, 3), (5, 3), (6, 12)]
+RINGS = {"ring", "ring_to_the_left", "ring_in_another_order"}
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.sums])
 @pytest.mark.parametrize(("p", "n"), SIZES)
 def test_every_rank_ends_with_the_sum(name: str, p: int, n: int):
     _, results = ring_lookalikes.run(name, p, n)
@@ -20,41 +21,51 @@ def test_every_rank_ends_with_the_sum(name: str, p: int, n: int):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_only_rings_have_the_ring_s_messages(name: str):
-    """The three conditions that the exercise states, written once more."""
-    p, n = 6, 14
+@pytest.mark.parametrize(("p", "n"), [(4, 3), (6, 14)])
+def test_only_rings_fulfil_all_conditions(name: str, p: int, n: int):
     sends, _ = ring_lookalikes.run(name, p, n)
-    arrows = {(source, destination) for source, destination, _ in sends}
-    follow = dict(arrows)
-    visited = [0]
-    while len(visited) < p:
-        visited.append(follow[visited[-1]])
-    is_ring = (
-        all(sum(source == rank for source, _, _ in sends) == 2 * (p - 1) for rank in range(p))
-        and len(arrows) == p
-        and len(set(visited)) == p
-        and max(nbytes for _, _, nbytes in sends) <= 3 * 8
-    )
-    assert is_ring is PROGRAMS[name].is_ring
+    assert (broken_conditions(sends, p, n) == []) is (name in RINGS)
 
 
-def test_every_group_has_a_ring_and_something_else():
-    for group in TRACES:
-        assert {PROGRAMS[name].is_ring for name, _, _ in group} == {True, False}
+def test_every_group_has_a_ring_and_who_drops_a_condition_loses_half_of_the_groups():
+    broken = [[broken_conditions(ring_lookalikes.run(*trace)[0], *trace[1:]) for trace in group] for group in TRACES]
+    assert all([] in group for group in broken)
+    for condition in (1, 2, 3):
+        assert sum([condition] in group for group in broken) == 2
 
 
-def test_each_condition_has_a_look_alike_that_breaks_it_alone():
+def test_each_condition_is_broken_alone_on_all_ranks_and_on_one():
+    """By a program of each kind; of those on one rank, the messages of rank 0 are a ring's."""
     p, n = 5, 13
-    longest, messages = 3 * 8, 2 * (p - 1)
+    names = {
+        1: ("chunks_in_halves", "one_chunk_in_two"),
+        2: ("there_and_back", "last_messages_swapped", "two_rings", "one_behind_the_ring"),
+        3: ("rest_in_one_chunk", "one_long_message"),
+    }
+    for condition, programs in names.items():
+        for name in programs:
+            assert broken_conditions(ring_lookalikes.run(name, p, n)[0], p, n) == [condition], name
+    ring = [send for send in ring_lookalikes.run("ring", p, n)[0] if send[0] == 0]
+    for name in ("one_chunk_in_two", "last_messages_swapped", "one_long_message"):
+        messages = [send for send in ring_lookalikes.run(name, p, n)[0] if send[0] == 0]
+        assert len(messages) == len(ring)
+        assert {to for _, to, _ in messages} == {1}
+        assert max(nbytes for *_, nbytes in messages) == max(nbytes for *_, nbytes in ring)
 
-    def broken(name: str) -> list[int]:
-        sends, _ = ring_lookalikes.run(name, p, n)
-        conditions = {
-            1: all(sum(source == rank for source, _, _ in sends) == messages for rank in range(p)),
-            2: len({(source, destination) for source, destination, _ in sends}) == p,
-            3: max(nbytes for _, _, nbytes in sends) <= longest,
-        }
-        return [number for number, holds in conditions.items() if not holds]
 
-    names = ("chunks_in_halves", "there_and_back", "rest_in_one_chunk", "ring")
-    assert [broken(name) for name in names] == [[1], [2], [3], []]
+def test_a_message_more_and_one_fewer_are_as_many_as_in_a_ring():
+    sends, _ = ring_lookalikes.run("one_more_one_fewer", 4, 3)
+    assert broken_conditions(sends, 4, 3) == [1]
+    assert len(sends) == len(ring_lookalikes.run("ring", 4, 3)[0])
+
+
+def test_chunks_of_uneven_lengths_are_as_many_bytes_as_in_a_ring():
+    sends, _ = ring_lookalikes.run("rest_in_one_chunk", 5, 13)
+    assert sum(nbytes for *_, nbytes in sends) == 2 * 4 * 13 * 8
+
+
+def test_in_two_rings_each_rank_has_one_destination():
+    for name in ("two_rings", "one_behind_the_ring"):
+        sends, results = ring_lookalikes.run(name, 6, 12)
+        assert len({(source, to) for source, to, _ in sends}) == 6
+        assert not np.allclose(results[0], 6 * np.arange(12) + 15)

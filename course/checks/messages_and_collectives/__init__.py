@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
-from course.checking import Answer, Chapter, Part, expect
-from course.checking.carried import could_have_carried
-from course.checking.wrong import Wrong
+from course.checking import Answer, Chapter, Part
+from course.checking.ranks import RankRun
 from course.checks.messages_and_collectives import collective_costs, rank_messages, rank_results, ring_lookalikes
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
+from course.checks.messages_and_collectives.collective_costs import ANY_NUMBER, POWERS_OF_TWO
 from course.checks.messages_and_collectives.library_versions import BUILDS
+from course.checks.messages_and_collectives.rank_inputs import (
+    Sizes,
+    cut,
+    none_empty,
+    telling_first,
+    to_be_copied,
+    vectors_of,
+)
 from course.checks.messages_and_collectives.rank_messages import A_SECOND_A_MESSAGE, NOT_EAGER
-from course.checks.messages_and_collectives.rank_results import random, vectors_of
-from course.checks.messages_and_collectives.rank_words import counted
+from course.checks.messages_and_collectives.ring_lookalikes import TRACES
 
 chapter = Chapter("04_messages_and_collectives", BUILDS)
 hint = chapter.hint
@@ -22,9 +30,6 @@ __all__ = [
     "broadcast_tree", "chapter", "crossover", "hint", "is_ring", "recursive_doubling", "recursive_doubling_seconds",
     "ring_all_gather", "ring_all_reduce", "ring_reduce_scatter", "ring_seconds", "timeline",
 ]  # fmt: skip
-
-Sizes = Sequence[tuple[int, int]]
-"""Pairs (ranks, elements)."""
 
 
 @chapter.exercise(
@@ -41,39 +46,23 @@ Sizes = Sequence[tuple[int, int]]
 def broadcast_tree(
     answer: Answer, part: Part, *, sizes: Sizes = ((1, 4), (2, 3), (5, 7), (8, 8), (6, 0)), seed: int = 0
 ) -> None:
-    """Every rank returns rank 0's array, by p - 1 messages in ceil(log2 p) rounds."""
+    """Every rank returns rank 0's array, by p - 1 messages in ceil(log2 p) rounds: half of it is for the rounds."""
+
+    @cache
+    def run(p: int, n: int) -> RankRun:
+        x = to_be_copied(p, n, seed)
+        return answer.on_ranks([(x if rank == 0 else None,) for rank in range(p)])
+
     with part(0.5, "every rank returns rank 0's array"):
-        for p, n in sizes:
-            x = random(seed, n)
-            run = answer.on_ranks([(x if rank == 0 else None,) for rank in range(p)])
-            rank_messages.by_own_messages(run, "broadcast_tree")
-            for rank, got in enumerate(run.results):
-                called = f"broadcast_tree(comm, x) on rank {rank} of {p}, x of {n} elements on rank 0"
-                if got is None:
-                    cause = "The array never came to this rank, or the function does not return it."
-                    raise Wrong(f"{called}: expected an array of shape ({n},), got None.", cause)
-                expect.array(got, x, called)
-                if rank and n:
-                    could_have_carried(run, "rank 0's array", rank, [0], x.nbytes)
+        for p, n in telling_first(sizes):
+            rank_results.copied(run(p, n), to_be_copied(p, n, seed))
     with part(0.5, "p - 1 messages, by send and recv"):
         for p, n in sizes:
-            run = rank_messages.broadcast(answer, p, n)
-            sent = sum(run.messages)
-            expect.true(
-                sent == p - 1,
-                f"broadcast_tree among {counted(p, 'rank')} sent {counted(sent, 'message')}, a tree sends {p - 1}.",
-                "Each rank but one gets one message; these are more." if sent >= p else "Somebody never gets it.",
-            )
+            rank_messages.p_minus_1_messages(run(p, n))
     with part(1, "ceil(log2 p) rounds"):
-        for p, n in sizes:
-            run = rank_messages.broadcast(answer, p, n + NOT_EAGER)  # or sends would not wait for one another
-            rounds, needed = round(run.seconds), (p - 1).bit_length()
-            expect.true(
-                rounds == needed,
-                f"broadcast_tree among {counted(p, 'rank')} took {counted(rounds, 'round')} (messages one after the "
-                f"other), a tree takes {needed}. Rank 0 sent {counted(run.messages[0], 'message')}.",
-                rank_messages.cause_of_rounds(run, p, rounds, needed),
-            )
+        for p, n in sizes:  # with small messages sends would not wait for one another
+            x = to_be_copied(p, n + NOT_EAGER, seed)
+            rank_messages.log2_p_rounds(rank_messages.broadcast(answer, x, p))
 
 
 @chapter.exercise(
@@ -93,32 +82,36 @@ def ring_reduce_scatter(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sizes = ((1, 4), (2, 6), (4, 80), (3, 7), (5, 3), (3, 0)),
+    sizes: Sizes = ((1, 4), (2, 6), (3, 30), (4, 13), (5, 3), (3, 0)),
     large: Sizes = ((3, 30_000),),
     seed: int = 0,
 ) -> None:
-    """Rank r returns chunk r of the sum, by p - 1 messages of a chunk to one neighbour."""
-    with part(1, "rank r returns chunk r of the sum"):
-        for p, n in sizes:
-            shares = [np.array_split(x, p) for x in vectors_of(p, n, seed)]
-            rank_results.scattered(answer.on_ranks([(own,) for own in shares]), shares, n)
-    with part(1, "p - 1 messages a rank, each a chunk, to one neighbour"):
+    """Rank r returns chunk r of the sum; half of it is for p - 1 messages of a chunk to one neighbour."""
+
+    @cache
+    def shares(p: int, n: int) -> list[list[np.ndarray]]:
+        return [cut(x, p) for x in vectors_of(p, n, seed)]
+
+    @cache
+    def run(p: int, n: int) -> RankRun:
+        return answer.on_ranks([(own,) for own in shares(p, n)], A_SECOND_A_MESSAGE)
+
+    with part(0.5, "rank r returns chunk r of the sum"):
+        for p, n in telling_first(sizes):
+            rank_results.scattered(run(p, n), shares(p, n))
+    with part(1.5, "p - 1 messages a rank, each a chunk, to one neighbour"):
         for p, n in sorted(sizes, reverse=True):  # the more ranks, the clearer what is wrong
-            if n >= p:
-                shares = [np.array_split(x, p) for x in vectors_of(p, n, seed)]
-                run = answer.on_ranks([(own,) for own in shares], A_SECOND_A_MESSAGE)
-                rank_messages.round_the_ring(run, "ring_reduce_scatter", n, times=1)
+            if none_empty(shares(p, n)[0]):
+                lengths = [len(chunk) for chunk in shares(p, n)[0]]
+                rank_messages.round_the_ring(run(p, n), "ring_reduce_scatter", lengths, times=1)
     with part(0.5, "the caller's chunks stay as they are"):
-        for p, n in sizes:
-            shares = [np.array_split(x, p) for x in vectors_of(p, n, seed)]
-            run = answer.on_ranks([(own,) for own in shares])
-            rank_messages.by_own_messages(run, "ring_reduce_scatter")
-            for rank, (chunks,) in enumerate(run.arguments):
-                rank_results.unchanged(chunks, shares[rank], f"ring_reduce_scatter on rank {rank} of {p}, {n} elements")
+        for p, n in telling_first(sizes):
+            if n >= p:
+                rank_results.scattered(run(p, n), shares(p, n))
+                rank_results.kept(run(p, n), shares(p, n), "ring_reduce_scatter")
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
-            shares = [np.array_split(x, p) for x in vectors_of(p, n, seed)]
-            rank_results.scattered(answer.on_ranks([(own,) for own in shares]), shares, n)
+            rank_results.scattered(run(p, n), shares(p, n))
 
 
 @chapter.exercise(
@@ -135,25 +128,31 @@ def ring_all_gather(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sizes = ((1, 4), (2, 6), (4, 12), (3, 7), (5, 3), (3, 0)),
+    sizes: Sizes = ((1, 4), (2, 6), (4, 12), (3, 8), (5, 3), (3, 0)),
     large: Sizes = ((3, 30_000),),
     seed: int = 0,
 ) -> None:
-    """Every rank returns the list of all chunks in the order of the ranks, by p - 1 messages to one neighbour."""
+    """Every rank returns the list of all chunks; half of it is for p - 1 messages to one neighbour."""
+
+    @cache
+    def chunks(p: int, n: int) -> list[np.ndarray]:
+        return cut(to_be_copied(p, n, seed), p)
+
+    @cache
+    def run(p: int, n: int) -> RankRun:
+        return answer.on_ranks([(chunk,) for chunk in chunks(p, n)], A_SECOND_A_MESSAGE)
+
     with part(0.5, "every rank returns all chunks in the order of the ranks"):
-        for p, n in sizes:
-            chunks = np.array_split(random(seed, n), p)
-            rank_results.gathered(answer.on_ranks([(chunk,) for chunk in chunks]), chunks)
+        for p, n in telling_first(sizes):
+            rank_results.gathered(run(p, n), chunks(p, n))
     with part(1, "p - 1 messages a rank, each a chunk, to one neighbour"):
         for p, n in sorted(sizes, reverse=True):  # the more ranks, the clearer what is wrong
-            if n >= p:
-                chunks = np.array_split(random(seed, n), p)
-                run = answer.on_ranks([(chunk,) for chunk in chunks], A_SECOND_A_MESSAGE)
-                rank_messages.round_the_ring(run, "ring_all_gather", n, times=1)
+            if none_empty(chunks(p, n)):
+                lengths = [len(chunk) for chunk in chunks(p, n)]
+                rank_messages.round_the_ring(run(p, n), "ring_all_gather", lengths, times=1)
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
-            chunks = np.array_split(random(seed, n), p)
-            rank_results.gathered(answer.on_ranks([(chunk,) for chunk in chunks]), chunks)
+            rank_results.gathered(run(p, n), chunks(p, n))
 
 
 @chapter.exercise(
@@ -169,34 +168,30 @@ def ring_all_reduce(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sizes = ((1, 4), (2, 6), (4, 12), (3, 8), (5, 3), (3, 0)),
+    sizes: Sizes = ((1, 4), (2, 6), (4, 24), (3, 8), (5, 3), (3, 0)),
     large: Sizes = ((3, 30_000),),
     seed: int = 0,
 ) -> None:
-    """x becomes the sum on every rank, by 2(p - 1) messages a rank, none longer than a chunk."""
+    """x becomes the sum on every rank; half of it is for 2(p - 1) messages a rank, none longer than a chunk."""
+
+    @cache
+    def run(p: int, n: int) -> RankRun:
+        return answer.on_ranks([(x,) for x in vectors_of(p, n, seed)], A_SECOND_A_MESSAGE)
+
     with part(0.5, "every rank returns the sum"):
-        for p, n in sizes:
-            vectors = vectors_of(p, n, seed)
-            rank_results.sums(answer.on_ranks([(x,) for x in vectors]), vectors, "ring_all_reduce")
+        for p, n in telling_first(sizes):
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "ring_all_reduce")
     with part(0.5, "x itself has become the sum"):
-        for p, n in sizes:
-            vectors = vectors_of(p, n, seed)
-            run = answer.on_ranks([(x,) for x in vectors])
-            rank_messages.by_own_messages(run, "ring_all_reduce")
-            for rank, (x,) in enumerate(run.arguments):
-                mistakes = {"x is as it was: the sum was made in a new array only.": vectors[rank]}
-                called = f"x on rank {rank} of {p}, {n} elements, after ring_all_reduce(comm, x)"
-                expect.array(x, np.sum(vectors, axis=0), called, mistakes=mistakes)
+        for p, n in telling_first(sizes):
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "ring_all_reduce", in_place=True)
     with part(1.5, "2(p - 1) messages a rank, each a chunk, to one neighbour"):
         for p, n in sorted(sizes, reverse=True):  # the more ranks, the clearer what is wrong
             if n >= p:
-                vectors = vectors_of(p, n, seed)
-                run = answer.on_ranks([(x,) for x in vectors], A_SECOND_A_MESSAGE)
-                rank_messages.round_the_ring(run, "ring_all_reduce", n, times=2)
+                lengths = [len(chunk) for chunk in np.array_split(range(n), p)]
+                rank_messages.round_the_ring(run(p, n), "ring_all_reduce", lengths, times=2)
     with part(0.5, "no deadlock with chunks of more than 64 KiB"):
         for p, n in large:
-            vectors = vectors_of(p, n, seed)
-            rank_results.sums(answer.on_ranks([(x,) for x in vectors]), vectors, "ring_all_reduce")
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "ring_all_reduce")
 
 
 @chapter.exercise(
@@ -215,35 +210,32 @@ def recursive_doubling(
     answer: Answer,
     part: Part,
     *,
-    sizes: Sizes = ((1, 4), (2, 3), (4, 5), (6, 7), (7, 0), (8, 12)),
+    sizes: Sizes = ((1, 4), (2, 3), (4, 5), (6, 16), (7, 0), (8, 12)),
     large: Sizes = ((4, 10_000), (8, 9_000)),
     seed: int = 0,
 ) -> None:
-    """Every rank returns the sum, by log2 p messages of n elements a rank and those of the fold."""
-    with part(1, "every rank returns the sum, for any p"):
+    """Every rank returns the sum; half of it is for log2 p messages of n elements a rank, and those of the fold."""
+
+    @cache
+    def run(p: int, n: int) -> RankRun:
+        return answer.on_ranks([(x,) for x in vectors_of(p, n, seed)], A_SECOND_A_MESSAGE)
+
+    with part(0.5, "every rank returns the sum, for any p"):
+        for p, n in telling_first(sizes):
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")
+    with part(1.5, "log2 p messages of n elements a rank, in as many rounds, and the fold's"):
         for p, n in sizes:
-            vectors = vectors_of(p, n, seed)
-            rank_results.sums(answer.on_ranks([(x,) for x in vectors]), vectors, "recursive_doubling")
-    with part(1, "log2 p messages of n elements a rank, in as many rounds, and the fold's"):
-        for p, n in sizes:
-            run = answer.on_ranks([(x,) for x in vectors_of(p, n, seed)], A_SECOND_A_MESSAGE)
-            rank_messages.doubled(run, n)
+            rank_messages.doubled(run(p, n), n)
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")  # or they were others
     with part(0.5, "x stays as it is"):
-        for p, n in sizes:
-            vectors = vectors_of(p, n, seed)
-            run = answer.on_ranks([(x,) for x in vectors])
-            rank_messages.by_own_messages(run, "recursive_doubling")
-            for rank, (x,) in enumerate(run.arguments):
-                rank_results.unchanged([x], [vectors[rank]], f"recursive_doubling on rank {rank} of {p}, {n} elements")
+        for p, n in telling_first(sizes):
+            if n >= p:
+                vectors = vectors_of(p, n, seed)
+                rank_results.sums(run(p, n), vectors, "recursive_doubling")
+                rank_results.kept(run(p, n), [[x] for x in vectors], "recursive_doubling")
     with part(0.5, "no deadlock with more than 64 KiB"):
         for p, n in large:
-            vectors = vectors_of(p, n, seed)
-            rank_results.sums(answer.on_ranks([(x,) for x in vectors]), vectors, "recursive_doubling")
-
-
-POWERS_OF_TWO = ((16, 64_000_000, 50e-6, 8e-9, 1e-9), (2, 800, 20e-6, 0.8e-9, 0.2e-9), (1, 4096, 50e-6, 8e-9, 1e-9))
-ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-9), (12, 960, 20e-6, 0.8e-9, 0.3e-9))
-"""Cases of a cost function: (p, nbytes, alpha, beta, gamma), where p chunks of whole float64 make nbytes."""
+            rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")
 
 
 @chapter.exercise(
@@ -320,17 +312,6 @@ def crossover(
         collective_costs.judge_crossover(answer, (2, alpha, beta, 0.0))
 
 
-Trace = tuple[str, int, int]
-"""The name of a program in `ring_lookalikes.py`, ranks, elements."""
-
-TRACES: Sequence[Sequence[Trace]] = (
-    (("ring", 4, 8), ("parameter_server", 4, 8), ("chunks_in_halves", 4, 8)),
-    (("ring", 3, 10), ("whole_vectors_twice_round", 3, 10), ("rest_in_one_chunk", 3, 11)),
-    (("ring_to_the_left", 5, 15), ("pairwise", 5, 15), ("there_and_back", 5, 15)),
-    (("ring", 2, 6), ("ring_in_another_order", 5, 10), ("rabenseifner", 4, 8)),
-)
-
-
 @chapter.exercise(
     points=2,
     hints=[
@@ -341,7 +322,7 @@ TRACES: Sequence[Sequence[Trace]] = (
         "bytes. -(-n // p) is n/p rounded up.",
     ],
 )
-def is_ring(answer: Answer, part: Part, *, traces: Sequence[Sequence[Trace]] = TRACES) -> None:
+def is_ring(answer: Answer, part: Part, *, traces: Sequence[Sequence[ring_lookalikes.Trace]] = TRACES) -> None:
     """Traces of rings and of look-alikes are told apart; a group counts if all of it are."""
     for number, group in enumerate(traces):
         with part(0.5, f"group {number + 1}"):

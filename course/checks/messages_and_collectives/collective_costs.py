@@ -14,6 +14,10 @@ ITEMSIZE = 8
 Case = tuple[int, int, float, float, float]
 """(p, nbytes, alpha, beta, gamma)"""
 
+POWERS_OF_TWO = ((16, 64_000_000, 50e-6, 8e-9, 1e-9), (2, 800, 20e-6, 0.8e-9, 0.2e-9), (1, 4096, 50e-6, 8e-9, 1e-9))
+ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-9), (12, 960, 20e-6, 0.8e-9, 0.3e-9))
+"""Cases of a cost function, in which p chunks of whole float64 make nbytes."""
+
 NEVER = 1e15
 """Bytes beyond which a crossover counts as infinite: it comes from the rounding of two equal slopes."""
 

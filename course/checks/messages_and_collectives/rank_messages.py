@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from course.checking import Answer, expect
 from course.checking.ranks import RankRun
 from course.checking.wrong import Wrong
-from course.checks.messages_and_collectives.rank_words import counted
+from course.checks.messages_and_collectives.rank_words import counted, listed
 from minidl.cluster import Network
 
 OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}
@@ -36,38 +36,37 @@ def by_own_messages(run: RankRun, name: str) -> None:
             )
 
 
-def round_the_ring(run: RankRun, name: str, n: int, times: int) -> None:
-    """Raise Wrong unless a run on A_SECOND_A_MESSAGE took vectors of n elements round the ring so many times.
+def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -> None:
+    """Raise Wrong unless a run on A_SECOND_A_MESSAGE took chunks of these lengths round one ring so many times.
 
-    Each time is p - 1 messages a rank, none longer than ceil(n/p) elements, as many rounds, and (p - 1) n elements of
-    all ranks together.
+    Each time is p - 1 messages a rank, none longer than the longest chunk, in as many rounds. The ranks stand in the
+    ring in any order. Chunks may be padded; as each of them has to come by p - 1 ranks, fewer than (p - 1) n elements
+    of all ranks together will not do.
     """
-    p = len(run.results)
+    p, n, longest = len(run.results), sum(chunks), max(chunks) * ITEMSIZE
     among = f"{name} among {p} ranks, {n} elements"
-    messages, longest, in_all = times * (p - 1), math.ceil(n / p) * ITEMSIZE, times * (p - 1) * n * ITEMSIZE
+    messages, in_all = times * (p - 1), times * (p - 1) * n * ITEMSIZE
     by_own_messages(run, name)
-    one_neighbour(run, among)
+    one_ring(run, among)
     for source, destination, nbytes, *_ in run.sends:
         expect.true(
             nbytes <= longest,
             f"{among}: rank {source} sent {nbytes} bytes in a message to rank {destination}; the longest chunk has "
             f"{longest} ({longest // ITEMSIZE} elements of {ITEMSIZE} bytes).",
-            cause_of_bytes(nbytes, p, n),
+            cause_of_bytes(nbytes, n, sum(run.nbytes) == in_all),
         )
     for rank in range(p):
         expect.true(
             run.messages[rank] == messages,
             f"{among}: rank {rank} sent {counted(run.messages[rank], 'message')}, {messages} needed.",
-            "To go round once takes p - 1 steps, not p." if run.messages[rank] == times * p else "",
+            "To go round once takes p - 1 steps, not p." if p > 2 and run.messages[rank] == times * p else "",
         )
     expect.true(
-        sum(run.nbytes) == in_all,
+        sum(run.nbytes) >= in_all,
         f"{among}: all ranks together sent {sum(run.nbytes)} bytes, {in_all} are needed.",
         "These are numbers of 4 bytes; a float64 has 8."
         if 2 * sum(run.nbytes) == in_all
-        else "Some elements never go round."
-        if sum(run.nbytes) < in_all
-        else "",
+        else "Some elements never go round.",
     )
     rounds = round(run.seconds)
     expect.true(
@@ -77,56 +76,92 @@ def round_the_ring(run: RankRun, name: str, n: int, times: int) -> None:
     )
 
 
-def one_neighbour(run: RankRun, among: str) -> None:
-    """Raise Wrong unless all ranks send to the one on their right only, or all to the one on their left."""
+def one_ring(run: RankRun, among: str) -> None:
+    """Raise Wrong unless every rank that sends has one destination, and these make one ring of all ranks.
+
+    A rank that sends nothing is left to those who count messages.
+    """
     p = len(run.results)
-    cause = ""
-    if all(run.destinations(rank) <= {0} for rank in range(1, p)):
-        cause = "Everything goes through rank 0, whose port is then busy p - 1 times as long as the others'."
-    for rank in range(p):
-        strangers = run.destinations(rank) - {(rank + 1) % p, (rank - 1) % p}
-        if strangers:
-            raise Wrong(f"{among}: rank {rank} sent to rank {min(strangers)}, no neighbour in the ring.", cause)
-    to_the_left = {source for source, destination, *_ in run.sends if destination != (source + 1) % p}
-    to_the_right = {source for source, destination, *_ in run.sends if destination != (source - 1) % p}
-    if both := to_the_left & to_the_right:
-        raise Wrong(f"{among}: rank {min(both)} sent to its left and to its right; one neighbour is asked.", cause)
-    if to_the_left and to_the_right:
+    destinations = [run.destinations(rank) for rank in range(p)]
+    through_0 = p > 2 and len(destinations[0]) > 1 and all(to == {0} for to in destinations[1:])
+    for rank, to in enumerate(destinations):
+        cause = ""
+        if through_0:
+            cause = "Everything goes through rank 0, whose port is then busy p - 1 times as long as the others'."
+        elif p > 3 and len(to) == p - 1:
+            cause = "Here a rank sends to every other one; in a ring it hands on what came from the one before it."
+        elif to == {(rank + 1) % p, (rank - 1) % p}:
+            cause = "That is to its left and to its right; all messages should go the same way round."
+        if len(to) > 1:
+            raise Wrong(f"{among}: rank {rank} sent to ranks {listed(sorted(to))}; one neighbour is asked.", cause)
+    if p == 1 or not all(destinations):
+        return
+    way = [0]
+    while len(way) <= p and (following := min(destinations[way[-1]])) not in way:
+        way.append(following)
+    if len(way) < p or following != 0:
         raise Wrong(
-            f"{among}: rank {min(to_the_left)} sent to its left and rank {min(to_the_right)} to its right; in a ring "
-            "all messages go the same way round.",
-            cause,
+            f"{among}: the messages go from rank {' to '.join(map(str, [*way, following]))}, which is no ring of all "
+            "ranks.",
         )
 
 
-def cause_of_bytes(nbytes: int, p: int, n: int) -> str:
-    """Why a message is longer than the longest of p chunks of n elements."""
+def cause_of_bytes(nbytes: int, n: int, is_all_needed: bool) -> str:
+    """Why a message is longer than the longest chunk of n elements.
+
+    is_all_needed: whether all messages together have just the bytes that have to be sent.
+    """
     if nbytes == n * ITEMSIZE:
         return "The whole vector goes out in each step; only one chunk should."
-    if nbytes % ITEMSIZE == 0 and nbytes < (math.ceil(n / p) + p) * ITEMSIZE:
+    if is_all_needed:
         return "The chunks are not as even as they can be: np.array_split gives none of more than ceil(n/p) elements."
+    if nbytes % ITEMSIZE == 0:
+        return "The message holds more numbers than the chunk has."
     return "The message holds more than the chunk's numbers: send the array itself."
 
 
-def broadcast(answer: Answer, p: int, n: int) -> RankRun:
-    """A broadcast among p ranks, on the network on which rounds can be counted.
+def broadcast(answer: Answer, x: np.ndarray, p: int) -> RankRun:
+    """A broadcast of x among p ranks, on the network on which rounds can be counted.
 
     Rank 0 begins when all others wait: then what it sends goes out in the order in which it says so.
     """
     starts = [A_MOMENT] + [0.0] * (p - 1)
-    vectors = [(np.zeros(n) if rank == 0 else None,) for rank in range(p)]
-    run = answer.on_ranks(vectors, A_SECOND_A_MESSAGE, starts=starts)
+    return answer.on_ranks([(x if rank == 0 else None,) for rank in range(p)], A_SECOND_A_MESSAGE, starts=starts)
+
+
+def p_minus_1_messages(run: RankRun) -> None:
+    """Raise Wrong unless a broadcast sent p - 1 messages of its own."""
     by_own_messages(run, "broadcast_tree")
-    return run
+    p, sent = len(run.results), sum(run.messages)
+    cause = "Each rank but one gets one message; these are more." if sent >= p else "Somebody never gets it."
+    message = f"broadcast_tree among {counted(p, 'rank')} sent {counted(sent, 'message')}, a tree sends {p - 1}."
+    expect.true(sent == p - 1, message, cause)
+
+
+def log2_p_rounds(run: RankRun) -> None:
+    """Raise Wrong unless a broadcast took ceil(log2 p) rounds."""
+    by_own_messages(run, "broadcast_tree")
+    p, rounds = len(run.results), round(run.seconds)
+    needed = (p - 1).bit_length()
+    expect.true(
+        rounds == needed,
+        f"broadcast_tree among {counted(p, 'rank')} took {counted(rounds, 'round')} (messages one after the "
+        f"other), a tree takes {needed}. Rank 0 sent {counted(run.messages[0], 'message')}.",
+        cause_of_rounds(run, p, rounds, needed),
+    )
 
 
 def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
     """What makes a broadcast take more, or fewer, rounds than it needs."""
+    if rounds == 0:
+        return "Nothing was sent."
     if rounds < needed:
-        return f"In {rounds} rounds at most {2**rounds} ranks can know: log2 p has to be rounded up."
-    if run.messages[0] == p - 1 == sum(run.messages):
+        return f"In {counted(rounds, 'round')} at most {2**rounds} ranks can know."
+    if sum(run.messages) > p - 1:
+        return "There are more messages than a tree has; some of the rounds are theirs."
+    if run.messages[0] == p - 1:
         return "Rank 0 sends to everyone itself; those who have the array already could help."
-    if max(run.messages) <= 1:
+    if max(run.messages) == 1:
         return "The array goes from one rank to the next; in a tree all who have it send at the same time."
     if run.messages[0] < needed:
         return (
@@ -137,34 +172,34 @@ def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
 
 
 def doubled(run: RankRun, n: int) -> None:
-    """Messages, bytes and rounds of recursive doubling among the first 2^k ranks, with the others folded in."""
+    """Raise Wrong unless a run on A_SECOND_A_MESSAGE had the messages, bytes and rounds of recursive doubling.
+
+    Where p is a power of two nothing less will do. For other p, another fold than the given one may leave other ranks;
+    what it costs at most is asked.
+    """
     by_own_messages(run, "recursive_doubling")
     p = len(run.results)
     doublings = p.bit_length() - 1
-    first = 1 << doublings
-    with_fold = [1 if rank >= first else doublings + (rank + first < p) for rank in range(p)]
-    is_like_it = sorted(run.messages) == sorted(with_fold)  # another fold may leave other ranks
+    fold = p > 1 << doublings
     for rank in range(p):
-        needed = run.messages[rank] if is_like_it else with_fold[rank]
-        called = f"recursive_doubling(comm, x) among {p} ranks, x of {n} elements: rank {rank}"
+        called = f"recursive_doubling(comm, x) among {counted(p, 'rank')}, x of {n} elements: rank {rank}"
+        sent, most = run.messages[rank], doublings + fold
         expect.true(
-            run.messages[rank] == needed,
-            f"{called} sent {counted(run.messages[rank], 'message')}, {needed} needed.",
-            "It hands its vector over, and sends nothing else."
-            if rank >= first
-            else f"Among {first} ranks: one in each of {counted(doublings, 'round')}"
-            + (", and one to give the result back." if rank + first < p else "."),
+            sent <= most if fold else sent == most,
+            f"{called} sent {counted(sent, 'message')}, {f'at most {most}' if fold else most} needed.",
+            f"One in each of {counted(doublings, 'round')}"
+            + (f" among {1 << doublings} ranks, and one to hand over or to give back." if fold else "."),
         )
         expect.true(
-            run.nbytes[rank] == needed * n * ITEMSIZE,
-            f"{called} sent {run.nbytes[rank]} bytes in {counted(needed, 'message')}, each needs {n * ITEMSIZE}.",
+            run.nbytes[rank] == sent * n * ITEMSIZE,
+            f"{called} sent {run.nbytes[rank]} bytes in {counted(sent, 'message')}, each needs {n * ITEMSIZE}.",
             "In each message goes the sum so far, n numbers, and nothing else: send the array itself."
-            if run.nbytes[rank] > needed * n * ITEMSIZE
+            if run.nbytes[rank] > sent * n * ITEMSIZE
             else "",
         )
-    rounds, needed = round(run.seconds), doublings + 2 * (p > first)
+    rounds, needed = round(run.seconds), doublings + 2 * fold
     expect.true(
-        rounds == needed,
+        rounds <= needed,
         f"recursive_doubling among {counted(p, 'rank')} took {counted(rounds, 'round')} (messages one after the "
         f"other), {needed} needed.",
         "Both partners can send at once: comm.sendrecv.",

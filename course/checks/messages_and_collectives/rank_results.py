@@ -1,4 +1,4 @@
-"""What checks of programs on several ranks have in common: the inputs, and what every rank must return."""
+"""What every rank must return, and what it may have done instead."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from course.checking.carried import could_have_carried
 from course.checking.ranks import RankRun
 from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives.rank_messages import by_own_messages
-from course.checks.messages_and_collectives.rank_words import counted, listed, ranks_named
+from course.checks.messages_and_collectives.rank_words import counted, listed
+from course.checks.messages_and_collectives.sum_parts import chunk_made_of, is_sum_of_some, made_of, other_chunks
 
+ROUNDING = 1e-12
+"""Of the sum of absolute values: float64 sums in any order of up to a thousand ranks are nearer than this."""
 
-def random(seed: int | Sequence[int], n: int) -> np.ndarray:
-    """n numbers that no two ranks share."""
-    return np.random.default_rng(seed).standard_normal(n)
-
-
-def vectors_of(p: int, n: int, seed: int) -> list[np.ndarray]:
-    """A vector of n elements for each of p ranks."""
-    return [random((seed, rank), n) for rank in range(p)]
+FLOAT32 = 1e-6
+"""The same for numbers that were float32 on the way."""
 
 
 def told(value: Any) -> str:
@@ -32,17 +29,42 @@ def told(value: Any) -> str:
     return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else expect.shown(value)
 
 
-def sums(run: RankRun, vectors: list[np.ndarray], name: str) -> None:
-    """Raise Wrong unless every rank returned the sum of all vectors."""
+def copied(run: RankRun, x: np.ndarray) -> None:
+    """Raise Wrong unless every rank returned the array of rank 0, which has it still."""
+    by_own_messages(run, "broadcast_tree")
+    p = len(run.results)
+    for rank, got in enumerate(run.results):
+        called = f"broadcast_tree(comm, x) on rank {rank} of {p}, x of {counted(len(x), 'element')} on rank 0"
+        if got is None:
+            came = any(destination == rank for _, destination, *_ in run.sends)
+            cause = "A message came to this rank: the array that comm.recv returns is to be returned here."
+            if not came:
+                cause = "No message came to this rank."
+            if rank == 0 or all(result is None for result in run.results):
+                cause = expect.FORGOTTEN_RETURN
+            raise Wrong(f"{called}: expected an array of shape {x.shape}, got None.", cause)
+        expect.same_bits(got, x, called, mistakes={ALMOST: got} if nearly(got, x, np.abs(x)) else {})
+        if rank and x.size:
+            could_have_carried(run, "rank 0's array", rank, [0], x.nbytes)
+    unchanged([run.arguments[0][0]], [x], f"broadcast_tree on rank 0 of {p}")
+
+
+def sums(run: RankRun, vectors: list[np.ndarray], name: str, in_place: bool = False) -> None:
+    """Raise Wrong unless every rank returned the sum of all vectors; in_place: unless its x has become that."""
     by_own_messages(run, name)
-    p, total = len(vectors), np.sum(vectors, axis=0)
+    p, total, magnitude = len(vectors), np.sum(vectors, axis=0), np.sum(np.abs(vectors), axis=0)
     n = len(total)
     for rank, got in enumerate(run.results):
-        called = f"{name}(comm, x) on rank {rank} of {p}, x of {n} elements"
-        something(run, rank, f"{called}: expected an array of shape {total.shape}")
+        called = f"{name}(comm, x) on rank {rank} of {p}, x of {counted(n, 'element')}"
         mistakes: dict[str, np.ndarray] = {}
+        if in_place:
+            (got,) = run.arguments[rank]
+            called = f"x on rank {rank} of {p}, {counted(n, 'element')}, after {name}(comm, x)"
+            mistakes["x is as it was: the sum was made in a new array only."] = vectors[rank]
+        else:
+            something(run, rank, f"{called}: expected an array of shape {total.shape}")
         if isinstance(got, np.ndarray) and got.shape == total.shape:
-            mistakes[made_of(got, vectors) or less_exact(got, total)] = got
+            mistakes[made_of(got, vectors) or (ALMOST if nearly(got, total, magnitude) else "")] = got
         if name == "ring_all_reduce":
             halfway = [np.copy(chunk) for chunk in np.array_split(vectors[rank], p)]
             halfway[rank] = np.array_split(total, p)[rank]
@@ -51,7 +73,9 @@ def sums(run: RankRun, vectors: list[np.ndarray], name: str) -> None:
         mistakes["The last n % p elements were left out."] = np.append(total[: n - n % p], vectors[rank][n - n % p :])
         if name == "ring_all_reduce" and isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[chunk_made_of(got, vectors)] = got
-        expect.array(got, total, called, mistakes={cause: value for cause, value in mistakes.items() if cause})
+        mistakes.pop("", None)
+        rounding = ROUNDING * magnitude
+        expect.array(got, total, called, rtol=0.0, atol=rounding, mistakes=mistakes, dtype=np.float64)
     for rank in range(p if n else 0):
         could_have_carried(run, "the sum of all ranks", rank, range(p), total.nbytes if p > 1 else 0)
 
@@ -63,111 +87,107 @@ def something(run: RankRun, rank: int, expected: str) -> None:
         raise Wrong(f"{expected}, got None.", f"Rank {others[0]} returned something; this rank has to, as well.")
 
 
-def less_exact(got: np.ndarray, total: np.ndarray) -> str:
-    """Whether a sum is that of numbers of four bytes."""
-    near = got.dtype.kind == "f" and np.allclose(got, total, rtol=1e-4, atol=1e-5)
-    return "Almost: the numbers were rounded on the way, to float32 perhaps." if near else ""
+ALMOST = "Almost: the numbers were rounded on the way, to float32 perhaps."
 
 
-def chunk_made_of(got: np.ndarray, vectors: list[np.ndarray]) -> str:
-    """How the first wrong chunk of a wrong sum is made of the ranks' chunks; see `made_of`."""
-    p, total = len(vectors), np.sum(vectors, axis=0)
-    cut = [np.array_split(x, p) for x in (got, total)]
-    for i, (own, want) in enumerate(zip(*cut, strict=True)):
-        if not np.allclose(own, want):
-            cause = made_of(own, [np.array_split(x, p)[i] for x in vectors])
-            return f"Look at chunk {i} of np.array_split(x, {p}) here. {cause}" if cause else ""
-    return ""
+def nearly(got: Any, want: np.ndarray, magnitude: np.ndarray) -> bool:
+    """Whether numbers are what they should be but for the rounding of float32."""
+    if not isinstance(got, np.ndarray) or got.shape != want.shape or got.dtype.kind != "f" or not got.size:
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.all(expect.same_numbers(got, want, 0.0, FLOAT32 * magnitude) | (np.isnan(got) & np.isnan(want))))
 
 
-def made_of(got: np.ndarray, vectors: list[np.ndarray]) -> str:
-    """How a wrong sum is made of the ranks' vectors, if it is and they are long enough to tell."""
-    p = len(vectors)
-    if len(got) <= p or got.dtype.kind != "f" or not np.all(np.isfinite(got)):
-        return ""
-    table = np.stack(vectors, axis=1)
-    weights = np.linalg.lstsq(table, got, rcond=None)[0]
-    if not np.allclose(table @ weights, got):
-        return ""
-    if np.allclose(weights, 1 / p):
-        return "This is the mean; the sum is asked."
-    counts = np.round(weights)
-    if not np.allclose(weights, counts):
-        return ""
-    missing, repeated = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
-    parts = [f"Missing in this sum: what {ranks_named(missing)} had."] if len(missing) else []
-    parts += [f"Added more than once: what {ranks_named(repeated)} had."] if len(repeated) else []
-    return " ".join(parts)
+def kept(run: RankRun, shares: list[list[np.ndarray]], name: str) -> None:
+    """Raise Wrong unless every rank's arrays are as they were; shares[rank] is the list of them that it added up."""
+    p = len(shares)
+    for rank, own in enumerate(shares):
+        (after,) = run.arguments[rank]
+        is_list = len(own) > 1 or isinstance(after, list)
+        summands = [[others[i] for others in shares] for i in range(len(own))]
+        unchanged(after if is_list else [after], own, f"{name} on rank {rank} of {p}", summands)
 
 
-def unchanged(after: Sequence[Any], before: Sequence[np.ndarray], called: str) -> None:
-    """Raise Wrong unless the arrays that the caller passed are as they were."""
+def unchanged(
+    after: Any, before: Sequence[np.ndarray], called: str, summands: Sequence[Sequence[np.ndarray]] = ()
+) -> None:
+    """Raise Wrong unless the arrays that the caller passed, one or a list of them, are as they were.
+
+    summands: for each of them, the arrays whose sum the answer makes.
+    """
+    if not isinstance(after, (list, tuple)) or len(after) != len(before):
+        raise Wrong(
+            f"{called}: the caller passed a list of {counted(len(before), 'array')}, which is {told(after)} now.",
+            "A list that is passed is the caller's own: what is appended or removed is so for the caller, too.",
+        )
     for i, (now, then) in enumerate(zip(after, before, strict=True)):
-        if not np.array_equal(now, then):
+        is_array = isinstance(now, np.ndarray) and now.shape == then.shape and now.dtype == then.dtype
+        if not is_array or not np.all(expect.identical(now, then)):
             which = f"array {i} of those" if len(before) > 1 else "the array"
-            cause = "`a += b` writes into the array that a names, here the caller's; `a = a + b` makes a new one."
-            if len(before) > 1:
-                cause += " And `chunks[i] = a` puts a into the caller's list."
+            cause = "An array that is passed is the caller's own: what is written into it is so for the caller, too."
+            if is_array and summands and is_sum_of_some(now, summands[i]):
+                cause = "`a += b` writes into the array that a names, here the caller's; `a = a + b` makes a new one."
+                if len(before) > 1:
+                    cause += " And `chunks[i] = a` puts a into the caller's list."
             raise Wrong(f"{called}: {which} that the caller passed was changed.", cause)
 
 
-def scattered(run: RankRun, shares: list[list[np.ndarray]], n: int) -> None:
+def scattered(run: RankRun, shares: list[list[np.ndarray]]) -> None:
     """Every rank has its chunk of the sum; shares[rank][i] is what rank `rank` had as chunk i."""
     by_own_messages(run, "ring_reduce_scatter")
     p = len(shares)
     sums = [np.sum([own[i] for own in shares], axis=0) for i in range(p)]
+    cut_anew = np.array_split(np.concatenate(sums), p)
     for rank, got in enumerate(run.results):
-        called = f"ring_reduce_scatter(comm, chunks) on rank {rank} of {p}, chunks of {n} elements in all"
+        called = f"ring_reduce_scatter(comm, chunks) on rank {rank} of {p}, chunks of {lengths(shares[0])}"
         something(run, rank, f"{called}: expected an array of shape {sums[rank].shape}")
         mistakes = {
             "This is what this rank had at first: nothing was added to this chunk. Which one is complete here in the "
             "end?": shares[rank][rank],
-            "This rank's own share is missing.": sums[rank] - shares[rank][rank],
+            "This rank's own share is missing.": sum_without(shares, rank, rank),
             "This rank's own share was added twice.": sums[rank] + shares[rank][rank],
             "This is the mean; the sum is asked.": sums[rank] / p,
+            "The vectors were joined and cut anew, and not where the caller's chunks end.": cut_anew[rank],
         }
-        if isinstance(got, np.ndarray) and (cause := mixed_chunks(got, shares)):
+        for i in set(range(p)) - {rank}:
+            mistakes[f"This is chunk {i} of the sum: the number of the chunk is off by {(i - rank) % p}."] = sums[i]
+            without = sum_without(shares, i, i)
+            mistakes[f"This is chunk {i} without the share of rank {i}: a step is missing."] = without
+        if isinstance(got, np.ndarray) and (cause := other_chunks(got, shares, rank)):
             mistakes[cause] = got
-        for i in range(p):
-            if i != rank:
-                mistakes[f"This is chunk {i} of the sum: the number of the chunk is off by {(i - rank) % p}."] = sums[i]
-                mistakes[f"This is chunk {i} without the share of rank {i}: a step is missing."] = (
-                    sums[i] - shares[i][i]
-                )
+        magnitude = np.sum([np.abs(own[rank]) for own in shares], axis=0)
         if isinstance(got, np.ndarray) and got.shape == sums[rank].shape:
-            mistakes[made_of(got, [own[rank] for own in shares])] = got
-        expect.array(got, sums[rank], called, mistakes=mistakes)
+            cause = made_of(got, [own[rank] for own in shares])
+            mistakes[cause or (ALMOST if nearly(got, sums[rank], magnitude) else "")] = got
+        mistakes.pop("", None)
+        rounding = ROUNDING * magnitude
+        expect.array(got, sums[rank], called, rtol=0.0, atol=rounding, mistakes=mistakes, dtype=np.float64)
     for rank, total in enumerate(sums):
         if p > 1 and total.size:
             could_have_carried(run, f"chunk {rank} of the sum", rank, range(p), total.nbytes)
 
 
-def mixed_chunks(got: np.ndarray, shares: list[list[np.ndarray]]) -> str:
-    """Which chunks a wrong sum is made of, if their numbers differ and they are long enough to tell."""
-    p = len(shares)
-    if got.ndim != 1 or len(got) <= p * p or any(len(chunk) != len(got) for own in shares for chunk in own):
-        return ""
-    table = np.stack([chunk for own in shares for chunk in own], axis=1)
-    weights = np.linalg.lstsq(table, got, rcond=None)[0].reshape(p, p)
-    if not np.allclose(table @ weights.ravel(), got) or not np.allclose(weights, np.round(weights)):
-        return ""
-    numbers = np.flatnonzero(np.round(weights).any(axis=0))
-    if len(numbers) < 2:
-        return ""
-    return (
-        f"Chunks {listed(numbers)} were added up: do the messages go the way round that the numbers of the chunks do?"
-    )
+def sum_without(shares: list[list[np.ndarray]], i: int, rank: int) -> np.ndarray:
+    """The sum of chunk i of all ranks but one."""
+    total: np.ndarray = np.sum([own[i] for other, own in enumerate(shares) if other != rank], axis=0)
+    return total
+
+
+def lengths(chunks: Sequence[np.ndarray]) -> str:
+    """`2, 0 and 3 elements`, or `4 elements each`."""
+    found = [len(chunk) for chunk in chunks]
+    return f"{counted(found[0], 'element')} each" if len(set(found)) == 1 else f"{listed(found)} elements"
 
 
 def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
-    """Every rank has the list of all chunks."""
+    """Every rank has the list of all chunks, and its own is as it was."""
     by_own_messages(run, "ring_all_gather")
     p = len(chunks)
     for rank, got in enumerate(run.results):
-        called = f"ring_all_gather(comm, chunk) on rank {rank} of {p}"
+        called = f"ring_all_gather(comm, chunk) on rank {rank} of {p}, chunks of {lengths(chunks)}"
         something(run, rank, f"{called}: expected a list of {counted(p, 'array')}")
         if not isinstance(got, (list, tuple)) or len(got) != p:
-            cause = expect.FORGOTTEN_RETURN if got is None else ""
+            cause = expect.not_a_value(got)
             if isinstance(got, np.ndarray):
                 cause = "The chunks were joined; the list of them is asked."
             if isinstance(got, dict):
@@ -177,7 +197,29 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
             if item is None:
                 raise Wrong(f"{called}, item {i} of the list: expected an array, got None.", "Nothing was put there.")
             mistakes = {f"This is the chunk of rank {j}, in the place of rank {i}'s.": chunks[j] for j in range(p)}
-            expect.array(item, chunks[i], f"{called}, item {i} of the list", mistakes=mistakes)
+            if i != rank and not is_same(item, chunks[rank]) and (cause := same_items(got, i)):
+                mistakes = {cause: item}
+            if nearly(item, chunks[i], np.abs(chunks[i])):
+                mistakes[ALMOST] = item
+            expect.same_bits(item, chunks[i], f"{called}, item {i} of the list", mistakes=mistakes)
+        unchanged(run.arguments[rank], [chunks[rank]], f"ring_all_gather on rank {rank} of {p}")
     for rank in range(p):
         others = [i for i, chunk in enumerate(chunks) if i != rank and chunk.size]
         could_have_carried(run, "the list of all chunks", rank, others, sum(chunks[i].nbytes for i in others))
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two values are arrays with the same numbers, and have any."""
+    both = isinstance(one, np.ndarray) and isinstance(other, np.ndarray)
+    return bool(both and one.size and one.shape == other.shape and one.tobytes() == other.tobytes())
+
+
+def same_items(items: Sequence[Any], i: int) -> str:
+    """What a list suggests in which other items hold the numbers of item i."""
+    same = [j for j, item in enumerate(items) if is_same(item, items[i])]
+    if len(same) < 2:
+        return ""
+    return (
+        f"Items {listed(same)} of this list hold the same numbers: was one array put there twice, or did the same "
+        "chunk come in more than one step?"
+    )

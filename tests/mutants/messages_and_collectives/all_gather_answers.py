@@ -61,7 +61,7 @@ def ring_all_gather(comm, chunk):
         "sends its own chunk in every step",
         changed(GATHER, "chunk = comm.sendrecv", "other = comm.sendrecv", "% p] = chunk", "% p] = other"),
         loses=(ALL_CHUNKS, LARGE),
-        says="in the place of rank",
+        says="did the same chunk come in more than one step?",
     ),
     Mutant(
         "ring_all_gather",
@@ -94,7 +94,7 @@ def ring_all_gather(comm, chunk):
     return chunks
 """,
         loses=(ROUND,),
-        says="no neighbour in the ring",
+        says="Here a rank sends to every other one",
     ),
     Mutant(
         "ring_all_gather",
@@ -179,7 +179,7 @@ def ring_all_gather(comm, chunk):
     return chunks
 """,
         loses=(ROUND,),
-        says="sent to its left and to its right",
+        says="That is to its left and to its right",
     ),
     Mutant(
         "ring_all_gather",

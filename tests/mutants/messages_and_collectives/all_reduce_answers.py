@@ -151,7 +151,7 @@ def ring_all_reduce(comm, x):
         "recursive doubling instead",
         "def ring_all_reduce(comm, x):\n    x[...] = recursive_doubling(comm, x)\n    return x",
         loses=(ROUND,),
-        says="no neighbour in the ring",
+        says="one neighbour is asked",
     ),
 ]
 
@@ -223,7 +223,7 @@ def ring_all_reduce(comm, x):
     return x
 """,
         loses=(ROUND,),
-        says="sent to its left and to its right",
+        says="That is to its left and to its right",
     ),
     Mutant(
         "ring_all_reduce",

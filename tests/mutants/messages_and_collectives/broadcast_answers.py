@@ -53,7 +53,7 @@ def broadcast_tree(comm, x):
         "log2 not rounded up",
         changed(TREE, "while have < comm.size", "while 2 * have <= comm.size"),
         loses=(ARRAY, MESSAGES, ROUNDS),
-        says="never came to this rank",
+        says="No message came to this rank",
     ),
     Mutant(
         "broadcast_tree",
@@ -92,14 +92,14 @@ def broadcast_tree(comm, x):
         "forgets to return",
         changed(TREE, "    return x", ""),
         loses=(ARRAY,),
-        says="does not return it",
+        says="without a `return`",
     ),
     Mutant(
         "broadcast_tree",
         "what came is not kept",
         changed(TREE, "x = comm.recv", "comm.recv"),
         loses=(ARRAY,),
-        says="never came to this rank",
+        says="the array that comm.recv returns is to be returned here",
     ),
     Mutant(
         "broadcast_tree",
@@ -159,7 +159,8 @@ def broadcast_tree(comm, x):
         "irecv without wait",
         changed(TREE, "comm.recv", "comm.irecv"),
         loses=(ARRAY, MESSAGES, ROUNDS),
-        says="`.wait()` returns",
+        says="its wait() returns what came",
+        status=Status.RAISED,
     ),
     Mutant(
         "broadcast_tree",

@@ -46,21 +46,21 @@ MUTANTS = [
         "recursive_doubling",
         "partners that are not there are left out, instead of the fold",
         changed(NO_FOLD, "total = total +", "if partner < comm.size:\n            total = total +"),
-        loses=(SUM, ROUNDS),
+        loses=(SUM, ROUNDS, KEPT),
         says="Missing in this sum",
     ),
     Mutant(
         "recursive_doubling",
         "forgets to hand the result back",
         changed(DOUBLING, "fold_out(comm, first, total)", "total"),
-        loses=(SUM, ROUNDS),
+        loses=(SUM, ROUNDS, KEPT),
         says="got None",
     ),
     Mutant(
         "recursive_doubling",
         "one round missing",
         changed(DOUBLING, "distance < first", "2 * distance < first"),
-        loses=(SUM, ROUNDS, LARGE),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="Missing in this sum",
     ),
     Mutant(
@@ -106,7 +106,7 @@ MUTANTS = [
         "recursive_doubling",
         "distances 1, 2, 3 instead of 1, 2, 4",
         changed(DOUBLING, "distance *= 2", "distance += 1"),
-        loses=(SUM, ROUNDS, LARGE),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="Added more than once",
     ),
     Mutant(
@@ -153,7 +153,7 @@ def recursive_doubling(comm, x):
         "recursive_doubling",
         "sends its own vector in every round",
         changed(DOUBLING, "distance = 1", "own, distance = total, 1", "sendrecv(total", "sendrecv(own"),
-        loses=(SUM, LARGE),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="Missing in this sum",
     ),
 ]
@@ -169,14 +169,14 @@ MUTANTS += [
             "distance *= 2",
             "distance += 1",
         ),
-        loses=(SUM, LARGE),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="Missing in this sum: what ranks 4, 5, 6 and 7 had",
     ),
     Mutant(
         "recursive_doubling",
         "what fold_in gives is not used",
         changed(DOUBLING, "    distance = 1", "    total = x\n    distance = 1"),
-        loses=(SUM,),
+        loses=(SUM, ROUNDS, KEPT),
         says="Missing in this sum: what rank",
     ),
     Mutant(
@@ -193,14 +193,14 @@ MUTANTS += [
         changed(DOUBLING, "    distance = 1", "    total = fold_out(comm, first, total)\n    distance = 1").replace(
             "return fold_out(comm, first, total)", "return total"
         ),
-        loses=(SUM,),
+        loses=(SUM, ROUNDS, KEPT),
         says="Missing in this sum: what rank",
     ),
     Mutant(
         "recursive_doubling",
         "hands back, but does not return it",
         changed(DOUBLING, "return fold_out(comm, first, total)", "fold_out(comm, first, total)\n    return total"),
-        loses=(SUM,),
+        loses=(SUM, ROUNDS, KEPT),
         says="Rank 0 returned something",
     ),
     Mutant(
@@ -223,7 +223,7 @@ MUTANTS += [
             "total = total + comm.sendrecv(total, partner, partner)",
             "total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total",
         ),
-        loses=(SUM, ROUNDS, LARGE),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
         says="Missing in this sum: what rank",
     ),
     Mutant(

@@ -28,14 +28,14 @@ MUTANTS = [
         "ring_reduce_scatter",
         "chunk index off by one: chunk r + 1 ends on rank r",
         changed(SCATTER, "chunks[left].copy()", "chunks[me].copy()", "me - 2 - step", "me - 1 - step"),
-        loses=(CHUNK, LARGE),
+        loses=(CHUNK, KEPT, LARGE),
         says="the number of the chunk is off by 1",
     ),
     Mutant(
         "ring_reduce_scatter",
         "one round missing",
         changed(SCATTER, "range(p - 1)", "range(p - 2)"),
-        loses=(CHUNK, ROUND, LARGE),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
         says="a step is missing",
     ),
     Mutant(
@@ -57,7 +57,7 @@ def ring_reduce_scatter(comm, chunks):
     for step in range(p - 1):
         passing = comm.sendrecv(passing, (me + 1) % p, (me - 1) % p)
         total = total + passing
-    return np.array_split(total, p)[me]
+    return np.split(total, np.cumsum([len(chunk) for chunk in chunks])[:-1])[me]
 """,
         loses=(ROUND,),
         says="The whole vector goes out in each step",
@@ -82,7 +82,7 @@ def ring_reduce_scatter(comm, chunks):
     total = np.concatenate(chunks)
     for rank in range(1, comm.size):
         total = total + comm.recv(rank)
-    parts = np.array_split(total, comm.size)
+    parts = np.split(total, np.cumsum([len(chunk) for chunk in chunks])[:-1])
     for rank in range(1, comm.size):
         comm.send(parts[rank], rank)
     return parts[0]
@@ -144,14 +144,14 @@ def ring_reduce_scatter(comm, chunks):
         "ring_reduce_scatter",
         "mean instead of sum",
         changed(SCATTER, "return growing", "return growing / p"),
-        loses=(CHUNK, LARGE),
+        loses=(CHUNK, KEPT, LARGE),
         says="This is the mean",
     ),
     Mutant(
         "ring_reduce_scatter",
         "adds its own share twice",
         changed(SCATTER, "return growing", "return growing + chunks[me]"),
-        loses=(CHUNK, LARGE),
+        loses=(CHUNK, KEPT, LARGE),
         says="added twice",
     ),
     Mutant(
@@ -186,15 +186,15 @@ MUTANTS += [
             "chunks[left].copy()",
             "passing = chunks[left]",
         ),
-        loses=(CHUNK, LARGE),
+        loses=(CHUNK, KEPT, LARGE),
         says="Missing in this sum: what rank",
     ),
     Mutant(
         "ring_reduce_scatter",
         "p steps",
         changed(SCATTER, "range(p - 1)", "range(p)"),
-        loses=(CHUNK, ROUND, LARGE),
-        says="added twice",
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="These are numbers of chunk 2. Added more than once: what rank 0 had.",
     ),
     Mutant(
         "ring_reduce_scatter",
@@ -237,7 +237,7 @@ def ring_reduce_scatter(comm, chunks):
         sums[(me - 1 - step) % p] += comm.sendrecv(sums[(me - step) % p], (me + 1) % p, (me - 1) % p)
     return sums[me]
 """,
-        loses=(CHUNK, LARGE),
+        loses=(CHUNK, KEPT, LARGE),
         says="Which one is complete here in the end?",
     ),
     Mutant(

@@ -1,0 +1,83 @@
+"""What a wrong sum is made of: which ranks' vectors, how many times, which chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from course.checks.messages_and_collectives.rank_words import listed, ranks_named
+
+LARGE = 1e100
+"""What is as large is no usual number of a check."""
+
+
+def made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
+    """How a wrong sum is made of the ranks' vectors, if it is and they are long enough to tell."""
+    p = len(vectors)
+    weights = weights_of(got, vectors)
+    if weights is None:
+        return ""
+    if p > 1 and np.allclose(weights, 1 / p):
+        return "This is the mean; the sum is asked."
+    counts = np.round(weights)
+    if not np.allclose(weights, counts):
+        return ""
+    return told_counts(counts)
+
+
+def told_counts(counts: np.ndarray) -> str:
+    """Which ranks' vectors are not in a sum, and which are more than once; counts: an item a rank."""
+    missing, repeated = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
+    parts = [f"Missing in this sum: what {ranks_named(missing)} had."] if len(missing) else []
+    parts += [f"Added more than once: what {ranks_named(repeated)} had."] if len(repeated) else []
+    return " ".join(parts)
+
+
+def chunk_made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
+    """How the first wrong chunk of a wrong sum is made of the ranks' chunks; see `made_of`."""
+    p, total = len(vectors), np.sum(vectors, axis=0)
+    if got.dtype.kind != "f":
+        return ""
+    cut = [np.array_split(x, p) for x in (got, total)]
+    for i, (own, want) in enumerate(zip(*cut, strict=True)):
+        if not np.allclose(own, want):
+            cause = made_of(own, [np.array_split(x, p)[i] for x in vectors])
+            return f"Look at chunk {i} of np.array_split(x, {p}) here. {cause}" if cause else ""
+    return ""
+
+
+def other_chunks(got: np.ndarray, shares: Sequence[Sequence[np.ndarray]], number: int) -> str:
+    """Which chunks a wrong sum is made of, if not of chunk `number` only; shares[rank][i] is chunk i of rank `rank`."""
+    p = len(shares)
+    weights = weights_of(got, [chunk for own in shares for chunk in own])
+    if weights is None or not np.allclose(weights, np.round(weights)) or not np.any(np.round(weights)):
+        return ""
+    counts = np.round(weights).reshape(p, p)
+    numbers = np.flatnonzero(counts.any(axis=0))
+    if len(numbers) == 1:
+        what = told_counts(counts[:, numbers[0]])
+        return f"These are numbers of chunk {numbers[0]}. {what}".strip() if numbers[0] != number else ""
+    return f"Chunks {listed(numbers)} were added up: do the messages go the way round that their numbers do?"
+
+
+def weights_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> np.ndarray | None:
+    """The numbers w with got = w[0] vectors[0] + w[1] vectors[1] + ..., if there are, and only these.
+
+    Elements that are infinite or huge in a vector are left out.
+    """
+    if got.ndim != 1 or got.dtype.kind != "f" or any(len(x) != len(got) for x in vectors):
+        return None
+    table = np.stack(vectors, axis=1)
+    usual = np.all(np.abs(table) < LARGE, axis=1)
+    table, total = table[usual], got[usual].astype(float)
+    if len(total) <= len(vectors) or not np.all(np.abs(total) < LARGE):
+        return None
+    weights: np.ndarray = np.linalg.lstsq(table, total, rcond=None)[0]
+    return weights if np.allclose(table @ weights, total) else None
+
+
+def is_sum_of_some(got: np.ndarray, vectors: Sequence[np.ndarray]) -> bool:
+    """Whether an array is the sum of two or more of the vectors."""
+    weights = weights_of(got, vectors)
+    return weights is not None and np.allclose(weights, np.round(weights)) and np.count_nonzero(np.round(weights)) > 1
