@@ -10,7 +10,7 @@ from pathlib import PurePath
 from course.grading.roster import Roster, Student, names_of, one_word, sorted_words
 
 CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<file>\d+)_")
-"""How Canvas names what it packs: "doejane_LATE_12345_67890_NAME.ipynb", where 12345 is the student and 67890 the file."""
+"""How Canvas names what it packs: "doejane_LATE_12345_67890_NAME.ipynb": 12345 is the student, 67890 the file."""
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<id>\d+)_assignsubmission_")
 """How Moodle names a folder, or a file: "Jane Doe_1234567_assignsubmission_file", with the participant's number."""
