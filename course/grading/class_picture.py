@@ -28,8 +28,7 @@ LONGEST_TITLE = 62
 def save_picture(tallies: Sequence[Tally], path: Path) -> None:
     """Write the picture of `tallies` as a PNG."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with applied():
-        draw(tallies).savefig(path)
+    draw(tallies).savefig(path)
 
 
 def draw(tallies: Sequence[Tally]) -> Figure:
@@ -37,12 +36,13 @@ def draw(tallies: Sequence[Tally]) -> Figure:
     assignments = list(dict.fromkeys(tally.assignment for tally in tallies))
     groups = [[tally for tally in tallies if tally.assignment == name] for name in assignments]
     heights = [len(group) + 3 for group in groups]
-    figure, axes = new_figure(width=9.0, height=0.21 * sum(heights) + 0.8, heights=heights)
-    for name, group, place in zip(assignments, groups, axes, strict=True):
-        draw_assignment(place, name, group)
-    handles, names = axes[0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=len(SHARES), fontsize=8)
-    label_source(figure, "measured", "points by the checks, hidden cases included; answers in words are not counted")
+    with applied():
+        figure, axes = new_figure(width=9.0, height=0.21 * sum(heights) + 0.8, heights=heights)
+        for name, group, place in zip(assignments, groups, axes, strict=True):
+            draw_assignment(place, name, group)
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(SHARES), fontsize=8)
+        label_source(figure, "measured", "points by the checks, hidden cases included; answers in words are not counted")
     return figure
 
 
