@@ -42,7 +42,9 @@ def draw(tallies: Sequence[Tally]) -> Figure:
             draw_assignment(place, name, group)
         handles, names = axes[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside upper center", ncols=len(SHARES), fontsize=8)
-        label_source(figure, "measured", "points by the checks, hidden cases included; answers in words are not counted")
+        label_source(
+            figure, "measured", "points by the checks, hidden cases included; answers in words are not counted"
+        )
     return figure
 
 

@@ -73,8 +73,8 @@ class Tally:
 def tallies(judged: Iterable[tuple[str, Sequence[Outcome]]]) -> list[Tally]:
     """For every exercise, and then for each of its parts, how a class did.
 
-    judged: by submission the assignment and the outcomes that gave the points, an exercise each. Submissions that could not
-    be judged are not among them.
+    judged: by submission the assignment and the outcomes that gave the points, an exercise each. Submissions that could
+    not be judged are not among them.
     """
     by_exercise: dict[tuple[str, str], list[Outcome]] = {}
     for assignment, outcomes in judged:

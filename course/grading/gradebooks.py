@@ -17,7 +17,8 @@ from course.grading.grades import harmless
 from course.grading.roster import HEADERS, Roster
 
 CANVAS_STUDENT = (
-    "Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account", "Section",
+    "Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account",
+    "Section",
 )  # fmt: skip
 """The columns with which Canvas says who a student is; all others are assignments, or calculated."""
 

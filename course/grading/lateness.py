@@ -152,9 +152,9 @@ class HandedIn:
 def handed_in(path: Path, assignment: str, in_roster: str = "") -> HandedIn:
     """When a submission was handed in, by the best source that there is.
 
-    In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/ alone,
-    since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence); the
-    file's time, which unpacking an archive may have changed. With the mark the file's time says how late.
+    In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/
+    alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence);
+    the file's time, which unpacking an archive may have changed. With the mark the file's time says how late.
     """
     if moment := moment_in(in_roster):
         return HandedIn(moment, "roster")

@@ -144,7 +144,7 @@ def test_a_name_that_is_a_formula_is_text_in_a_gradebook(classroom):
     text = 'name,login\n"=HYPERLINK(""http://x"")",jdoe\n'
     lines, roster, folder = classroom(text, "jdoe/a.ipynb")
     written, _ = write_gradebooks(lines, roster, folder)
-    assert [read(path)[-1][0] for path in written] == ["'=HYPERLINK(\"http://x\")"] * 2
+    assert [read(path)[-1][0] for path in written] == ['\'=HYPERLINK("http://x")'] * 2
 
 
 def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
