@@ -192,9 +192,9 @@ def grade_all(task: Task, places: Sequence[int]) -> None:
     kept: set[Future[Done]] = set()
 
     def keep(job: Future[Done]) -> str:
-        kept.add(job)
         done = job.result()
         task.results.add(done.grade, done.fingerprint, done.page)
+        kept.add(job)  # Ctrl-C may come before, and then it is kept again
         return done.grade.student
 
     with Progress(*columns, console=Console(stderr=True)) as progress:

@@ -15,7 +15,7 @@ class TooMuchError(ValueError):
     """A JSON text has more values, or deeper ones, than its reader takes."""
 
 
-def check_size(text: bytes, values: int, depth: int) -> None:
+def check_size(text: bytes | bytearray, values: int, depth: int) -> None:
     """Raise TooMuchError if JSON has more than `values` values, keys included, or lists in lists deeper than `depth`.
 
     The text need not be JSON; what is counted then is at least what a decoder makes of it before it gives up. It takes

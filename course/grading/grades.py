@@ -69,9 +69,19 @@ class Grade:
         return sum(bool(answer) and name not in self.given for name, _, answer in self.by_hand)
 
     @property
+    def waiting(self) -> float:
+        """The points of the short answers that wait for the teacher."""
+        return sum((points for name, points, answer in self.by_hand if answer and name not in self.given), 0.0)
+
+    @property
     def total(self) -> float:
         """All points."""
         return self.points + self.points_by_hand
+
+    @property
+    def total_possible(self) -> float:
+        """The points that the checks and the teacher can give."""
+        return self.possible + self.possible_by_hand
 
     @property
     def row(self) -> dict[str, Any]:
@@ -85,7 +95,7 @@ class Grade:
             "by_hand_of": self.possible_by_hand,
             "to_read": self.to_read,
             "total": self.total,
-            "total_of": self.possible + self.possible_by_hand,
+            "total_of": self.total_possible,
             "remarks": "; ".join([*self.judgement.remarks, *self.remarks]),
         }
 

@@ -15,7 +15,7 @@ import nbformat
 from course.checking.json_bounds import TooMuchError, check_size
 from course.checking.plain_data import writable
 
-MOST_BYTES = 100 * 2**20
+MOST_BYTES = 50 * 2**20
 
 MOST_VALUES, DEEPEST = 500_000, 100
 """JSON values in a notebook, outputs included, and levels of lists in lists."""
@@ -110,7 +110,7 @@ def json_of(data: bytes, path: Path) -> Any:
         check_size(data, MOST_VALUES, DEEPEST)
         text = data.decode("utf-8-sig")
     except TooMuchError as error:
-        raise NotANotebookError(f"{path} is too large for a notebook: {error}.") from None
+        raise NotANotebookError(f"{path} is too large for a notebook: {error}; clear the outputs, and save it again.") from None
     except UnicodeDecodeError:
         raise NotANotebookError(f"{path} is not a notebook: it is not text in UTF-8.") from None
     if not text or text.isspace():

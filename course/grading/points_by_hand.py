@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
-from course.grading import tables
+from course.grading import grade_tables
 from course.grading.grades import BY_HAND, Grade
 from course.grading.state import Key
 
@@ -24,10 +24,10 @@ def changes_in(
     for row in rows:
         student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
         try:
-            points = tables.number(row.get("points", ""))
+            points = grade_tables.number(row.get("points", ""))
         except ValueError:
             continue
-        key = keys.get((student, assignment)) or keys.get((tables.same_cell(student), assignment))
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
         if key is None:
             if row.get("outcome") == BY_HAND and points is not None:  # of a grade that is not kept any more
                 yield (student.removeprefix("'"), assignment), exercise, points, ""
@@ -43,12 +43,14 @@ def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
     keys: dict[Key, Key] = {}
     several: set[Key] = set()
     for student, assignment in graded:
-        loose = (tables.same_cell(tables.harmless(student)), assignment)
+        loose = (grade_tables.same_cell(grade_tables.harmless(student)), assignment)
         several |= {loose} & keys.keys()
         keys[loose] = student, assignment
     for loose in several:
         del keys[loose]
-    return keys | {(tables.harmless(student), assignment): (student, assignment) for student, assignment in graded}
+    return keys | {
+        (grade_tables.harmless(student), assignment): (student, assignment) for student, assignment in graded
+    }
 
 
 def points_written(grade: Grade) -> dict[str, float | None]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from course.grading import tables
+from course.grading import grade_tables
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.points_by_hand import basis_of, changes_in
 from course.grading.state import Graded, Key, State
@@ -83,13 +83,13 @@ class Results:
             for name in reversed(COLUMNS_OF):
                 rows = list(rows_of([grade], name))
                 self._state.will_write(word(row, name) for row in rows)
-                tables.append(rows, self.folder / name, COLUMNS_OF[name])
+                grade_tables.append(rows, self.folder / name, COLUMNS_OF[name])
         return grade
 
     def write_page(self, page: Path, text: str) -> str:
         """Why the page could not be written; "" if it is."""
         try:
-            tables.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
+            grade_tables.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             return f"its feedback page could not be written: {error.strerror}"
         return ""
@@ -112,22 +112,22 @@ class Results:
         """Write both tables; what was there and is not the grader's own is kept beside."""
         for name, columns in COLUMNS_OF.items():
             path, rows = self.folder / name, list(rows_of(self._in_order(), name))
-            if self._is_anothers(tables.read(path), name):
+            if self._is_anothers(grade_tables.read(path), name):
                 written = datetime.fromtimestamp(path.stat().st_mtime)
                 self.beside.append(path.rename(path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}")))
             self._state.will_write(word(row, name) for row in rows)
-            tables.write(rows, path, columns)
+            grade_tables.write(rows, path, columns)
 
-    def _is_anothers(self, table: tables.Table, name: str) -> bool:
+    def _is_anothers(self, table: grade_tables.Table, name: str) -> bool:
         """Whether there is more in a table than what a grader has written and the points by hand that are taken."""
         written, students = self._state.written(), {student for student, _ in self._state.graded()}
-        if table.cut is not None and not any(tables.harmless(one).startswith(table.cut) for one in students):
+        if table.cut is not None and not any(grade_tables.harmless(one).startswith(table.cut) for one in students):
             return True
         unread = name == "exercises.csv" and any(not is_number(row.get("points", "")) for row in table.rows)
         return not table.is_one or unread or any(word(row, name) not in written for row in table.rows)
 
     def _take_points_by_hand(self) -> None:
-        rows = tables.read(self.folder / "exercises.csv").rows
+        rows = grade_tables.read(self.folder / "exercises.csv").rows
         graded = {key: kept.grade for key, kept in self._state.graded().items()}
         self._state.give(changes_in(rows, graded, self._state.given()))
 
@@ -159,7 +159,7 @@ def rows_of(grades: Iterable[Grade], name: str) -> Iterator[Mapping[str, Any]]:
 
 def word(row: Mapping[str, Any], name: str) -> str:
     """A row in one word, the same before and after a spreadsheet; points that a teacher may write do not count."""
-    cells = {column: tables.same_cell(tables.harmless(value)) for column, value in row.items()}
+    cells = {column: grade_tables.same_cell(grade_tables.harmless(value)) for column, value in row.items()}
     if name == "exercises.csv":
         cells.pop("points", None)
     return sha256(json.dumps([name, sorted(cell for cell in cells.items() if cell[1])]).encode()).hexdigest()
@@ -168,7 +168,7 @@ def word(row: Mapping[str, Any], name: str) -> str:
 def is_number(cell: str) -> bool:
     """Whether points can be read from a cell, which may be empty."""
     try:
-        tables.number(cell)
+        grade_tables.number(cell)
     except ValueError:
         return False
     return True

@@ -19,7 +19,7 @@ import pytest
 from filelock import FileLock
 
 from course import grade, release
-from course.grading import grades, submissions, tables
+from course.grading import grade_tables, grades, submissions
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -162,7 +162,7 @@ def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):
 
 
 def test_a_cell_of_the_csv_is_never_a_formula(tmp_path):
-    tables.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv", ("student", "points"))
+    grade_tables.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv", ("student", "points"))
     assert rows(tmp_path / "a.csv") == [{"student": "'=HYPERLINK(1)", "points": "-1.0"}]
 
 
