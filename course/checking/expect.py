@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checking.plain_data import Foreign
+from course.checking.plain_data import Foreign, described
 from course.checking.wrong import Wrong
 
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
@@ -153,7 +153,7 @@ def cause_of(got: np.ndarray, mistakes: Mapping[str, Any] | None, rtol: float, a
 def shown_apart(want: Any, got: Any) -> tuple[str, str]:
     """Two values that differ as a message shows them: with all digits, where in a few they would look the same."""
     short = shown(want), shown(got)
-    return short if short[0] != short[1] else (repr(want), repr(got))
+    return short if short[0] != short[1] else (described(want), described(got))
 
 
 def shown(value: Any) -> str:
@@ -162,5 +162,5 @@ def shown(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
-    text = str(value) if isinstance(value, Foreign) else repr(value)
+    text = str(value) if isinstance(value, Foreign) else described(value)
     return text if len(text) <= 120 else text[:117] + "…"
