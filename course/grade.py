@@ -22,7 +22,7 @@ from rich.table import Table
 
 from course.bootstrap import ROOT
 from course.checking.limits import Limits
-from course.grading import feedback, grades
+from course.grading import class_reports, feedback, grades
 from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
 from course.grading.judged_notebook import Judgement, judge_notebook
@@ -104,6 +104,10 @@ def graded_folder(options: argparse.Namespace) -> int:
     students = sorted({one.student for one in submissions})
     if unknown := sorted({*options.again} - {*students, "all"}):
         problem = problem or f"Nobody is called {unknown[0]!r}: there is {', '.join(students[:20])}."
+    try:
+        reports = class_reports.chosen(options)
+    except ValueError as error:
+        problem = problem or str(error)
     if problem:
         print(problem, file=sys.stderr)
         return NOTHING_TO_GRADE
@@ -133,6 +137,8 @@ def graded_folder(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
+    for sentence in class_reports.write(graded, submissions, task.references, reports):
+        print(sentence)
     return SOME_NOT_GRADABLE if any(not one.judgement.outcomes for one in graded) else ALL_GRADED
 
 
@@ -158,6 +164,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--workers", type=positive(int), default=len(os.sched_getaffinity(0)), help="how many at a time (cores)"
     )
+    class_reports.add_options(parser)
     return parser
 
 

@@ -1,16 +1,14 @@
-"""`python3 -m course redraw 04`: draw the sizes and seeds of hidden tests anew, and prove that they still judge rightly."""
+"""`python3 -m course redraw 04`: draw the sizes and seeds of hidden tests anew, and prove that they judge rightly."""
 
 from __future__ import annotations
 
 import argparse
 import secrets
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -20,6 +18,7 @@ from course.building import text
 from course.building.drawing import drawn
 from course.building.hidden_tests import HiddenTest, hidden_tests, with_values
 from course.building.known_answers import Classroom, known_answers, misjudged
+from course.building.making import replace
 from course.building.sources import Source, chosen, sources
 from minidl.random import Purpose, stream
 
@@ -57,7 +56,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
         print(problem, file=sys.stderr)
     built = build.run([source.name for source in assignments], root)
     if not built:
-        print("Students' notebooks are as they were. Before you publish the clone, think: the new cases are in it.")
+        print("The cases are in this clone alone: do not publish it. Students get what `release` writes.")
     return int(bool(unchanged or built))
 
 
@@ -84,7 +83,7 @@ def redraw(source: Source, seed: int) -> list[str]:
             progress.update(bar, description=source.name, completed=sum(counts))
     finally:
         classroom.close()
-    write(source, with_values(before, new))
+    replace(source.path, with_values(before, new).encode("utf-8"))
     print(f"{source.name}: {len(new)} of {len(tests)} hidden tests were drawn anew and proven.")
     return problems
 
@@ -96,9 +95,7 @@ def proven(
     problem = ""
     for attempt in range(ATTEMPTS):
         rng = stream(Purpose.MANUAL, seed, "hidden test", test.exercise, attempt)
-        values = {
-            name: value if name in test.kept else drawn(name, value, rng) for name, value in test.values.items()
-        }
+        values = {name: value if name in test.kept else drawn(name, value, rng) for name, value in test.values.items()}
         problem = first_problem(test, values, known, classroom, advance)
         if not problem:
             return values, ""
@@ -123,13 +120,3 @@ def first_problem(
             return f"with {call!r}, {name!r}: {wrong_because}"
         advance()
     return ""
-
-
-def write(source: Source, changed: str) -> None:
-    """Replace an assignment's text, if what is drawn makes sense as an assignment."""
-    with tempfile.TemporaryDirectory() as folder:
-        trial = Path(folder) / source.path.name
-        trial.write_text(changed, encoding="utf-8")
-        notebook: nbformat.NotebookNode = text.read(trial)
-        assert notebook.cells
-    source.path.write_text(changed, encoding="utf-8")

@@ -1,8 +1,8 @@
 """New arguments for a hidden test, of the same kind as those that it has.
 
-What makes a case worth testing is not its numbers but how they lie: no element at all, one rank alone, p no power of two,
-n not divisible by p, more ranks than elements, a message too long to be sent at once. So the numbers of a case are drawn
-anew, and the draw keeps
+What makes a case worth testing is not its numbers but how they lie: no element at all, one rank alone, p no power of
+two, n not divisible by p, more ranks than elements, a message too long to be sent at once. So the numbers of a case are
+drawn anew, and the draw keeps
 
 - 0, 1 and 2, which are limits, words, truth values and None;
 - which number is less than which, and which are equal;

@@ -83,7 +83,11 @@ def literal(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:_}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
-        return min(repr(value), f"{value:g}", key=len) if float(f"{value:.6g}") == value and abs(value) >= 1e6 else repr(value)
+        return (
+            min(repr(value), f"{value:g}", key=len)
+            if float(f"{value:.6g}") == value and abs(value) >= 1e6
+            else repr(value)
+        )
     return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
 
 

@@ -24,7 +24,7 @@ def modules_in(source: str, package: str = "") -> Iterator[str]:
 
 
 def imported(name: str, source: str, files: Iterable[str]) -> set[str]:
-    """The files, of those named, that the Python file `name` imports; a package's `__init__.py` comes with its modules."""
+    """Which of `files` the Python file `name` imports; a package's `__init__.py` comes with its modules."""
     path, known = PurePosixPath(name), set(files)
     package = ".".join(path.parent.parts)
     found = set()

@@ -24,7 +24,7 @@ NONE_YET = SimpleNamespace(MUTANTS=[], ALTERNATIVES=[])
 
 
 def known_answers(chapter: str) -> Any:
-    """The module with MUTANTS and ALTERNATIVES of a chapter, such as "messages_and_collectives"; empty if it has none."""
+    """The module with MUTANTS and ALTERNATIVES of a chapter, such as "messages_and_collectives"; or none of either."""
     name = f"tests.mutants.{chapter}"
     return import_module(name) if find_spec("tests.mutants") and find_spec(name) else NONE_YET
 

@@ -26,6 +26,10 @@ COLUMNS = (
 """Of class.csv."""
 
 
+MOST_TOLD = 20
+"""Students of one kind that are named on the screen; class.csv names all."""
+
+
 @dataclass(frozen=True)
 class Result:
     """What a submission brought: `points` of `possible`, those by hand included; `waiting` points are still to be given
@@ -166,6 +170,12 @@ def line_of(
     return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
 
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+    return "; ".join(names[:MOST_TOLD]) + more
+
+
 def summary(lines: Sequence[Line]) -> list[str]:
     """What a teacher has to know of the class, a sentence each."""
     sentences = []
@@ -174,6 +184,15 @@ def summary(lines: Sequence[Line]) -> list[str]:
         count = Counter(line.status for line in those)
         told = ", ".join(f"{number} {status}" for status, number in count.most_common())
         sentences.append(f"{assignment or 'no assignment'}: {told}.")
+        missing = [line.student.called for line in those if line.status == MISSING and line.student]
+        if missing and len(missing) < len(those):
+            sentences.append(f"  {MISSING}: {listed(missing)}.")
+    uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
+    sentences += [
+        f"  {line.result.student}: {line.status}{f' ({line.remark})' if line.remark else ''}."
+        for line in uncertain[:MOST_TOLD]
+        if line.result
+    ]
     waiting = sum(bool(line.result and line.result.waiting) for line in lines)
     if waiting:
         sentences.append(f"{waiting} have no final points yet: answers wait to be graded by hand.")

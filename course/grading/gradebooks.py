@@ -13,7 +13,7 @@ from pathlib import Path
 
 from course.chapters import CHAPTERS
 from course.grading.class_table import Line, rounded
-from course.grading.grades import harmless
+from course.grading.grade_tables import harmless
 from course.grading.roster import HEADERS, Roster
 
 CANVAS_STUDENT = (
@@ -32,6 +32,8 @@ ITS_NUMBER = re.compile(r"\s\(\d+\)$")
 def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
     """Write what the roster's system imports (both, for a plain roster); the files, and what is to be known of them."""
     written, sentences = [], []
+    for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may be incomplete by now
+        path.unlink()
     for assignment in sorted({line.assignment for line in lines if line.assignment}):
         those = [line for line in lines if line.assignment == assignment and line.student is not None]
         done = [line for line in those if line.final is not None]

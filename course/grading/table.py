@@ -7,6 +7,8 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
+from course.grading.grade_tables import text_of
+
 MOST_BYTES = 20 * 2**20
 
 
@@ -32,7 +34,7 @@ def read_table(path: Path) -> Table:
         raise TableError(f"{path} cannot be read: {error.strerror}.") from None
     if content[:2] == b"PK":
         raise TableError(f"{path} is a spreadsheet: save it as CSV.")
-    text = decoded(content)
+    text = text_of(content)
     if "\0" in text:
         raise TableError(f"{path} is not text: a CSV file is needed.")
     if not text.strip():
@@ -47,16 +49,6 @@ def read_table(path: Path) -> Table:
         raise TableError(f"{path} has two columns of one name: {', '.join(columns)}.")
     rows = tuple(dict(zip(columns, [*line, *[""] * (len(columns) - len(line))], strict=False)) for line in filled[1:])
     return Table(columns, rows)
-
-
-def decoded(content: bytes) -> str:
-    """The text in the bytes of a file."""
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return content.decode("utf-16", "replace")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("cp1252", "replace")
 
 
 def delimiter(text: str) -> str:

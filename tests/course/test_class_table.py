@@ -50,7 +50,7 @@ def test_who_has_not_handed_in_has_a_row_without_points(classroom):
         ("Roe, Richard Karl", "not handed in"),
     ]
     assert [line.row["points"] for line in lines] == ["18", ""]
-    assert summary(lines) == [f"{CHAPTER}: 1 handed in, 1 not handed in."]
+    assert summary(lines) == [f"{CHAPTER}: 1 handed in, 1 not handed in.", "  not handed in: Roe, Richard Karl."]
 
 
 def test_without_a_submission_all_of_the_roster_have_not_handed_in(classroom):
@@ -68,6 +68,7 @@ def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebo
     assert next(line.remark for line in lines if line.status == "several fit") == (
         "fits Ann Lee and Ann Lee: the same name"
     )
+    assert "  Ann Lee: several fit (fits Ann Lee and Ann Lee: the same name)." in summary(lines)
     written, _ = write_gradebooks(lines, roster, folder)
     assert [row[0] for row in read(written[0])] == ["Student", "    Points Possible", "Bo Li"]
 
@@ -137,7 +138,7 @@ def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
     written, sentences = write_gradebooks(lines, roster, folder)
     assert written == []
     assert sentences[0].startswith("1 of 1 points")
-    assert summary(lines)[1] == "1 have no final points yet: answers wait to be graded by hand."
+    assert summary(lines)[2] == "1 have no final points yet: answers wait to be graded by hand."
 
 
 def test_a_name_that_is_a_formula_is_text_in_a_gradebook(classroom):
