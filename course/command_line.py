@@ -38,6 +38,7 @@ COMMANDS = {
     "test": Command("course.test", "run the tests; what follows goes to pytest", ("dev",)),
     "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("course",)),
     "grade": Command("course.grade", "grade a folder of submissions", ("course",), "FOLDER"),
+    "redraw": Command("course.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
     "release": Command("course.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 

@@ -6,15 +6,21 @@ import argparse
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from course.bootstrap import ROOT
+from course.building.imports import imported, reached
+from course.command_line import COMMANDS, FOR_STUDENTS
 
 TEACHERS = (
-    "solutions", "course/assignments", "course/build.py", "course/building", "course/grade.py", "course/release.py",
-    "nbgrader_config.py", "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
+    "solutions", "course/assignments", "course/build.py", "course/building", "course/grade.py", "course/redraw.py",
+    "course/release.py", "nbgrader_config.py", "tests/mutants", "tests/course", "tests/test_solutions.py", ".ci",
 )  # fmt: skip
 """What students do not get: solutions, hidden tests, known answers, and what only works with these."""
+
+ONLY_IF_REACHED = "course/grading/"
+"""Of this folder students get what their own commands import."""
 
 
 def run(arguments: list[str]) -> int:
@@ -30,7 +36,11 @@ def run(arguments: list[str]) -> int:
     if not (ROOT / "solutions").is_dir():
         print("This is a students' edition already.", file=sys.stderr)
         return 2
-    files = students_files(tracked(ROOT))
+    try:
+        files = students_files({name: ROOT / name for name in tracked(ROOT)})
+    except (OSError, subprocess.CalledProcessError):
+        print(f"{ROOT} is not a git clone: the edition is made of the files that git knows.", file=sys.stderr)
+        return 2
     for name in files:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
@@ -44,6 +54,26 @@ def tracked(root: Path) -> list[str]:
     return [name for name in listed.split("\0") if name and (root / name).is_file()]
 
 
-def students_files(files: list[str]) -> list[str]:
-    """Those that are not the teacher's."""
-    return [name for name in files if not any(name == part or name.startswith(f"{part}/") for part in TEACHERS)]
+def students_files(files: Mapping[str, Path]) -> list[str]:
+    """Those that are not the teacher's, and import nothing of the teacher's: what is here can be imported here."""
+    imports = {
+        name: imported(name, path.read_text(encoding="utf-8"), files)
+        for name, path in files.items()
+        if name.endswith(".py")
+    }
+    for_students = reached(students_commands(), imports)
+    left_out = {
+        name
+        for name in files
+        if any(name == part or name.startswith(f"{part}/") for part in TEACHERS)
+        or (name.startswith(ONLY_IF_REACHED) and name not in for_students)
+    }
+    while more := {name for name, those in imports.items() if those & left_out} - left_out:
+        left_out |= more
+    return [name for name in files if name not in left_out]
+
+
+def students_commands() -> list[str]:
+    """The files of the commands that students type."""
+    modules = ["course.__main__", "course.overview", *(COMMANDS[name].module for name in FOR_STUDENTS)]
+    return [f"{module.replace('.', '/')}.py" for module in modules]

@@ -52,7 +52,7 @@ class Receiver:
         self._come = bytearray()
         os.set_blocking(descriptor, False)
 
-    def receive(self, until: float) -> bytes | None:
+    def receive(self, until: float) -> bytes | bytearray | None:
         """The next message; None if it is not all there at `until`, later calls go on. Raises Broken or Garbage."""
         while (message := self._first()) is None:
             if not ready(self.descriptor, select.POLLIN, until):
@@ -68,7 +68,7 @@ class Receiver:
             self._come += piece
         return message
 
-    def _first(self) -> bytes | None:
+    def _first(self) -> bytes | bytearray | None:
         if len(self._come) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(self._come)
@@ -77,9 +77,13 @@ class Receiver:
         end = LENGTH.size + length
         if len(self._come) < end:
             return None
-        message = bytes(memoryview(self._come)[LENGTH.size : end])
+        if len(self._come) == end:  # the usual case: nothing is copied
+            message, self._come = self._come, bytearray()
+            del message[: LENGTH.size]
+            return message
+        copied = bytes(memoryview(self._come)[LENGTH.size : end])
         del self._come[:end]
-        return message
+        return copied
 
 
 def ready(descriptor: int, event: int, until: float) -> bool:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from course.checking.plain_data import Foreign
+from course.checking.plain_data import Foreign, described
 from course.checking.wrong import Wrong
 
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
-
-MANY_DIGITS = 10**60
-"""Whole numbers from here on are told by their length."""
 
 SLIPS = {
     "generator": "A function with `yield` in it returns a generator, not a value; `return` gives back a value.",
@@ -202,7 +198,7 @@ def cause_of(
 def shown_apart(want: Any, got: Any) -> tuple[str, str]:
     """Two values that differ as a message shows them: with all digits, where in a few they would look the same."""
     short = shown(want), shown(got)
-    return short if short[0] != short[1] else (repr(want), repr(got))
+    return short if short[0] != short[1] else (described(want), described(got))
 
 
 def shown(value: Any) -> str:
@@ -211,10 +207,5 @@ def shown(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):
         return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
-    if isinstance(value, int) and abs(value) >= MANY_DIGITS:
-        return f"a whole number of about {round(value.bit_length() * math.log10(2))} digits"
-    try:
-        text = str(value) if isinstance(value, Foreign) else repr(value)
-    except ValueError:  # a whole number too long to be written, somewhere inside
-        text = f"a {type(value).__name__} with a number of very many digits"
+    text = str(value) if isinstance(value, Foreign) else described(value)
     return text if len(text) <= 120 else text[:117] + "…"

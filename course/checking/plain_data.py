@@ -1,18 +1,21 @@
 """What may come back from a student's process: numbers, text, arrays, and lists, tuples, sets and dicts of these.
 
 Whatever else a student's code returns is replaced by its type's name before it is sent. A value travels as JSON that
-refers to the bytes of its arrays, so what is read (`loads`) can neither run code, nor take more memory than was sent,
-nor compare equal to everything.
+refers to the bytes of its arrays, so what is read (`loads`) can neither run code nor compare equal to everything. How
+much memory it would take is known before it is decoded.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from course.checking.json_bounds import check_size
 
 DEEPEST = 40
 """Levels of lists in lists that are looked into."""
@@ -20,10 +23,24 @@ DEEPEST = 40
 MOST_ITEMS = 200_000
 """Items of lists, dicts and sets, all together; what is larger should be an array."""
 
+MOST_KEYS = 10_000
+"""Keys of dicts and items of sets: numbers can be chosen so that each is compared with all before."""
+
+MOST_TEXT = 2**24
+"""Characters of text and numbers, all together."""
+
+MOST_DIGITS = 4_000
+"""Of a whole number; Python itself writes none with more than 4,300."""
+
+TOO_LONG = 10**MOST_DIGITS
+
+VALUES_OF_ITEM, LEVELS_OF_ITEM = 12, 2
+"""What an item is at most in JSON, such as an array with its type, shape and place."""
+
 ARRAY_KINDS = "biufcSUmM"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Foreign:
     """In place of a value that is not plain data: the name of its type, and the beginning of its text."""
 
@@ -45,16 +62,24 @@ def dumps(value: Any) -> bytes:
     """
     writer = _Writer()
     tree = json.dumps(writer.tree(value)).encode()
+    if len(tree) > MOST_TEXT:
+        raise ValueError(f"what it returned has more than {MOST_TEXT:,} characters of text and numbers; return arrays")
     sizes = json.dumps([len(tree), *map(len, writer.buffers)]).encode()
     return b"".join([b"%08d" % len(sizes), sizes, tree, *writer.buffers])
 
 
-def loads(data: bytes) -> Any:
+def loads(data: bytes | bytearray) -> Any:
     """What `dumps` wrote. Raises DamagedError for anything else."""
     try:
         begin = 8 + int(data[:8])
-        tree, *buffers = _cut(data, begin, json.loads(data[8:begin]))
-        return _read(json.loads(bytes(tree)), buffers)
+        head = data[8:begin]
+        check_size(head, MOST_ITEMS + 2, 1)
+        tree, *buffers = _cut(data, begin, json.loads(head))
+        if len(tree) > MOST_TEXT:
+            raise ValueError("too much text")
+        text = bytes(tree)
+        check_size(text, VALUES_OF_ITEM * (MOST_ITEMS + 1), LEVELS_OF_ITEM * (DEEPEST + 2))
+        return json.loads(text, object_pairs_hook=_Reader(buffers).value)
     except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError) as error:
         raise DamagedError(f"not plain data: {error}") from None
 
@@ -64,7 +89,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.buffers: list[bytes] = []
-        self._items = 0
+        self._items = self._keys = 0
         self._depth = 0
 
     def tree(self, value: Any) -> Any:
@@ -74,7 +99,7 @@ class _Writer:
             return float.__float__(value)  # an np.float64 is one, too
         if isinstance(value, int):
             number = int.__int__(value)
-            return number if abs(number) < 2**63 else {"int": hex(number)}
+            return number if abs(number) < 2**63 else _long(number)
         if isinstance(value, str):
             return str.__str__(value)
         if isinstance(value, complex):
@@ -108,6 +133,9 @@ class _Writer:
 
     def _key(self, value: Any) -> Any:
         """A key of a dict or an item of a set: what is not plain and hashable counts by its text."""
+        self._keys += 1
+        if self._keys > MOST_KEYS:
+            raise ValueError(f"what it returned has more than {MOST_KEYS:,} keys of dicts and items of sets")
         if isinstance(value, tuple):
             return {"tuple": [self._key(item) for item in tuple.__iter__(value)]}
         is_plain = isinstance(value, int | float | complex | str | np.number | np.bool_ | None)
@@ -127,6 +155,21 @@ class _Writer:
         return len(self.buffers) - 1
 
 
+def _long(number: int) -> dict[str, Any]:
+    """A whole number of many digits; of too many, about what it is."""
+    if abs(number) < TOO_LONG:
+        return {"int": hex(number)}
+    return {"foreign": [about(number), ""]}
+
+
+def about(number: int) -> str:
+    """A whole number that is too long to be written: its length and its first digits, in no time."""
+    shift = number.bit_length() - 64
+    logarithm = math.log10(abs(number) >> shift) + shift * math.log10(2)
+    first = f"{'-' * (number < 0)}{10 ** (logarithm % 1):.4f}".replace(".", "")
+    return f"whole number of {int(logarithm) + 1:,} digits, {first}…"
+
+
 def _foreign(value: Any) -> dict[str, Any]:
     name = type_name(value)
     if isinstance(value, np.ndarray):
@@ -134,7 +177,7 @@ def _foreign(value: Any) -> dict[str, Any]:
     return {"foreign": [name, text_of(value)]}
 
 
-def _cut(data: bytes, begin: int, sizes: list[int]) -> list[memoryview]:
+def _cut(data: bytes | bytearray, begin: int, sizes: list[int]) -> list[memoryview]:
     pieces = []
     for size in sizes:
         pieces.append(memoryview(data)[begin : begin + size])
@@ -146,26 +189,36 @@ def _cut(data: bytes, begin: int, sizes: list[int]) -> list[memoryview]:
     return pieces
 
 
-def _read(tree: Any, buffers: list[memoryview]) -> Any:
-    if isinstance(tree, list):
-        return [_read(item, buffers) for item in tree]
-    if not isinstance(tree, dict):
-        return tree
-    ((kind, contents),) = tree.items()
-    if kind == "array":
-        dtype, shape, number = contents
-        return _array(np.dtype(dtype), shape, buffers[number])
-    if kind == "bytes":
-        return bytes(buffers[contents])
-    if kind == "dict":
-        return {_read(key, buffers): _read(value, buffers) for key, value in contents}
-    if kind == "foreign":
-        return Foreign(*(writable(str(text)) for text in contents))
-    if kind == "int":
-        return int(contents, 16)
-    if kind == "complex":
-        return complex(*contents)
-    return {"tuple": tuple, "set": set}[kind](_read(item, buffers) for item in contents)
+class _Reader:
+    """Makes values of what `_Writer` has made for JSON, from the innermost on; no array's bytes are used twice."""
+
+    def __init__(self, buffers: list[memoryview]) -> None:
+        self._buffers = dict(enumerate(buffers))
+        self._keys = 0
+
+    def value(self, pairs: list[tuple[str, Any]]) -> Any:
+        ((kind, contents),) = pairs
+        if kind == "array":
+            dtype, shape, number = contents
+            return _array(np.dtype(str(dtype)), shape, self._buffers.pop(number))
+        if kind == "bytes":
+            return bytes(self._buffers.pop(contents))
+        if kind == "foreign":
+            name, text = contents
+            return Foreign(writable(str(name)[:300]), writable(str(text)[:300]))
+        if kind == "int":
+            number = int(contents, 16)
+            if abs(number) >= TOO_LONG:
+                raise ValueError("a number of too many digits")
+            return number
+        if kind == "complex":
+            return complex(*contents)
+        if kind == "tuple":
+            return tuple(contents)
+        self._keys += len(contents)
+        if self._keys > MOST_KEYS:
+            raise ValueError("too many keys")
+        return {"dict": dict, "set": set}[kind](contents)
 
 
 def writable(text: str) -> str:
@@ -174,7 +227,8 @@ def writable(text: str) -> str:
 
 
 def _array(dtype: np.dtype[Any], shape: list[int], data: memoryview) -> np.ndarray[Any, Any]:
-    if dtype.kind not in ARRAY_KINDS or len(data) != math.prod(shape) * dtype.itemsize:
+    count = math.prod(shape)
+    if dtype.kind not in ARRAY_KINDS or len(data) != count * dtype.itemsize or (count and not dtype.itemsize):
         raise ValueError("an array of another size")
     return np.frombuffer(data, dtype).reshape(shape).copy() if data else np.zeros(shape, dtype)
 
@@ -190,3 +244,28 @@ def text_of(value: Any) -> str:
         return str.__str__(repr(value))[:200]
     except Exception:  # a student's own __repr__: whatever it does, the type's name is enough
         return ""
+
+
+class _Short(reprlib.Repr):
+    """repr, with the beginning of what is long, and nothing that is slow; a long number that Python does not write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 12
+        self.maxtuple = self.maxlist = self.maxdict = self.maxset = self.maxfrozenset = 60
+        self.maxstring = self.maxother = 200
+        self.maxlong = 150
+
+    def repr_int(self, value: int, level: int) -> str:
+        try:
+            return super().repr_int(value, level)
+        except ValueError:
+            return f"a {about(value)}"
+
+
+def described(value: Any) -> str:
+    """The beginning of repr(value), in bounded time and whatever the value is."""
+    try:
+        return _Short().repr(value)
+    except Exception:  # an object of Python's own may refuse, too
+        return f"a value of type {type_name(value)}"

@@ -7,7 +7,7 @@ from typing import Any
 from course.checking import plain_data
 
 
-def reply_in(data: bytes) -> tuple[int, str, Any]:
+def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
     """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
     match plain_data.loads(data):
         case (int(number), "value", value):

@@ -1,13 +1,9 @@
-"""Grades as CSV: a row a submission, and a row an exercise of each."""
+"""Grades: what a submission got by the checks, and from the teacher; as rows of the two tables."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import nbformat
@@ -19,19 +15,73 @@ from course.grading.roles import role_of, with_roles
 
 BY_HAND = "to be graded by hand"
 
-COLUMNS = ("student", "assignment", "points", "of", "by_hand_of", "remarks")
+COLUMNS = (
+    "student", "assignment", "points", "of", "by_hand", "by_hand_of", "to_read", "total", "total_of", "remarks",
+)  # fmt: skip
 EXERCISE_COLUMNS = ("student", "assignment", "exercise", "outcome", "points", "of", "message")
 """Of grades.csv and exercises.csv."""
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What a submission got: judged automatically, and what waits for the teacher (name, points, the answer's text)."""
+    """What a submission got: judged automatically, and by the teacher.
+
+    by_hand: the short answers, each with its name, its points, and the text that the student wrote. given: the points
+    that the teacher has given, by exercise: of a short answer, or in place of those of a check. `remarks` are on what
+    was given.
+    """
 
     student: str
     assignment: str
     judgement: Judgement
     by_hand: Sequence[tuple[str, float, str]]
+    given: Mapping[str, float] = field(default_factory=dict)
+    remarks: Sequence[str] = ()
+
+    @property
+    def points(self) -> float:
+        """The points by the checks."""
+        return self.judgement.points
+
+    @property
+    def possible(self) -> float:
+        """The points that the checks can give."""
+        return self.judgement.possible
+
+    @property
+    def checked(self) -> dict[str, float]:
+        """The points by the checks, by exercise."""
+        return {outcomes[-1].exercise: outcomes[-1].points for outcomes in self.judgement.outcomes.values()}
+
+    @property
+    def points_by_hand(self) -> float:
+        """The points that the teacher has given; where a check has given some, the difference."""
+        return sum((points - self.checked.get(exercise, 0.0) for exercise, points in self.given.items()), 0.0)
+
+    @property
+    def possible_by_hand(self) -> float:
+        """The points of all short answers."""
+        return sum((points for _, points, _ in self.by_hand), 0.0)
+
+    @property
+    def to_read(self) -> int:
+        """The short answers that wait for the teacher."""
+        return sum(bool(answer) and name not in self.given for name, _, answer in self.by_hand)
+
+    @property
+    def waiting(self) -> float:
+        """The points of the short answers that wait for the teacher."""
+        return sum((points for name, points, answer in self.by_hand if answer and name not in self.given), 0.0)
+
+    @property
+    def total(self) -> float:
+        """All points."""
+        return self.points + self.points_by_hand
+
+    @property
+    def total_possible(self) -> float:
+        """The points that the checks and the teacher can give."""
+        return self.possible + self.possible_by_hand
 
     @property
     def row(self) -> dict[str, Any]:
@@ -39,10 +89,14 @@ class Grade:
         return {
             "student": self.student,
             "assignment": self.assignment,
-            "points": self.judgement.points,
-            "of": self.judgement.possible,
-            "by_hand_of": sum(points for _, points, answer in self.by_hand if answer),
-            "remarks": "; ".join(self.judgement.remarks),
+            "points": self.points,
+            "of": self.possible,
+            "by_hand": self.points_by_hand,
+            "by_hand_of": self.possible_by_hand,
+            "to_read": self.to_read,
+            "total": self.total,
+            "total_of": self.total_possible,
+            "remarks": "; ".join([*self.judgement.remarks, *self.remarks]),
         }
 
     @property
@@ -53,11 +107,13 @@ class Grade:
             outcome = outcomes[-1]
             fault = outcome.first_fault
             yield one | {
-                "exercise": outcome.exercise, "outcome": outcome.status.value, "points": outcome.points,
-                "of": outcome.possible, "message": fault.message if fault else "",
+                "exercise": outcome.exercise, "outcome": outcome.status.value,
+                "points": self.given.get(outcome.exercise, outcome.points), "of": outcome.possible,
+                "message": fault.message if fault else "",
             }  # fmt: skip
         for name, points, answer in self.by_hand:
             outcome, earned = (BY_HAND, "") if answer else (Status.NOT_ATTEMPTED.value, 0.0)
+            earned = self.given.get(name, earned)
             yield one | {"exercise": name, "outcome": outcome, "points": earned, "of": points, "message": answer}
 
 
@@ -75,29 +131,3 @@ def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.Notebook
         for role in map(role_of, reference.cells)
         if role.get("grade") and role.get("solution")
     ]
-
-
-def write(rows: Iterable[Mapping[str, Any]], path: Path, columns: Sequence[str]) -> Path | None:
-    """A CSV file that spreadsheets open as text, in UTF-8: no cell of it is ever taken for a formula.
-
-    What was there before, if it was something else, is kept beside it, since a teacher may have written into it;
-    returns where.
-    """
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=columns)
-    writer.writeheader()
-    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
-    content = text.getvalue().encode("utf-8-sig", "backslashreplace")  # without the mark, Excel takes it for Latin-1
-    kept = None
-    if path.exists() and path.read_bytes() != content:
-        written = datetime.fromtimestamp(path.stat().st_mtime)
-        kept = path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}")
-        path.replace(kept)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return kept
-
-
-def harmless(value: Any) -> Any:
-    """A text that begins as formulas do gets an apostrophe in front (OWASP, CSV injection)."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

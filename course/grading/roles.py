@@ -6,13 +6,13 @@ A student may have edited them, and editors other than Jupyter do not keep all o
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from typing import Any
 
 import nbformat
 
-HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL)
+HIDDEN_BEGINS, HIDDEN_ENDS = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
+"""The lines around hidden tests."""
 
 
 def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
@@ -53,4 +53,14 @@ def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.Notebook
 
 def as_released(source: str) -> str:
     """A check cell of the solutions as students have it, without hidden tests."""
-    return HIDDEN.sub("", source).strip()
+    kept: list[str] = []
+    hidden: list[str] = []  # since the line that begins them; they stay where none ends them
+    for line in source.split("\n"):
+        if hidden and line == HIDDEN_ENDS:
+            kept.append("")
+            hidden = []
+        elif hidden or line == HIDDEN_BEGINS:
+            hidden.append(line)
+        else:
+            kept.append(line)
+    return "\n".join(kept + hidden).strip()

@@ -8,54 +8,74 @@ the student is what is left of the path.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Sequence
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import nbformat
 
-from course.grading.notebook_file import NotANotebookError, read_notebook
+from course.grading.notebook_file import NotANotebookError, NotebookFile, read_file
+from course.grading.submitted_files import Entry, entries_in
 
-NEVER = {".ipynb_checkpoints", ".git", "__MACOSX"}
 ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
+
+DATE = re.compile(r"(?<!\d)(\d{4}[-_. ]?\d{2}[-_. ]?\d{2}|\d{1,2}[-_. ]\d{1,2}[-_. ](\d{4}|\d{2}))(?!\d)")
+"""A date in a file's name: the numbers in it are no assignment's."""
+
+CONTROLS = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode's categories of what no name should hold: control characters, halves of characters, ends of lines."""
+
+REORDERING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "?")
+"""Characters that show a name in another order than it is written."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A student's answer to an assignment: the path of the file, the notebook in it (without outputs), or what is wrong
-    with the file, and what else is to be said of it.
+    """A student's answer to an assignment: the path of the file, what is wrong with it, and what else is to be said.
 
-    `assignment` is empty if it cannot be told.
+    The file itself is read when it is needed. `assignment` is empty if it cannot be told; `digest` changes when the
+    content of the file does.
     """
 
     student: str
     assignment: str
     path: Path
-    notebook: nbformat.NotebookNode | None
     problem: str = ""
     remark: str = ""
+    digest: str = ""
+
+    def read(self) -> NotebookFile:
+        """The file as it is now; its problem is this submission's, if it has one."""
+        return NotebookFile(self.path, problem=self.problem) if self.problem else read_file(self.path, False)
+
+    @property
+    def notebook(self) -> nbformat.NotebookNode | None:
+        """The notebook as it is in the file now, without outputs; None if there is none."""
+        try:
+            return without_outputs(self.read().notebook())
+        except NotANotebookError:
+            return None
 
 
 def find(folder: Path, assignments: Sequence[str], chosen: str = "") -> list[Submission]:
-    """Every notebook under `folder`, by student; with `chosen`, all count as answers to that assignment."""
-    paths = [path for path in files_in(folder) if path.suffix.lower() == ".ipynb"]
-    return named_apart([submission(path, folder, assignments, chosen) for path in paths], folder)
+    """Every notebook under `folder`, by student; with `chosen`, all count as answers to that assignment.
 
-
-def files_in(folder: Path) -> list[Path]:
-    """The files under a folder, without what systems and editors leave there."""
-    return [
-        path
-        for path in sorted(folder.rglob("*"))
-        if not NEVER & set(path.relative_to(folder).parts) and not path.name.startswith(("._", ".~")) and path.is_file()
+    What cannot be read, and what is a link, has a problem.
+    """
+    found = [
+        submission(entry, folder, assignments, chosen)
+        for entry in entries_in(folder)
+        if entry.problem or entry.path.suffix.lower() == ".ipynb"
     ]
+    return told_apart(named_apart(found, folder))
 
 
 def left_alone(folder: Path) -> str:
     """What is said of files that are no notebooks, and of archives, which may hold some; "" if there is nothing."""
-    others = [path for path in files_in(folder) if path.suffix.lower() != ".ipynb"]
-    archives = [path.relative_to(folder).as_posix() for path in others if path.suffix.lower() in ARCHIVES]
+    others = [entry.path for entry in entries_in(folder) if entry.path.suffix.lower() != ".ipynb" and not entry.problem]
+    archives = [shown_place(path, folder) for path in others if path.suffix.lower() in ARCHIVES]
     sentences = []
     if archives:
         more = f" and {len(archives) - 3} more" if len(archives) > 3 else ""
@@ -63,28 +83,36 @@ def left_alone(folder: Path) -> str:
             f"{len(archives)} archives were not opened ({', '.join(archives[:3])}{more}): unpack each into a folder of "
             "the student's name, and grade again."
         )
-    misnamed = [path.relative_to(folder).as_posix() for path in others if ".ipynb." in path.name.lower()]
+    misnamed = [shown_place(path, folder) for path in others if ".ipynb." in path.name.lower()]
     if misnamed:
         sentences.append(f"Not taken for notebooks, since their names do not end in .ipynb: {', '.join(misnamed[:5])}.")
     return "\n".join(sentences)
 
 
-def submission(path: Path, folder: Path, assignments: Sequence[str], chosen: str = "") -> Submission:
+def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: str = "") -> Submission:
     """The submission in one file."""
-    notebook, problem = None, ""
+    path, notebook, problem, remark, digest = entry.path, None, entry.problem, entry.remark, ""
+    if not problem:
+        file = read_file(path, follow_links=False)
+        digest = file.digest
+        try:
+            notebook = file.notebook()
+        except NotANotebookError as error:
+            problem = printable(" ".join(str(error).replace(str(path), path.name).split()))[:300]
     relative = path.relative_to(folder)
-    try:
-        notebook = without_outputs(read_notebook(path))
-    except NotANotebookError as error:
-        problem = " ".join(str(error).replace(str(path), path.name).split())[:300]
-    assignment = chosen or said_by(notebook, assignments) or named_in(relative, assignments)
+    assignment = chosen or said_by(notebook, assignments)
+    if not assignment:
+        assignment, is_guess = named_in(relative, assignments)
+        if is_guess and not problem:
+            guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
+            remark = "; ".join(filter(None, (remark, guess)))
     if not assignment and not problem:
         problem = "it cannot be told to which assignment it answers: say so with --assignment"
-    return Submission(student_in(relative, assignment), assignment, path, notebook, problem)
+    return Submission(printable(student_in(relative, assignment)), assignment, path, problem, remark, digest)
 
 
 def without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A notebook without what its cells have shown: grading needs none of it, and a class of it fills the memory."""
+    """A notebook without what its cells have shown, of which grading needs nothing."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -100,14 +128,17 @@ def said_by(notebook: nbformat.NotebookNode | None, assignments: Sequence[str]) 
     return name if name in assignments else ""
 
 
-def named_in(path: Path, assignments: Sequence[str]) -> str:
-    """The assignment whose name, or number, is in a path."""
+def named_in(path: Path, assignments: Sequence[str]) -> tuple[str, bool]:
+    """The assignment whose name is in a path, or, as a guess, whose number is in the file's name; "" if there is none.
+
+    Also whether it is a guess.
+    """
     for part in reversed(path.parts):
         for assignment in assignments:
             if assignment in part:
-                return assignment
-    numbers = re.findall(r"(?<!\d)\d{2}(?!\d)", path.name)
-    return next((assignment for assignment in assignments if assignment.split("_")[0] in numbers), "")
+                return assignment, False
+    numbers = re.findall(r"(?<!\d)\d{2}(?!\d)", DATE.sub(" ", path.name))
+    return next((name for name in assignments if name.split("_")[0] in numbers), ""), True
 
 
 def student_in(path: Path, assignment: str) -> str:
@@ -120,13 +151,73 @@ def student_in(path: Path, assignment: str) -> str:
 def named_apart(submissions: list[Submission], folder: Path) -> list[Submission]:
     """The same, with the file's place in the name where two would have one student and assignment."""
     count = Counter((one.student, one.assignment) for one in submissions)
-    return [
-        replace(
-            one,
-            student=one.path.relative_to(folder).with_suffix("").as_posix(),
-            remark=f"one of {count[one.student, one.assignment]} files of {one.student} for this assignment",
+    named = [
+        with_remark(
+            replace(one, student=shown_place(one.path.with_suffix(""), folder)),
+            f"one of {count[one.student, one.assignment]} files of {one.student} for this assignment",
         )
         if count[one.student, one.assignment] > 1
         else one
         for one in submissions
     ]
+    seen: Counter[tuple[str, str]] = Counter()
+    for place, one in enumerate(named):  # names that differ only by what cannot be printed, or by .ipynb and .IPYNB
+        seen[one.student, one.assignment] += 1
+        if (number := seen[one.student, one.assignment]) > 1:
+            named[place] = replace(one, student=f"{one.student} ({number})")
+    return named
+
+
+def told_apart(submissions: list[Submission]) -> list[Submission]:
+    """The same, with remarks on names that look alike, and on two names of one file."""
+    names = groups(submissions, lambda one: (looks(one.student), one.assignment))
+    files = groups((one for one in submissions if not one.problem), lambda one: file_of(one.path))
+    for place, one in enumerate(submissions):
+        if alike := [other.student for other in names[looks(one.student), one.assignment] if other is not one]:
+            sentence = "the name differs only by upper and lower case, or by the form of its letters, from that of "
+            one = with_remark(one, sentence + ", ".join(alike[:3]))
+        if not one.problem and (same := [other for other in files[file_of(one.path)] if other.path != one.path]):
+            others = ", ".join(other.student for other in same[:3])
+            one = with_remark(one, f"it is one file with the submission of {others} (a hard link)")
+        submissions[place] = one
+    return submissions
+
+
+def groups(
+    submissions: Iterable[Submission], key: Callable[[Submission], Hashable]
+) -> dict[Hashable, list[Submission]]:
+    """The submissions that have one key."""
+    found: dict[Hashable, list[Submission]] = defaultdict(list)
+    for one in submissions:
+        found[key(one)].append(one)
+    return found
+
+
+def file_of(path: Path) -> Hashable:
+    """Which file it is on the disk, whatever its names are; the path itself if it has gone meanwhile."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return path
+    return status.st_dev, status.st_ino
+
+
+def looks(name: str) -> str:
+    """What names have in common that some file systems take for one."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
+
+
+def with_remark(submission: Submission, remark: str) -> Submission:
+    """The submission with one more remark."""
+    return replace(submission, remark="; ".join(filter(None, (submission.remark, remark))))
+
+
+def shown_place(path: Path, folder: Path) -> str:
+    """A path in the folder, as it can be shown."""
+    return printable(path.relative_to(folder).as_posix())
+
+
+def printable(name: str) -> str:
+    """A name with question marks for what would break a line or a terminal."""
+    kept = ("?" if unicodedata.category(letter) in CONTROLS else letter for letter in name)
+    return "".join(kept).translate(REORDERING)

@@ -110,7 +110,7 @@ UNREADABLE = {
     '{"cells": [{"cell_type": "code", "source": 3}], "nbformat": 4, "nbformat_minor": 5}': "is not text.",
     '{"cells": [], "nbformat": "four"}': "is damaged: ",
     '{\n<<<<<<< HEAD\n"cells": []\n=======\n"cells": [1]\n>>>>>>> mine\n}': "holds two versions of the same lines",
-    "[" * 100_000: "without end",
+    "[" * 100_000: "lists in lists, more than 100 deep",
 }
 
 
@@ -125,7 +125,7 @@ def test_a_file_that_is_no_notebook_gets_a_sentence(text: str, says: str, tmp_pa
 
 
 def test_a_missing_file_a_folder_and_other_bytes_get_a_sentence(tmp_path: Path) -> None:
-    for path, says in ((tmp_path / "none", "No such file"), (tmp_path, "Is a directory")):
+    for path, says in ((tmp_path / "none", "No such file"), (tmp_path, "is a folder")):
         with pytest.raises(NotANotebookError, match=says):
             read_notebook(path)
     (tmp_path / "bytes").write_bytes(os.urandom(100) + b"\xff")

@@ -19,7 +19,7 @@ import pytest
 from filelock import FileLock
 
 from course import grade, release
-from course.grading import grades, submissions
+from course.grading import grade_tables, grades, submissions
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -139,7 +139,7 @@ def test_any_layout_tells_who_it_is_and_what_it_answers(tmp_path, path, student)
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "exercises" / FIRST / f"{FIRST}.ipynb", tmp_path / path)
     found = submissions.find(tmp_path, list(SOLUTIONS))
-    assert [(one.student, one.assignment, one.problem) for one in found] == [(student, FIRST, "")]
+    assert [(one.student, one.assignment, one.problem, one.remark) for one in found] == [(student, FIRST, "", "")]
 
 
 def test_a_notebook_of_unknown_origin_needs_to_be_told_its_assignment(tmp_path):
@@ -162,7 +162,7 @@ def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):
 
 
 def test_a_cell_of_the_csv_is_never_a_formula(tmp_path):
-    grades.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv", ("student", "points"))
+    grade_tables.write([{"student": "=HYPERLINK(1)", "points": -1.0}], tmp_path / "a.csv", ("student", "points"))
     assert rows(tmp_path / "a.csv") == [{"student": "'=HYPERLINK(1)", "points": "-1.0"}]
 
 
@@ -186,7 +186,7 @@ def test_what_a_teacher_wrote_into_the_grades_outlives_another_run(tmp_path, cap
     assert kept.read_text(encoding="utf-8").endswith("by hand")
     assert f"is kept: {kept.name}\n" in capsys.readouterr().out
     assert sorted(path.name for path in (tmp_path / "graded").iterdir()) == [
-        kept.name, "exercises.csv", "feedback", "grades.csv",
+        kept.name, "exercises.csv", "feedback", "grades.csv", "state",
     ]  # fmt: skip
 
 

@@ -13,10 +13,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from course import release
 from course.bootstrap import ROOT
 from course.building import text
 from course.building.assignment_rules import broken_rules
 from course.building.execution import execute
+from course.building.imports import modules_in
 from course.building.release import released
 from course.building.sources import Source, sources
 from course.checking import Status
@@ -125,3 +127,104 @@ def points(notebook: nbformat.NotebookNode) -> dict[str, float]:
 def displayed_points(notebook: nbformat.NotebookNode) -> dict[str, float]:
     """The number that each check cell ends with: what nbgrader takes for its points."""
     return {cell.id: float(cell.outputs[-1].data["text/plain"]) for cell in checking_cells(notebook)}
+
+
+@pytest.fixture(scope="module")
+def edition(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The students' edition, as the command writes it."""
+    folder = tmp_path_factory.mktemp("release") / "edition"
+    assert release.run([str(folder)]) == 0
+    return folder
+
+
+def test_whatever_a_released_file_imports_is_released(edition: Path):
+    missing = set()
+    for path in edition.rglob("*.py"):
+        name = path.relative_to(edition)
+        for module in modules_in(path.read_text(encoding="utf-8"), ".".join(name.parent.parts)):
+            place = Path(*module.split("."))
+            here = [ROOT / f"{place}.py", ROOT / place / "__init__.py"]
+            missing |= {(str(name), module) for file in here if file.is_file()
+                        and not (edition / file.relative_to(ROOT)).is_file()}  # fmt: skip
+    assert missing == set()
+
+
+def test_the_students_commands_checks_and_texts_are_released(edition: Path):
+    released_files = {path.relative_to(edition).as_posix() for path in edition.rglob("*") if path.is_file()}
+    wanted = set(release.students_commands()) | {"pyproject.toml", "uv.lock", "README.md", "tests/conftest.py"}
+    wanted |= {name for name in release.tracked(ROOT) if name.startswith(("course/checks/", "minidl/", "notebooks/"))}
+    assert wanted - released_files == set()
+
+
+IMPORT_ALL = r"""
+import ast, importlib, json, os, pkgutil, sys
+from pathlib import Path
+import course, minidl
+here, failed, imported = Path.cwd(), [], 0
+assert all(Path(package.__file__).is_relative_to(here) for package in (course, minidl))
+for module in pkgutil.walk_packages(course.__path__, "course.", onerror=failed.append):
+    if not module.name.startswith(("course.__main__", "course.lectures")):
+        try:
+            importlib.import_module(module.name)
+            imported += 1
+        except ImportError as error:
+            failed.append(f"{module.name}: {error}")
+for notebook in sorted(here.glob("*/**/*.ipynb")):
+    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+        lines = [line for line in "".join(cell["source"]).splitlines(keepends=True) if line[:1] not in "%!"]
+        if cell["cell_type"] == "code":
+            for node in ast.parse("".join(lines)).body:
+                if isinstance(node, ast.Import | ast.ImportFrom):
+                    try:
+                        exec(compile(ast.Module([node], []), str(notebook), "exec"), {})
+                    except ImportError as error:
+                        failed.append(f"{notebook.name}: {error}")
+print(imported, *failed, sep="\n")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_every_module_of_the_course_and_every_import_of_a_notebook_works_in_the_release(edition: Path):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_ALL],
+        cwd=edition, env={**environment, "PYTHONPATH": str(edition)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    imported, *failed = done.stdout.split("\n")
+    assert [line for line in failed if line] == []
+    assert int(imported) > 50
+
+
+@each_assignment
+def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(source: Source, edition: Path):
+    solution = text.read(source.path)
+    secret = {line.strip() for cell in solution.cells for line in secret_lines(cell) if telling(line.strip())}
+    for path in edition.rglob("*"):
+        if path.suffix in (".py", ".ipynb", ".md", ".json"):
+            content = path.read_text(encoding="utf-8")
+            content = content.replace('\\"', '"') if path.suffix == ".ipynb" else content
+            assert {line for line in secret if line in content} == set(), path.relative_to(edition)
+
+
+def telling(line: str) -> bool:
+    """Whether a secret line gives a hidden test away, or so much of a solution that no other text has it by chance."""
+    return len(line) > 60 or (line.startswith("check.") and "=" in line)
+
+
+def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path: Path):
+    programs = {
+        "course/overview.py": "from course.grading import shown",
+        "course/grading/shown.py": "",
+        "course/grading/marks.py": "",
+        "course/building/making.py": "",
+        "tests/test_building.py": "def f():\n    from course.building import making",
+        "tests/more.py": "from tests.test_building import f",
+        "tests/test_other.py": "import course.overview",
+    }
+    for name, program in programs.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(program, encoding="utf-8")
+    left = release.students_files({name: tmp_path / name for name in programs})
+    assert left == ["course/overview.py", "course/grading/shown.py", "tests/test_other.py"]

@@ -1,0 +1,98 @@
+"""The hidden tests in an assignment's text: read their arguments, and put others in their place."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+BLOCK = re.compile(r"^### BEGIN HIDDEN TESTS\n(?P<lines>.*?)^### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL)
+
+KEPT = re.compile(r"^# kept: (?P<names>[\w, ]+)$", re.MULTILINE)
+"""A comment among hidden tests: the arguments that are never drawn anew."""
+
+WIDTH = 120
+
+
+@dataclass(frozen=True)
+class HiddenTest:
+    """`check.NAME(NAME, argument=value, ...)`: values are those that are written out; `kept`: what is not to change."""
+
+    exercise: str
+    values: Mapping[str, Any]
+    kept: frozenset[str]
+    start: int
+    end: int
+
+    def written(self, values: Mapping[str, Any]) -> str:
+        """The call with other values."""
+        arguments = [f"{name}={literal(value)}" for name, value in {**self.values, **values}.items()]
+        line = f"check.{self.exercise}({', '.join([self.exercise, *arguments])})"
+        if len(line) <= WIDTH:
+            return line
+        indented = [f"    {argument}," if len(argument) + 5 <= WIDTH else spread(argument) for argument in arguments]
+        return "\n".join([f"check.{self.exercise}(", f"    {self.exercise},", *indented, ")"])
+
+
+def hidden_tests(text: str) -> list[HiddenTest]:
+    """The hidden tests of an assignment whose arguments are all written out, by their places in the text."""
+    found = []
+    for block in BLOCK.finditer(text):
+        lines = block["lines"]
+        kept = frozenset(re.findall(r"\w+", " ".join(match["names"] for match in KEPT.finditer(lines))))
+        begins = [0]
+        for line in lines.splitlines(keepends=True):
+            begins.append(begins[-1] + len(line))
+        for node in ast.parse(lines).body:
+            call = node.value if isinstance(node, ast.Expr) else None
+            if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and len(call.args) == 1):
+                continue
+            try:
+                values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
+            except ValueError:
+                continue
+            assert call.end_lineno is not None
+            assert call.end_col_offset is not None
+            start = block.start("lines") + begins[call.lineno - 1] + call.col_offset
+            end = block.start("lines") + begins[call.end_lineno - 1] + call.end_col_offset
+            found.append(HiddenTest(call.func.attr, values, kept, start, end))
+    return found
+
+
+def with_values(text: str, new: Mapping[int, Mapping[str, Any]]) -> str:
+    """The assignment with other values in its hidden tests, by their number in `hidden_tests(text)`."""
+    tests = hidden_tests(text)
+    for number in sorted(new, reverse=True):
+        test = tests[number]
+        text = text[: test.start] + test.written(new[number]) + text[test.end :]
+    return text
+
+
+def literal(value: Any) -> str:
+    """A value as people write it: 40_000 with its mark.
+
+    >>> literal([(4, 40_000), ("ring", None)]), literal((3,)), literal(0.00003)
+    ("[(4, 40_000), ('ring', None)]", '(3,)', '3e-05')
+    """
+    if isinstance(value, list):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(literal, value))}{',' if len(value) == 1 else ''})"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:_}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return (
+            min(repr(value), f"{value:g}", key=len)
+            if float(f"{value:.6g}") == value and abs(value) >= 1e6
+            else repr(value)
+        )
+    return f'"{value}"' if isinstance(value, str) and value.isidentifier() else repr(value)
+
+
+def spread(argument: str) -> str:
+    """An argument that is too long for a line, with an item of its list a line."""
+    name, _, value = argument.partition("=")
+    items = "\n".join(f"        {literal(item)}," for item in ast.literal_eval(value))
+    return f"    {name}=[\n{items}\n    ],"

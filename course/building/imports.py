@@ -1,0 +1,47 @@
+"""Which files of the course a file imports, read from its text: nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import PurePosixPath
+
+
+def modules_in(source: str, package: str = "") -> Iterator[str]:
+    """The names of all modules that a program may import, wherever in it; `package` is where it stands.
+
+    >>> sorted(modules_in("import minidl.nn\\nfrom course.checks import wrong"))
+    ['course.checks', 'course.checks.wrong', 'minidl.nn']
+    """
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imported(name: str, source: str, files: Iterable[str]) -> set[str]:
+    """Which of `files` the Python file `name` imports; a package's `__init__.py` comes with its modules."""
+    path, known = PurePosixPath(name), set(files)
+    package = ".".join(path.parent.parts)
+    found = set()
+    for module in modules_in(source, package):
+        parts = module.split(".")
+        for length in range(1, len(parts) + 1):
+            place = "/".join(parts[:length])
+            found |= {file for file in (f"{place}.py", f"{place}/__init__.py") if file in known}
+    return found - {name}
+
+
+def reached(starts: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
+    """The files that some files import, directly or through others, and these files themselves."""
+    found, waiting = set(), list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += imports.get(name, ())
+    return found

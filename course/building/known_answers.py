@@ -1,0 +1,70 @@
+"""Known answers of an assignment, judged: its solution and unusual right answers get all points, wrong ones lose.
+
+`tests/mutants/` has them, a folder a chapter. The tests judge them with the hidden tests as they are committed,
+`python3 -m course redraw` with those that it has drawn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import nbformat
+
+from course.checking import Outcome, Status
+from course.checking.limits import Limits
+from course.checking.session import Session
+from course.grading import judged_notebook
+
+SECONDS_A_CALL = 8.0
+
+NONE_YET = SimpleNamespace(MUTANTS=[], ALTERNATIVES=[])
+
+
+def known_answers(chapter: str) -> Any:
+    """The module with MUTANTS and ALTERNATIVES of a chapter, such as "messages_and_collectives"; or none of either."""
+    name = f"tests.mutants.{chapter}"
+    return import_module(name) if find_spec("tests.mutants") and find_spec(name) else NONE_YET
+
+
+class Classroom:
+    """One student's process for an assignment, in which one function of the solution is replaced after another."""
+
+    def __init__(self, reference: nbformat.NotebookNode) -> None:
+        self.reference = reference
+        cells = judged_notebook.code_cells(self.reference, self.reference, [])
+        definitions = [source for name, source in cells if not name.startswith("cell ")]
+        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
+        self._answer = ""
+        self.session = Session(self._load, Limits(seconds=SECONDS_A_CALL))
+
+    def _load(self, session: Session) -> None:
+        """Define all as the solution has it, then the answer: the one before it is forgotten."""
+        judged_notebook.run_cells(session, [self._solution, ("the answer", self._answer)], set(), [])
+
+    def outcomes(self, exercise: str, code: str = "", check_cell: str = "") -> list[Outcome]:
+        """The public outcome of `code` and the hidden one, or those of another check cell; "" is the solution."""
+        self._answer = code
+        self._load(self.session)
+        cell = check_cell or judged_notebook.check_cells(self.reference)[f"check_{exercise}"]
+        return judged_notebook.outcomes_of(cell, self.reference, self.session)
+
+    def close(self) -> None:
+        self.session.close()
+
+
+def misjudged(outcome: Outcome, wrong: Any = None) -> str:
+    """What is wrong with an outcome: of a right answer, or of the known wrong one `wrong`; "" if nothing is."""
+    fault = outcome.first_fault
+    if wrong is None:
+        return f"it loses {fault.title!r}: {fault.message}" if fault else ""
+    if fault is None:
+        return "it got all points"
+    lost = tuple(part.title for part in outcome.parts if part.status is not Status.CORRECT)
+    if lost != wrong.loses:
+        return f"it loses {', '.join(lost)}, and should lose {', '.join(wrong.loses)}"
+    if fault.status is not wrong.status or wrong.says not in f"{fault.message}\n{fault.cause}":
+        return f"it loses for another reason: {fault.message} {fault.cause}"
+    return ""

@@ -1,0 +1,76 @@
+"""The statistics of a class as one picture: a bar a part, with the shares of its outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from course.checking import Status
+from course.grading.class_statistics import Tally
+from minidl.plots.style import SERIES, applied, label_source, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHARES = (
+    ("got it", SERIES[2], (Status.CORRECT,)),
+    ("wrong", SERIES[4], (Status.WRONG,)),
+    ("raised an error, deadlock or time-out", SERIES[1], (Status.RAISED, Status.STUCK)),
+    ("not attempted", "#E8E8E8", (Status.NOT_ATTEMPTED,)),
+)
+"""What a bar is made of, from the left: how it is called, its colour, the outcomes that it counts."""
+
+LONGEST_TITLE = 62
+
+
+def save_picture(tallies: Sequence[Tally], path: Path) -> None:
+    """Write the picture of `tallies` as a PNG."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draw(tallies).savefig(path)
+
+
+def draw(tallies: Sequence[Tally]) -> Figure:
+    """The figure: assignments one under the other, under each exercise's name its parts."""
+    assignments = list(dict.fromkeys(tally.assignment for tally in tallies))
+    groups = [[tally for tally in tallies if tally.assignment == name] for name in assignments]
+    heights = [len(group) + 3 for group in groups]
+    with applied():
+        figure, axes = new_figure(width=9.0, height=0.21 * sum(heights) + 0.8, heights=heights)
+        for name, group, place in zip(assignments, groups, axes, strict=True):
+            draw_assignment(place, name, group)
+        handles, names = axes[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside upper center", ncols=len(SHARES), fontsize=8)
+        label_source(
+            figure, "measured", "points by the checks, hidden cases included; answers in words are not counted"
+        )
+    return figure
+
+
+def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
+    """The bars of one assignment; `n` is how many submissions were judged."""
+    counts = sorted({tally.count for tally in group})
+    axes.set_title(f"{name}, n = {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} submissions")
+    parts = [(place, tally) for place, tally in enumerate(group) if tally.part]
+    places = [place for place, _ in parts]
+    left = [0.0] * len(parts)
+    for title, colour, statuses in SHARES:
+        widths = [100 * tally.share(*statuses) for _, tally in parts]
+        axes.barh(places, widths, left=left, height=0.75, color=colour, label=title, edgecolor="white", linewidth=0.4)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    titles = [shortened(tally.part) if tally.part else tally.exercise for tally in group]
+    labels = axes.set_yticks(range(len(group)), titles, fontsize=7) and axes.get_yticklabels()
+    for place, (tally, label) in enumerate(zip(group, labels, strict=True)):
+        if not tally.part:
+            label.set_fontweight("bold")
+            told = f"mean {tally.mean:.2f} of {tally.possible:g} {'point' if tally.possible == 1 else 'points'}"
+            axes.text(0.5, place, told, fontsize=7, style="italic", va="center")
+    axes.tick_params(axis="y", length=0)
+    axes.set(xlim=(0, 100), ylim=(len(group) - 0.4, -0.6), xlabel="submissions (%)")
+    axes.spines["left"].set_visible(False)
+
+
+def shortened(title: str) -> str:
+    """A title that fits beside its bar."""
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2].rstrip()} …"

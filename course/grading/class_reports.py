@@ -1,0 +1,163 @@
+"""What is made of the grades of a class: options of `python3 -m course grade`, and the files that follow from them.
+
+- statistics.csv and statistics.png, always, from two graded submissions on;
+- class.csv, with --roster or --deadline, and gradebook/ with --roster;
+- similar.csv and similar.html, with --similarity.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+
+from course.building.release import released
+from course.grading import grade_tables
+from course.grading.class_statistics import COLUMNS as STATISTICS_COLUMNS
+from course.grading.class_statistics import tallies
+from course.grading.class_table import COLUMNS, Result, class_lines, summary
+from course.grading.gradebooks import write_gradebooks
+from course.grading.grades import Grade
+from course.grading.lateness import Policy, policy
+from course.grading.results import writing
+from course.grading.roles import role_of
+from course.grading.roster import Roster, read_roster
+from course.grading.submissions import Submission
+
+
+@dataclass(frozen=True)
+class Reports:
+    """What a teacher asked for.
+
+    folder: the submissions; to: where results go; assignment: the one that --assignment says, or "".
+    """
+
+    folder: Path
+    to: Path
+    assignment: str
+    roster: Roster | None
+    policy: Policy | None
+    similarity: bool
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options that are about the class."""
+    group = parser.add_argument_group("the class")
+    group.add_argument(
+        "--roster", type=Path, metavar="FILE",
+        help="who the students are: Canvas' exported gradebook, Moodle's participants or grading worksheet, or any CSV "
+        "with headers such as name, id, login, email; files for the gradebook are written",
+    )  # fmt: skip
+    group.add_argument(
+        "--deadline", action="append", default=[], metavar="[NN=]TIME",
+        help="2027-01-31T18:00+01:00; 04=... for one assignment; without a time zone it is this computer's",
+    )  # fmt: skip
+    group.add_argument("--late", default="", metavar="RATE", help="what each begun unit costs: 10%%/day, 2points/hour")
+    group.add_argument("--grace", default="", metavar="SPAN", help="how much later is still in time: 15min")
+    group.add_argument("--late-at-most", default="", metavar="MOST", help="the most that lateness costs: 50%%")
+    group.add_argument("--similarity", action="store_true", help="list the answers that are alike")
+
+
+def chosen(options: argparse.Namespace) -> Reports:
+    """What the options ask for. Raises ValueError with a sentence for what makes no sense."""
+    roster = read_roster(options.roster) if options.roster else None
+    costs = (options.late, options.grace, options.late_at_most)
+    rule = policy(options.deadline, *costs) if options.deadline or any(costs) else None
+    return Reports(options.folder, options.to, options.assignment, roster, rule, options.similarity)
+
+
+def write(
+    graded: Sequence[Grade],
+    submissions: Sequence[Submission],
+    references: Mapping[str, nbformat.NotebookNode],
+    reports: Reports,
+) -> Iterator[str]:
+    """Write the files, and say in sentences what is in them. Raises CannotWriteError."""
+    with writing(reports.to):
+        yield from write_statistics(graded, reports.to)
+        if reports.roster or reports.policy:
+            yield from write_class(graded, submissions, references, reports)
+        if reports.similarity:
+            yield from write_similarity(submissions, references, reports.to)
+
+
+def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
+    """statistics.csv and statistics.png."""
+    judged = [
+        (one.assignment, [outcomes[-1] for outcomes in one.judgement.outcomes.values()])
+        for one in graded
+        if one.judgement.outcomes
+    ]
+    if len(judged) < 2:
+        return
+    from course.grading.class_picture import save_picture  # matplotlib takes a second
+
+    counted = tallies(judged)
+    grade_tables.write([tally.row for tally in counted], to / "statistics.csv", STATISTICS_COLUMNS)
+    save_picture(counted, to / "statistics.png")
+    yield f"Statistics by exercise and part: {to / 'statistics.csv'} and statistics.png."
+
+
+def write_class(
+    graded: Sequence[Grade],
+    submissions: Sequence[Submission],
+    references: Mapping[str, nbformat.NotebookNode],
+    reports: Reports,
+) -> Iterator[str]:
+    """class.csv, and the files for the gradebook."""
+    paths = {(one.student, one.assignment): one.path for one in submissions}
+    results = [result_of(one, paths[one.student, one.assignment]) for one in graded]
+    lines = class_lines(results, reports.folder, reports.roster, reports.policy, wanted(references, reports))
+    grade_tables.write([line.row for line in lines], reports.to / "class.csv", COLUMNS)
+    yield f"The class: {reports.to / 'class.csv'}."
+    yield from summary(lines)
+    if reports.roster:
+        written, sentences = write_gradebooks(lines, reports.roster, reports.to / "gradebook")
+        yield from sentences
+        if written:
+            yield f"To import: {reports.to / 'gradebook'}/: {', '.join(path.name for path in written)}."
+
+
+def result_of(grade: Grade, path: Path) -> Result:
+    """What a submission brought, with the points that a person still has to give."""
+    waiting = sum(points for name, points, answer in grade.by_hand if answer and name not in grade.given)
+    for outcomes in grade.judgement.outcomes.values():
+        last = outcomes[-1]
+        if last.defect and last.exercise not in grade.given:
+            waiting += last.possible - last.points
+    problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
+    possible = grade.possible + grade.possible_by_hand
+    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem)
+
+
+def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:
+    """The assignments that were to be handed in by what the options say, and their points."""
+    named = [reports.assignment, *(reports.policy.deadlines if reports.policy else ())]
+    return {
+        name: sum(float(role_of(cell)["points"]) for cell in reference.cells if role_of(cell).get("grade"))
+        for name, reference in references.items()
+        if any(beginning and name.startswith(beginning) for beginning in named)
+    }
+
+
+def write_similarity(
+    submissions: Sequence[Submission], references: Mapping[str, nbformat.NotebookNode], to: Path
+) -> Iterator[str]:
+    """similar.csv and similar.html."""
+    from course.grading import similarity, similarity_page
+
+    releases = {name: released(reference) for name, reference in references.items()}
+    answers, compared = [], 0
+    for one in submissions:
+        notebook = one.notebook if one.assignment in releases else None
+        if notebook is not None:
+            compared += 1
+            answers += similarity.answers_in(one.student, one.assignment, notebook, releases[one.assignment])
+    pairs = similarity.similar_pairs(answers)
+    grade_tables.write([pair.row for pair in pairs], to / "similar.csv", similarity.COLUMNS)
+    page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
+    grade_tables.replace(to / "similar.html", page)
+    yield f"{len(pairs)} pairs of answers are alike, which is a reason to look, not a verdict: {to / 'similar.html'}."

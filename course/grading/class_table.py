@@ -1,0 +1,204 @@
+"""The class as a table: for every student of the roster what was handed in, when, and what it brought."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from course.grading.lateness import UNITS, HandedIn, Policy, handed_in
+from course.grading.roster import Roster, Student
+from course.grading.roster_match import Match, match
+
+HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
+    "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
+)  # fmt: skip
+"""What a row says of a student and an assignment. Only the first has points that go into a gradebook."""
+
+COLUMNS = (
+    "student", "id", "login", "email", "assignment", "status", "matched_by", "submission", "points", "of",
+    "waiting_by_hand", "handed_in", "handed_in_by", "deadline", "late_hours", "penalty", "points_after_penalty",
+    "remark",
+)  # fmt: skip
+"""Of class.csv."""
+
+
+MOST_TOLD = 20
+"""Students of one kind that are named on the screen; class.csv names all."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a submission brought: `points` of `possible`, those by hand included; `waiting` points are still to be given
+    by hand. student: its name in grades.csv; path: the file; problem: why it could not be graded.
+    """
+
+    student: str
+    assignment: str
+    path: Path
+    points: float
+    possible: float
+    waiting: float = 0.0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of class.csv; `student` is None where the roster has nobody for the submission (or there is no roster)."""
+
+    assignment: str
+    status: str
+    student: Student | None = None
+    matched_by: str = ""
+    result: Result | None = None
+    possible: float = 0.0
+    arrival: HandedIn | None = None
+    policy: Policy | None = None
+    remark: str = ""
+
+    @property
+    def late_by(self) -> timedelta | None:
+        """How much too late, None if there is no deadline, or no submission."""
+        deadline = self.policy.deadline(self.assignment) if self.policy else None
+        if self.policy is None or deadline is None or self.arrival is None:
+            return None
+        return self.arrival.late_by(deadline, UNITS[self.policy.unit])
+
+    @property
+    def penalty(self) -> float | None:
+        """The points that lateness costs, None if there is no deadline, or no submission."""
+        if self.policy is None or self.late_by is None or self.result is None:
+            return None
+        return self.policy.penalty(self.result.points, self.late_by)
+
+    @property
+    def final(self) -> float | None:
+        """The points that go into a gradebook, the penalty taken off; None while they are not complete or certain."""
+        if self.result is None or self.status != HANDED_IN or self.result.waiting:
+            return None
+        return self.result.points - (self.penalty or 0.0)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row as it is written; no points where none are certain."""
+        known, result = self.student or Student(self.result.student if self.result else ""), self.result
+        deadline = self.policy.deadline(self.assignment) if self.policy else None
+        return {
+            "student": known.called, "id": next(iter(known.ids), ""), "login": next(iter(known.logins), ""),
+            "email": known.email, "assignment": self.assignment, "status": self.status, "matched_by": self.matched_by,
+            "submission": result.student if result else "",
+            "points": rounded(result.points) if result else "", "of": rounded(self.possible),
+            "waiting_by_hand": rounded(result.waiting) if result else "",
+            "handed_in": f"{self.arrival.at:%Y-%m-%d %H:%M:%S%z}" if self.arrival and self.arrival.at else "",
+            "handed_in_by": self.arrival.source if self.arrival else "",
+            "deadline": f"{deadline:%Y-%m-%d %H:%M:%S%z}" if deadline else "",
+            "late_hours": "" if self.late_by is None else rounded(self.late_by / timedelta(hours=1)),
+            "penalty": "" if self.penalty is None else rounded(self.penalty),
+            "points_after_penalty": "" if self.policy is None or self.final is None else rounded(self.final),
+            "remark": self.remark,
+        }  # fmt: skip
+
+
+def rounded(number: float) -> str:
+    """A number as gradebooks read it: a point, at most two decimals.
+
+    >>> rounded(12.0), rounded(7.125), rounded(0.5)
+    ('12', '7.12', '0.5')
+    """
+    return f"{number:.2f}".rstrip("0").rstrip(".")
+
+
+def class_lines(
+    results: Sequence[Result],
+    folder: Path,
+    roster: Roster | None = None,
+    policy: Policy | None = None,
+    possible: Mapping[str, float] | None = None,
+) -> list[Line]:
+    """A line for every student and assignment, in the roster's order, then one for every submission of nobody's.
+
+    folder: that of the submissions, below which paths are compared with the roster. possible: the points of the
+    assignments that were to be handed in; those that somebody handed in are taken in any case.
+    """
+    possible = {**{one.assignment: one.possible for one in results if one.assignment}, **(possible or {})}
+    matches = {one.path: match(one.path.relative_to(folder), one.assignment, roster) if roster else Match(None)
+               for one in results}  # fmt: skip
+    places: dict[tuple[int, str], list[Result]] = {}
+    lines, strangers = [], []
+    for one in results:
+        found = matches[one.path]
+        if found.student is None or roster is None:
+            strangers.append(line_of(one, found, policy, has_roster=roster is not None))
+        else:
+            places.setdefault((id(found.student), one.assignment), []).append(one)
+    for student in roster.students if roster else ():
+        for assignment in sorted(possible):
+            theirs = places.get((id(student), assignment), [])
+            if not theirs:
+                lines.append(Line(assignment, MISSING, student, possible=possible[assignment], policy=policy))
+            lines += [
+                line_of(one, matches[one.path], policy, count=len(theirs), possible=possible[assignment])
+                for one in theirs
+            ]
+        for one in places.get((id(student), ""), []):
+            lines.append(line_of(one, matches[one.path], policy))
+    return lines + sorted(strangers, key=lambda line: (line.assignment, line.result.student if line.result else ""))
+
+
+def line_of(
+    result: Result,
+    found: Match,
+    policy: Policy | None,
+    has_roster: bool = True,
+    count: int = 1,
+    possible: float | None = None,
+) -> Line:
+    """The line of a submission; `count`: how many its student has handed in for this assignment."""
+    status, remark = HANDED_IN, ""
+    if has_roster and found.student is None:
+        status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem if found.candidates else ""
+    elif count > 1:
+        status, remark = TWICE, f"{count} submissions: take all but one away, and grade again"
+    if result.problem:
+        status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
+    in_roster = found.student.handed_in if found.student else ""
+    arrival = handed_in(result.path, result.assignment, in_roster)
+    of = result.possible if possible is None else possible
+    return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+    return "; ".join(names[:MOST_TOLD]) + more
+
+
+def summary(lines: Sequence[Line]) -> list[str]:
+    """What a teacher has to know of the class, a sentence each."""
+    sentences = []
+    for assignment in sorted({line.assignment for line in lines}):
+        those = [line for line in lines if line.assignment == assignment]
+        count = Counter(line.status for line in those)
+        told = ", ".join(f"{number} {status}" for status, number in count.most_common())
+        sentences.append(f"{assignment or 'no assignment'}: {told}.")
+        missing = [line.student.called for line in those if line.status == MISSING and line.student]
+        if missing and len(missing) < len(those):
+            sentences.append(f"  {MISSING}: {listed(missing)}.")
+    uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
+    sentences += [
+        f"  {line.result.student}: {line.status}{f' ({line.remark})' if line.remark else ''}."
+        for line in uncertain[:MOST_TOLD]
+        if line.result
+    ]
+    waiting = sum(bool(line.result and line.result.waiting) for line in lines)
+    if waiting:
+        sentences.append(f"{waiting} have no final points yet: answers wait to be graded by hand.")
+    late = [line for line in lines if line.late_by]
+    if late:
+        sources = Counter(line.arrival.source for line in late if line.arrival)
+        by = ", ".join(f"{number} by {source}" for source, number in sources.most_common())
+        sentences.append(f"{len(late)} came too late ({by}).")
+    return sentences

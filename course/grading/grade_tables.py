@@ -1,0 +1,153 @@
+"""Tables as CSV: written so that a spreadsheet shows them right, and read after a spreadsheet has changed them."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+SEPARATORS = (",", ";", "\t")
+
+MOST_IN_CELL = 30_000
+"""Characters of a cell; a spreadsheet takes 32,767."""
+
+Row = Mapping[str, Any]
+
+
+def content_of(rows: Iterable[Row], columns: Sequence[str], with_head: bool = True) -> bytes:
+    """The rows as CSV in UTF-8, with a mark in front without which Excel takes it for Latin-1.
+
+    No cell is taken for a formula by a spreadsheet.
+    """
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fieldnames=columns)
+    if with_head:
+        writer.writeheader()
+    writer.writerows({name: harmless(value) for name, value in row.items()} for row in rows)
+    return text.getvalue().encode("utf-8-sig" if with_head else "utf-8", "backslashreplace")
+
+
+def write(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
+    """Write a table, whole or not at all."""
+    replace(path, content_of(rows, columns))
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Put a file in the place of another at once, so that nobody ever finds half of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{sha256(os.fsencode(path.name)).hexdigest()[:16]}.part")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
+
+
+def append(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
+    """Add rows to a table, all of them or none."""
+    content = content_of(rows, columns, with_head=not path.exists())
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        before = os.fstat(descriptor).st_size
+        try:
+            if os.write(descriptor, content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            os.ftruncate(descriptor, before)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is in a file: its complete rows; `cut`: the first cell of a last row that was cut off, or None; and whether
+    it could be read as a table at all.
+    """
+
+    rows: Sequence[dict[str, str]] = ()
+    cut: str | None = None
+    is_one: bool = True
+
+
+def read(path: Path) -> Table:
+    """A table as Excel and LibreOffice may have written it; an empty one if there is no such file.
+
+    They change separators, quotes, ends of lines and the encoding.
+    """
+    try:
+        text = text_of(path.read_bytes()).removeprefix("\ufeff")
+    except FileNotFoundError:
+        return Table()
+    except OSError:
+        return Table(is_one=False)
+    head, rest = first_line(text)
+    if head.strip('"').startswith("sep="):  # Excel's own line, which says the separator
+        text = rest
+        head, _ = first_line(text)
+    separator = max(SEPARATORS, key=head.count)
+    try:
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
+        rows = [row for row in reader if any(row.values())]
+    except csv.Error:
+        return Table(is_one=False)
+    if text.strip() and "student" not in (reader.fieldnames or ()):
+        return Table(is_one=False)
+    cut = None
+    if rows and None in rows[-1].values():
+        cut = rows.pop()["student"]
+    return Table([{name or "more": value or "" for name, value in row.items()} for row in rows], cut)
+
+
+def first_line(text: str) -> tuple[str, str]:
+    """The first line, and what follows."""
+    line, *rest = re.split(r"\r\n|\r|\n", text, maxsplit=1)
+    return line, "".join(rest)
+
+
+def text_of(data: bytes) -> str:
+    """Bytes as text: UTF-8, what Excel calls Unicode, or the encoding of Western Windows."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def number(cell: str) -> float | None:
+    """The number in a cell, with a point or a comma; None if the cell is empty. Raises ValueError."""
+    text = cell.strip().strip("'").replace("\u2212", "-").replace(",", ".").strip()
+    if not text:
+        return None
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(text)
+    return value
+
+
+def same_cell(cell: Any) -> str:
+    """A cell's value in one form, however a spreadsheet writes it: numbers as numbers, blanks as one."""
+    text = " ".join(str(cell).split())
+    try:
+        return text if (value := number(text)) is None else f"{value:.12g}"
+    except ValueError:
+        return text
+
+
+def harmless(value: Any) -> Any:
+    """A text that begins as formulas do gets an apostrophe in front (OWASP, CSV injection); a very long one is cut."""
+    if not isinstance(value, str):
+        return value
+    if len(value) > MOST_IN_CELL:
+        value = f"{value[:MOST_IN_CELL]} … (cut here)"
+    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -1,0 +1,143 @@
+"""Points as files that Canvas and Moodle import without edits, one file an assignment.
+
+Only students whose points are complete are in such a file, so that an import never empties a cell.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from course.chapters import CHAPTERS
+from course.grading.class_table import Line, rounded
+from course.grading.grade_tables import harmless
+from course.grading.roster import HEADERS, Roster
+
+CANVAS_STUDENT = (
+    "Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account",
+    "Section",
+)  # fmt: skip
+"""The columns with which Canvas says who a student is; all others are assignments, or calculated."""
+
+SIGNS = ("-", "+")
+"""Cells that are a sign alone, Moodle's for an empty one: no formula."""
+
+ITS_NUMBER = re.compile(r"\s\(\d+\)$")
+"""What Canvas puts behind an assignment's title in its files."""
+
+
+def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
+    """Write what the roster's system imports (both, for a plain roster); the files, and what is to be known of them."""
+    written, sentences = [], []
+    for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may be incomplete by now
+        path.unlink()
+    for assignment in sorted({line.assignment for line in lines if line.assignment}):
+        those = [line for line in lines if line.assignment == assignment and line.student is not None]
+        done = [line for line in those if line.final is not None]
+        handed_in = sum(line.result is not None for line in those)
+        if handed_in > len(done):
+            sentences.append(f"{handed_in - len(done)} of {handed_in} points for {assignment} are not complete or "
+                             "certain yet, and not in the gradebook's files.")  # fmt: skip
+        if not done:
+            continue
+        tables = {}
+        if roster.kind in ("canvas", "plain"):
+            tables["canvas"] = canvas(assignment, done, roster)
+        if roster.kind in ("moodle", "plain"):
+            tables["moodle"] = moodle(assignment, done, roster)
+        if roster.kind == "moodle worksheet":
+            tables["moodle"] = worksheet(done, roster)
+            sentences += other_scale(done)
+        for system, table in tables.items():
+            path = folder / f"{system}_{assignment}.csv"
+            write_table(table, path)
+            written.append(path)
+    return written, sentences
+
+
+def canvas(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+    """What Canvas' gradebook imports: the students' columns, one assignment, and its row of possible points.
+
+    A title of the roster's, such as "04 Messages (991)", is kept, so that the points go to that assignment; without one
+    Canvas offers to make a new one of the course's name for it.
+    """
+    columns = [column for column in roster.columns if column in CANVAS_STUDENT]
+    if roster.kind != "canvas":
+        columns = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"]
+    title = title_among(roster.columns, assignment)
+    of = rounded(lines[0].possible)
+    for row in roster.is_dropped if title else ():
+        if "points possible" in row[roster.columns[0]].lower():
+            of = row[title] or of
+    table = [[*columns, title or assignment], ["    Points Possible", *[""] * (len(columns) - 1), of]]
+    for line in lines:
+        student = line.student
+        assert student is not None
+        own = {"Student": student.called, "SIS User ID": next(iter(student.ids), ""),
+               "SIS Login ID": next(iter(student.logins), student.email)}  # fmt: skip
+        row = student.row if roster.kind == "canvas" else own
+        table.append([*(row.get(column, "") for column in columns), points(line)])
+    return table
+
+
+def title_among(columns: Sequence[str], assignment: str) -> str:
+    """The one column that is an assignment's: by its name, its title or its number; "" if there is not one."""
+    number = assignment.split("_")[0]
+    title = next((chapter.title for chapter in CHAPTERS if chapter.name == assignment), assignment)
+    of_assignments = [column for column in columns if ITS_NUMBER.search(column)]
+    for known in (assignment, title):
+        fitting = [column for column in of_assignments if ITS_NUMBER.sub("", column).lower() == known.lower()]
+        if len(fitting) == 1:
+            return fitting[0]
+    fitting = [
+        column
+        for column in of_assignments
+        if number.isdigit() and re.findall(r"\d+", ITS_NUMBER.sub("", column))[:1] in ([number], [number.lstrip("0")])
+    ]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+    """What Moodle's grade import reads: the roster's columns that say who it is, and one of points."""
+    known = {header for kind, headers in HEADERS.items() if kind != "handed_in" for header in headers}
+    columns = [column for column in roster.columns if column.lower() in known]
+    rows = [[*(line.student.row[column] for column in columns), points(line)] for line in lines if line.student]
+    return [[*columns, assignment], *rows]
+
+
+def worksheet(lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+    """Moodle's grading worksheet with the column Grade filled in, every other cell as it came."""
+    rows = []
+    for line in lines:
+        assert line.student is not None
+        row = line.student.row
+        rows.append([points(line) if column.lower() == "grade" else row[column] for column in roster.columns])
+    return [list(roster.columns), *rows]
+
+
+def other_scale(lines: Sequence[Line]) -> list[str]:
+    """What is to be said where Moodle's highest grade is not the assignment's."""
+    highest = {value for line in lines if line.student for column, value in line.student.row.items()
+               if column.lower() == "maximum grade" and value}  # fmt: skip
+    wrong = [value for value in highest if re.fullmatch(r"[\d.]+", value) and float(value) != lines[0].possible]
+    if not wrong:
+        return []
+    return [f"Moodle's maximum grade is {wrong[0]}, and {lines[0].assignment} has {rounded(lines[0].possible)} points: "
+            "change the maximum in Moodle; the points are not scaled."]  # fmt: skip
+
+
+def points(line: Line) -> str:
+    """The final points with two decimals at most."""
+    assert line.final is not None
+    return rounded(line.final)
+
+
+def write_table(table: Sequence[Sequence[str]], path: Path) -> None:
+    """Write a CSV file in UTF-8, without a byte order mark, which Canvas' importer does not expect."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([cell if cell in SIGNS else harmless(cell) for cell in row] for row in table)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.getvalue().encode("utf-8", "backslashreplace"))

@@ -1,0 +1,180 @@
+"""What a late submission costs: a deadline, a rate, and the source that says when a submission was handed in.
+
+A penalty has columns of its own and is never taken from the points in silence.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from course.grading.roster_match import CANVAS
+
+UNITS = {"hour": timedelta(hours=1), "day": timedelta(days=1), "week": timedelta(weeks=1)}
+
+RATE = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<percent>%|points?|)\s*/\s*(?P<unit>hour|day|week)")
+SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>min|minutes?|h|hours?|d|days?)")
+SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
+SHARE = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<percent>%|)")
+
+WRITTEN = (
+    "%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S.%f %Z", "%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
+    "%d %B %Y, %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M",
+)  # fmt: skip
+"""Times as nbgrader, Moodle and spreadsheets write them, beside ISO 8601."""
+
+
+class PolicyError(ValueError):
+    """A deadline, a rate or a time that makes no sense; the text is a sentence."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """When submissions are due, and what a late one costs.
+
+    deadlines      by the beginning of an assignment's name; "" is for all others
+    amount         what each begun `unit` costs: percent of the points reached if `is_percent`, else points
+    unit           "hour", "day" or "week"
+    grace          how much later is still in time
+    at_most        the most that lateness costs, in percent or points as `amount`; None: all points
+    """
+
+    deadlines: dict[str, datetime]
+    amount: float = 0.0
+    unit: str = "day"
+    is_percent: bool = True
+    grace: timedelta = field(default=timedelta())
+    at_most: float | None = None
+
+    def deadline(self, assignment: str) -> datetime | None:
+        """When an assignment is due; None if nothing is said of it."""
+        fitting = [name for name in self.deadlines if assignment.startswith(name)]
+        return self.deadlines[max(fitting, key=len)] if fitting else None
+
+    def penalty(self, points: float, late_by: timedelta) -> float:
+        """The points that are lost, of those that were reached."""
+        if late_by <= self.grace:
+            return 0.0
+        cost = self.amount * math.ceil(late_by / UNITS[self.unit])
+        cost = cost if self.at_most is None else min(cost, self.at_most)
+        return min(points, points * cost / 100 if self.is_percent else cost)
+
+
+def policy(deadlines: Sequence[str], late: str = "", grace: str = "", at_most: str = "") -> Policy:
+    """The policy that options say. Raises PolicyError.
+
+    >>> rule = policy(["2027-01-31T18:00+01:00"], late="10%/day", grace="15min", at_most="50%")
+    >>> rule.penalty(20.0, timedelta(minutes=15)), rule.penalty(20.0, timedelta(hours=25))
+    (0.0, 4.0)
+    """
+    if not deadlines:
+        raise PolicyError("--late, --grace and --late-at-most need a --deadline.")
+    by_name: dict[str, datetime] = {}
+    for text in deadlines:
+        name, is_named, time = text.rpartition("=")
+        if name in by_name:
+            raise PolicyError(f"There are two deadlines for {name or 'all assignments'}.")
+        moment = moment_in(time)
+        if moment is None or (is_named and not name):
+            raise PolicyError(
+                f"--deadline {text} is no time: write 2027-01-31T18:00+01:00, or 04=2027-01-31T18:00+01:00 for one "
+                "assignment."
+            )
+        by_name[name] = moment
+    amount, unit, is_percent = 0.0, "day", True
+    if late:
+        rate = RATE.fullmatch(late.strip())
+        if not rate:
+            raise PolicyError(f"--late {late} is no rate: write 10%/day, 1%/hour or 2points/day.")
+        amount, unit, is_percent = float(rate["amount"]), rate["unit"], rate["percent"] == "%"
+    return Policy(by_name, amount, unit, is_percent, span(grace), most(at_most, is_percent))
+
+
+def span(text: str) -> timedelta:
+    """A length of time such as 15min, 2h or 1day; none if the text is empty."""
+    if not text:
+        return timedelta()
+    found = SPAN.fullmatch(text.strip())
+    if not found:
+        raise PolicyError(f"--grace {text} is no length of time: write 15min, 2h or 1day.")
+    return float(found["count"]) * SPANS[found["unit"][0]]
+
+
+def most(text: str, is_percent: bool) -> float | None:
+    """The most that lateness costs, in the unit of the rate; None if nothing is said."""
+    if not text:
+        return None
+    found = SHARE.fullmatch(text.strip())
+    if not found or (found["percent"] == "%") != is_percent:
+        unit = "percent, as --late has it: write 50%" if is_percent else "points, as --late has it: write 5"
+        raise PolicyError(f"--late-at-most {text} has to be in {unit}.")
+    return float(found["amount"])
+
+
+def moment_in(text: str) -> datetime | None:
+    """The time that a text says; without a time zone, this computer's. None if it says none."""
+    text = " ".join(text.split())
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except ValueError:
+        pass
+    for form in WRITTEN:
+        try:
+            moment = datetime.strptime(text, form)
+        except ValueError:
+            continue
+        if text.endswith((" UTC", " GMT")):
+            return datetime.fromisoformat(f"{moment.isoformat()}+00:00")
+        return None if "%Z" in form else moment.astimezone()
+    return None
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """at: when, None if that is not known; source: what says so; is_late: what a source says that knows only that."""
+
+    at: datetime | None
+    source: str
+    is_late: bool | None = None
+
+    def late_by(self, deadline: datetime, unit: timedelta) -> timedelta:
+        """How much too late, 0 for in time; one begun `unit` where it is only known that it was late."""
+        if self.is_late is False:
+            return timedelta()
+        late = self.at - deadline if self.at is not None else timedelta()
+        return unit if self.is_late and late <= timedelta() else max(late, timedelta())
+
+
+def handed_in(path: Path, assignment: str, in_roster: str = "") -> HandedIn:
+    """When a submission was handed in, by the best source that there is.
+
+    In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/
+    alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence);
+    the file's time, which unpacking an archive may have changed. With the mark the file's time says how late.
+    """
+    if moment := moment_in(in_roster):
+        return HandedIn(moment, "roster")
+    if path.parent.name == assignment and (moment := moment_in(stamped(path.with_name("timestamp.txt")))):
+        return HandedIn(moment, "timestamp.txt")
+    try:
+        changed = datetime.fromtimestamp(path.lstat().st_mtime).astimezone()
+    except OSError:
+        changed = None
+    if marked := CANVAS.match(path.name):
+        return HandedIn(changed, "Canvas' file name", bool(marked["late"]))
+    return HandedIn(changed, "file time")
+
+
+def stamped(path: Path) -> str:
+    """The beginning of a file of nbgrader's; "" if there is none, or if it is a link."""
+    if path.is_symlink() or not path.is_file():
+        return ""
+    try:
+        with path.open(encoding="utf-8-sig") as stamp:
+            return stamp.read(200)
+    except (OSError, UnicodeDecodeError):
+        return ""

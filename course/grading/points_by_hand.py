@@ -1,0 +1,65 @@
+"""Points that a teacher has written into exercises.csv: of short answers, and in place of those of a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+
+from course.grading import grade_tables
+from course.grading.grades import BY_HAND, Grade
+from course.grading.state import Key
+
+Change = tuple[Key, str, float | None, str]
+"""Whose points, of which exercise, how many (None takes them back), and their basis."""
+
+
+def changes_in(
+    rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade], given: Mapping[Key, Mapping[str, tuple[float, str]]]
+) -> Iterator[Change]:
+    """What a teacher has changed in exercises.csv, compared with what was written into it.
+
+    graded: the grades that it was made from; given: the points by hand that it shows.
+    """
+    keys = names_in_table(graded)
+    for row in rows:
+        student, assignment, exercise = (row.get(name, "") for name in ("student", "assignment", "exercise"))
+        try:
+            points = grade_tables.number(row.get("points", ""))
+        except ValueError:
+            continue
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+        if key is None:
+            if row.get("outcome") == BY_HAND and points is not None:  # of a grade that is not kept any more
+                yield (student.removeprefix("'"), assignment), exercise, points, ""
+        elif exercise in (written := points_written(graded[key])):
+            before = given.get(key, {}).get(exercise)
+            if points != (before[0] if before else written[exercise]):
+                is_taken_back = points is None or points == written[exercise]
+                yield key, exercise, None if is_taken_back else points, basis_of(graded[key], exercise)
+
+
+def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
+    """The keys by what a table shows of them, and by what a spreadsheet makes of that: of 007 it makes 7."""
+    keys: dict[Key, Key] = {}
+    several: set[Key] = set()
+    for student, assignment in graded:
+        loose = (grade_tables.same_cell(grade_tables.harmless(student)), assignment)
+        several |= {loose} & keys.keys()
+        keys[loose] = student, assignment
+    for loose in several:
+        del keys[loose]
+    return keys | {
+        (grade_tables.harmless(student), assignment): (student, assignment) for student, assignment in graded
+    }
+
+
+def points_written(grade: Grade) -> dict[str, float | None]:
+    """What the grader itself writes as points, by exercise."""
+    answers = {name: None if answer else 0.0 for name, _, answer in grade.by_hand}
+    return {**grade.checked, **answers}
+
+
+def basis_of(grade: Grade, exercise: str) -> str:
+    """What points by hand are given to: the text of an answer, or what a check found; changes when that does."""
+    texts = [answer for name, _, answer in grade.by_hand if name == exercise]
+    return sha256((texts or [f"{grade.checked.get(exercise):g}"])[0].encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,0 +1,174 @@
+"""The folder of results: a row and a page for each submission as soon as it is graded, and never less than before.
+
+`state/` holds what has been graded (`state.py`); grades.csv and exercises.csv are made from it, and what a teacher has
+written into exercises.csv is taken into it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from course.grading import grade_tables
+from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
+from course.grading.points_by_hand import basis_of, changes_in
+from course.grading.state import Graded, Key, State
+
+COLUMNS_OF = {"grades.csv": COLUMNS, "exercises.csv": EXERCISE_COLUMNS}
+
+
+class CannotWriteError(Exception):
+    """The results cannot be written; the text is a sentence that says why; is_before: whether nothing was begun."""
+
+    is_before = False
+
+
+class Results:
+    """What is graded in one folder, for one grader at a time. grades: those of this run; beside: files that were kept.
+
+    Every method that writes raises CannotWriteError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.grades: dict[Key, Grade] = {}
+        self.beside: list[Path] = []
+        self._lock = FileLock(folder / "state" / "lock", timeout=0)
+
+    def __enter__(self) -> Results:
+        with writing(self.folder, is_before=True):
+            (self.folder / "state").mkdir(parents=True, exist_ok=True)
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise BlockingIOError(None, "another grader is at work there; wait for it, or stop it") from None
+            try:
+                self._state = State(self.folder / "state" / "graded.sqlite")
+            except BaseException:
+                self._lock.release()
+                raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._state.close()
+        self._lock.release()
+
+    def begin(self, wanted: Mapping[Key, str], again: Collection[Key] = ()) -> set[Key]:
+        """Which of the submissions (by fingerprint) are graded already, and have a page; the tables have their rows.
+
+        Those of `again` count as not graded.
+        """
+        with writing(self.folder):
+            self._take_points_by_hand()
+            for key, kept in self._state.graded().items():
+                if key not in again and wanted.get(key) == kept.fingerprint and self._has_page(kept):
+                    self.grades[key] = self._with_points_by_hand(kept.grade)
+            self._write()
+        return set(self.grades)
+
+    def add(self, grade: Grade, fingerprint: str, page: str) -> Grade:
+        """Keep a grade and add its rows to the tables; with the points that the teacher has given before."""
+        with writing(self.folder):
+            self._state.keep(Graded(grade, fingerprint, page))
+            self.grades[grade.student, grade.assignment] = grade = self._with_points_by_hand(grade)
+            for name in reversed(COLUMNS_OF):
+                rows = list(rows_of([grade], name))
+                self._state.will_write(word(row, name) for row in rows)
+                grade_tables.append(rows, self.folder / name, COLUMNS_OF[name])
+        return grade
+
+    def write_page(self, page: Path, text: str) -> str:
+        """Why the page could not be written; "" if it is."""
+        try:
+            grade_tables.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            return f"its feedback page could not be written: {error.strerror}"
+        return ""
+
+    def finish(self) -> list[Grade]:
+        """Write the tables in order, with what the teacher has written into them meanwhile; all grades."""
+        with writing(self.folder):
+            self._take_points_by_hand()
+            self.grades = {key: self._with_points_by_hand(grade) for key, grade in self.grades.items()}
+            self._write()
+        return self._in_order()
+
+    def _in_order(self) -> list[Grade]:
+        return sorted(self.grades.values(), key=lambda one: (one.assignment, one.student))
+
+    def _has_page(self, kept: Graded) -> bool:
+        return bool(kept.page) and (self.folder / kept.page).is_file()
+
+    def _write(self) -> None:
+        """Write both tables; what was there and is not the grader's own is kept beside."""
+        for name, columns in COLUMNS_OF.items():
+            path, rows = self.folder / name, list(rows_of(self._in_order(), name))
+            if self._is_anothers(grade_tables.read(path), name):
+                written = datetime.fromtimestamp(path.stat().st_mtime)
+                self.beside.append(path.rename(path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}")))
+            self._state.will_write(word(row, name) for row in rows)
+            grade_tables.write(rows, path, columns)
+
+    def _is_anothers(self, table: grade_tables.Table, name: str) -> bool:
+        """Whether there is more in a table than what a grader has written and the points by hand that are taken."""
+        written, students = self._state.written(), {student for student, _ in self._state.graded()}
+        if table.cut is not None and not any(grade_tables.harmless(one).startswith(table.cut) for one in students):
+            return True
+        unread = name == "exercises.csv" and any(not is_number(row.get("points", "")) for row in table.rows)
+        return not table.is_one or unread or any(word(row, name) not in written for row in table.rows)
+
+    def _take_points_by_hand(self) -> None:
+        rows = grade_tables.read(self.folder / "exercises.csv").rows
+        graded = {key: kept.grade for key, kept in self._state.graded().items()}
+        self._state.give(changes_in(rows, graded, self._state.given()))
+
+    def _with_points_by_hand(self, grade: Grade) -> Grade:
+        given = self._state.given().get((grade.student, grade.assignment), {})
+        known = {*grade.checked, *(name for name, _, _ in grade.by_hand)}
+        old = [name for name, (_, basis) in given.items() if name in known and basis not in ("", basis_of(grade, name))]
+        remarks = [f"points by hand were given before it changed, look again: {', '.join(old)}"] if old else []
+        return replace(grade, given={name: given[name][0] for name in given if name in known}, remarks=remarks)
+
+
+@contextmanager
+def writing(folder: Path, is_before: bool = False) -> Iterator[None]:
+    """Turn what the system says when something cannot be written into one sentence."""
+    try:
+        yield
+    except (OSError, sqlite3.Error) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        problem = CannotWriteError(f"The results cannot be written to {folder}: {why}.")
+        problem.is_before = is_before
+        raise problem from error
+
+
+def rows_of(grades: Iterable[Grade], name: str) -> Iterator[Mapping[str, Any]]:
+    """The rows of a table."""
+    for grade in grades:
+        yield from [grade.row] if name == "grades.csv" else grade.exercise_rows
+
+
+def word(row: Mapping[str, Any], name: str) -> str:
+    """A row in one word, the same before and after a spreadsheet; points that a teacher may write do not count."""
+    cells = {column: grade_tables.same_cell(grade_tables.harmless(value)) for column, value in row.items()}
+    if name == "exercises.csv":
+        cells.pop("points", None)
+    return sha256(json.dumps([name, sorted(cell for cell in cells.items() if cell[1])]).encode()).hexdigest()
+
+
+def is_number(cell: str) -> bool:
+    """Whether points can be read from a cell, which may be empty."""
+    try:
+        grade_tables.number(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""Which submissions are alike: pairs of answers whose programs are the same but for names, comments and layout.
+
+Similarity is a reason to look, not a verdict. Short answers are alike by necessity: one of fewer than LEAST_TOKENS
+tokens is not compared, and each pair says how many others of the class have an answer as like.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import keyword
+import tokenize
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import nbformat
+from rapidfuzz.distance import Indel
+
+from course.grading.roles import role_of, with_roles
+
+LEAST_TOKENS = 60
+LEAST_WORDS = 25
+THRESHOLD = 0.85
+
+MOST_TOKENS = 4000
+"""Of one answer; what follows is not compared."""
+
+MOST_PAIRS = 1000
+"""Rows that are kept: in a class that copied one answer from the internet every pair is alike."""
+
+COLUMNS = (
+    "assignment", "student_1", "student_2", "exercises_alike", "exercise", "similarity", "same_names", "tokens",
+    "others_as_like", "lines_1", "lines_2",
+)  # fmt: skip
+"""Of similar.csv."""
+
+OTHER_CELLS = "(other cells)"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a student wrote for an exercise: a program or a text, as tokens or words, and as it is."""
+
+    student: str
+    assignment: str
+    exercise: str
+    is_code: bool
+    tokens: tuple[str, ...]
+    text: str
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it says enough to be compared."""
+        return len(self.tokens) >= (LEAST_TOKENS if self.is_code else LEAST_WORDS)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two alike answers.
+
+    similarity      from 0 to 1, whatever the names are
+    same_names      the same with names as they are
+    others          how many other students have an answer as like as one of these two
+    exercises       in how many exercises of the assignment these two students are alike
+    """
+
+    first: Answer
+    second: Answer
+    similarity: float
+    same_names: float
+    others: int = 0
+    exercises: int = 1
+
+    @property
+    def students(self) -> tuple[str, str, str]:
+        """The assignment and the two."""
+        return self.first.assignment, self.first.student, self.second.student
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row in similar.csv."""
+        return {
+            "assignment": self.first.assignment, "student_1": self.first.student, "student_2": self.second.student,
+            "exercises_alike": self.exercises, "exercise": self.first.exercise,
+            "similarity": round(self.similarity, 3), "same_names": round(self.same_names, 3),
+            "tokens": min(len(self.first.tokens), len(self.second.tokens)), "others_as_like": self.others,
+            "lines_1": self.first.text, "lines_2": self.second.text,
+        }  # fmt: skip
+
+
+def answers_in(
+    student: str, assignment: str, notebook: nbformat.NotebookNode, release: nbformat.NotebookNode
+) -> Iterator[Answer]:
+    """What a student wrote: an answer for each cell of the release to write in, and one for all cells that were added.
+
+    What the release says itself is taken away first: its cells, and the head of each function.
+    """
+    given = {role_of(cell).get("grade_id", cell.get("id")): cell for cell in release.cells}
+    released = {cell.source.strip() for cell in release.cells}
+    added = []
+    for cell in with_roles(notebook, release).cells:
+        role = role_of(cell)
+        original = given.get(role.get("grade_id"))
+        if cell.source.strip() in released or role.get("locked"):
+            continue
+        if original is None or not role.get("solution"):
+            added += [cell.source] if cell.cell_type == "code" else []
+            continue
+        is_code = cell.cell_type == "code"
+        tokens = without_head(code_tokens(cell.source)) if is_code else tuple(cell.source.lower().split())
+        yield Answer(student, assignment, role["grade_id"], is_code, tokens[:MOST_TOKENS], cell.source.strip())
+    if added:
+        text = "\n".join(added)
+        yield Answer(student, assignment, OTHER_CELLS, True, code_tokens(text)[:MOST_TOKENS], text.strip())
+
+
+def without_head(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """A function's tokens without `def name(parameters):`, which the release says.
+
+    >>> without_head(("def", "f", "(", "x", ":", "int", ")", ":", "return", "x"))
+    ('return', 'x')
+    """
+    depth = 0
+    for place, token in enumerate(tokens if tokens[:1] == ("def",) else ()):
+        depth += (token in ("(", "[", "{")) - (token in (")", "]", "}"))
+        if token == ":" and depth == 0:
+            return tokens[place + 1 :]
+    return tokens
+
+
+def code_tokens(source: str) -> tuple[str, ...]:
+    """The tokens of a program, without comments, docstrings, blank lines and layout; words where it is no Python."""
+    found: list[str] = []
+    begins_line = True
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source).readline):
+            if token.type in (tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER):
+                continue
+            if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+                begins_line = True
+                continue
+            if not (begins_line and token.type == tokenize.STRING):
+                found.append(token.string)
+            begins_line = False
+    except (tokenize.TokenError, SyntaxError):
+        return tuple(source.split())
+    return tuple(found)
+
+
+def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Tokens in which a name stands as the number of names since it was last used, 0 where it is new.
+
+    So other names change nothing, and an inserted line little. What a student cannot rename stays: attributes, and
+    Python's own functions.
+
+    >>> renamed(("for", "x", "in", "range", "(", "n", ")", ":", "x", "+=", "n", ".", "size"))
+    ('for', '#0', 'in', 'range', '(', '#0', ')', ':', '#2', '+=', '#2', '.', 'size')
+    """
+    last: dict[str, int] = {}
+    found, names = [], 0
+    for place, token in enumerate(tokens):
+        is_attribute = place > 0 and tokens[place - 1] == "."
+        if not token.isidentifier() or keyword.iskeyword(token) or is_attribute or hasattr(builtins, token):
+            found.append(token)
+            continue
+        names += 1
+        found.append(f"#{names - last.get(token, names)}")
+        last[token] = names
+    return tuple(found)
+
+
+def similar_pairs(answers: Iterable[Answer], threshold: float = THRESHOLD) -> list[Pair]:
+    """All pairs of answers to one exercise that are at least so similar; students alike in most exercises come first.
+
+    Then those with the fewest others; MOST_PAIRS are kept.
+
+    The similarity is 1 - d / (m + n), for m and n tokens of which d have to be inserted or deleted to make one answer
+    of the other.
+    """
+    by_exercise: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    for answer in sorted(answers, key=lambda answer: answer.student):
+        if answer.is_long:
+            by_exercise[answer.assignment, answer.exercise].append(answer)
+    found: list[Pair] = []
+    for those in by_exercise.values():
+        found += with_company(list(pairs_among(those, threshold)))
+    together = Counter(pair.students for pair in found)
+    found = [replace(pair, exercises=together[pair.students]) for pair in found]
+    return sorted(found, key=lambda pair: (-pair.exercises, pair.others, pair.students, -pair.similarity))[:MOST_PAIRS]
+
+
+def pairs_among(answers: Sequence[Answer], threshold: float) -> Iterator[Pair]:
+    """The pairs of one exercise."""
+    forms = [renamed(answer.tokens) if answer.is_code else answer.tokens for answer in answers]
+    for place, one in enumerate(answers):
+        for before, other in enumerate(answers[:place]):
+            if one.student == other.student:
+                continue
+            alike = Indel.normalized_similarity(forms[before], forms[place], score_cutoff=threshold)
+            if alike >= threshold:
+                yield Pair(other, one, alike, Indel.normalized_similarity(other.tokens, one.tokens))
+
+
+def with_company(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs of one exercise, each with how many other students have an answer as like as these two."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    for pair in pairs:
+        alike[pair.first.student].add(pair.second.student)
+        alike[pair.second.student].add(pair.first.student)
+    return [
+        replace(pair, others=len((alike[pair.first.student] | alike[pair.second.student]) - set(pair.students[1:])))
+        for pair in pairs
+    ]

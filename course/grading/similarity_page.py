@@ -1,0 +1,48 @@
+"""The alike answers side by side, as one HTML file for the teacher."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from course.grading.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_TOKENS, THRESHOLD, Pair
+
+SHOWN_PAIRS = 200
+MOST_CHARACTERS = 8000
+"""What the page shows; similar.csv has all pairs."""
+
+WHAT_IT_MEANS = f"""
+<p><b>Similarity is a reason to look, not a verdict.</b> Two students may have learned together, followed the same
+hints, or written what there is to write. Read both answers, and talk with both, before you think anything of it.</p>
+<p>Compared are answers of at least {LEAST_TOKENS} tokens (texts: {LEAST_WORDS} words), up to {MOST_TOKENS} tokens,
+after what the release says was taken away, without comments and docstrings. Two answers are listed from a similarity of
+{THRESHOLD} on; 1 is the same program, whatever its names are. <i>Same names</i> compares them with their names.
+<i>Others</i> is how many more students have an answer as like: where there are many, the answer is the usual one.</p>
+"""
+
+STYLE = (
+    "body{font-family:sans-serif;margin:2em;max-width:110em}pre{background:#f4f4f4;padding:.6em;overflow:auto;font-size:85%}"
+    ".pair{display:grid;grid-template-columns:1fr 1fr;gap:1em}h2{font-size:110%;margin-top:2em}"
+)
+
+
+def page(pairs: Sequence[Pair], compared: int) -> str:
+    """The page; `compared`: how many submissions were."""
+    head = "<!doctype html><meta charset='utf-8'><title>Similar answers</title>"
+    shown = "".join(map(section, pairs[:SHOWN_PAIRS]))
+    more = f"<p>{len(pairs) - SHOWN_PAIRS} more pairs are in similar.csv.</p>" if len(pairs) > SHOWN_PAIRS else ""
+    told = f"<p>{len(pairs)} pairs of answers among {compared} submissions.</p>"
+    return f"{head}<style>{STYLE}</style><h1>Similar answers</h1>{WHAT_IT_MEANS}{told}{shown}{more}"
+
+
+def section(pair: Pair) -> str:
+    """One pair."""
+    title = f"{pair.first.exercise}: {pair.first.student} and {pair.second.student}"
+    facts = (
+        f"{pair.first.assignment}; similarity {pair.similarity:.2f}, same names {pair.same_names:.2f}, "
+        f"others {pair.others}; alike in {pair.exercises} exercise{'' if pair.exercises == 1 else 's'}"
+    )
+    columns = "".join(
+        f"<pre>{html.escape(answer.text[:MOST_CHARACTERS])}</pre>" for answer in (pair.first, pair.second)
+    )
+    return f"<h2>{html.escape(title)}</h2><p>{html.escape(facts)}</p><div class='pair'>{columns}</div>"

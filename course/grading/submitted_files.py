@@ -1,0 +1,88 @@
+"""The files that students have handed in. A link is never followed: it may lead to a solution, or to a classmate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+NEVER = {".ipynb_checkpoints", ".git", "__MACOSX"}
+LEFTOVERS = ("._", ".~")
+"""What systems and editors leave in a folder: names, and how names begin."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in a folder of submissions; or, with a problem, what may be one and is not read; and what is odd in it."""
+
+    path: Path
+    problem: str = ""
+    remark: str = ""
+
+
+def entries_in(folder: Path) -> Iterator[Entry]:
+    """The files under a folder in the order of their names, each as an Entry."""
+    try:
+        with os.scandir(folder) as listing:
+            inside = sorted(listing, key=lambda entry: entry.name)
+    except OSError as error:
+        yield Entry(folder, f"the folder cannot be read: {error.strerror}")
+        return
+    for entry in inside:
+        if entry.name in NEVER or entry.name.startswith(LEFTOVERS):
+            continue
+        path = Path(entry.path)
+        if is_folder(entry):
+            within = list(entries_in(path)) if len(path.parts) < MOST_FOLDERS else [Entry(path, TOO_DEEP)]
+            if is_notebook(entry) and not within:
+                within = [Entry(path, "it is a folder, and there is no notebook in it")]
+            yield from within
+        elif problem := problem_of(entry):
+            yield from [Entry(path, problem)] if is_notebook(entry) or leads_to_folder(entry) else []
+        else:
+            yield Entry(path, remark=remark_on(entry))
+
+
+MOST_FOLDERS = 200
+TOO_DEEP = f"it is more than {MOST_FOLDERS} folders deep"
+
+
+def is_notebook(entry: os.DirEntry[str]) -> bool:
+    """Whether its name is a notebook's."""
+    return entry.name.lower().endswith(".ipynb")
+
+
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder itself, and no link to one."""
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a link to a folder, where notebooks may be."""
+    try:
+        return entry.is_symlink() and entry.is_dir()
+    except OSError:  # such as links in a circle
+        return False
+
+
+def problem_of(entry: os.DirEntry[str]) -> str:
+    """Why it is not read, if it is no file; "" if it is one."""
+    try:
+        if entry.is_symlink():
+            return f"it is a link, to {os.readlink(entry.path)[:200]!r}, and links are not followed: hand in the file"
+        return "" if entry.is_file(follow_symlinks=False) else "it is not a file, but a device, a pipe or a socket"
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+
+
+def remark_on(entry: os.DirEntry[str]) -> str:
+    """What is odd in a file that can be read."""
+    try:
+        names = entry.stat(follow_symlinks=False).st_nlink
+    except OSError:
+        return ""
+    return f"the file has {names} names (hard links)" if names > 1 and is_notebook(entry) else ""

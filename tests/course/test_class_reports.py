@@ -1,0 +1,129 @@
+"""`course grade` with options for the class: the files that it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from course import grade
+from course.bootstrap import ROOT
+from course.checking import Outcome, PartResult, Status
+from course.grading import class_reports
+from course.grading.grades import Grade
+from course.grading.judged_notebook import Judgement
+from course.grading.submissions import Submission
+
+CHAPTER = "04_messages_and_collectives"
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two students who handed in, and a roster of three."""
+    for student in ("ada", "bob"):
+        path = tmp_path / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_text("this is no notebook", encoding="utf-8")
+    (tmp_path / "roster.csv").write_text("name,login\nAda L,ada\nBob M,bob\nCyd N,cyd\n", encoding="utf-8")
+    return tmp_path
+
+
+def written(folder: Path, options: list[str], **given: float) -> list[str]:
+    """The sentences for a class in which ada has all points and bob half of them, each with an answer in words."""
+    arguments = [str(folder / "submissions"), "--to", str(folder / "graded"), *options]
+    reference = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
+    submissions = [
+        Submission(student, CHAPTER, folder / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb")
+        for student in ("ada", "bob")
+    ]
+    graded = []
+    for student, status in (("ada", Status.CORRECT), ("bob", Status.WRONG)):
+        parts = (PartResult("the sum", 9.0, Status.CORRECT), PartResult("the cost", 9.0, status, "no", "a cause"))
+        judgement = Judgement({"check_ring": [Outcome("ring", 18.0, parts)]})
+        graded.append(Grade(student, CHAPTER, judgement, [("why", 2.0, "because")], given))
+    reports = class_reports.chosen(grade.parser().parse_args(arguments))
+    return list(class_reports.write(graded, submissions, {CHAPTER: reference}, reports))
+
+
+def test_a_roster_gives_a_table_of_the_class_and_files_to_import_once_the_points_are_complete(folder):
+    roster = ["--roster", str(folder / "roster.csv")]
+    told = written(folder, roster)
+    graded = folder / "graded"
+    assert [(row["student"], row["status"], row["points"]) for row in rows(graded / "class.csv")] == [
+        ("Ada L", "handed in", "18"), ("Bob M", "handed in", "9"), ("Cyd N", "not handed in", ""),
+    ]  # fmt: skip
+    assert "2 have no final points yet: answers wait to be graded by hand." in told
+    assert not list((graded / "gradebook").glob("*"))
+    told = written(folder, roster, why=1.5)
+    (moodle,) = graded.glob("gradebook/moodle_*.csv")
+    assert [row[CHAPTER] for row in rows(moodle)] == ["19.5", "10.5"]
+    assert told[-1].endswith(f"canvas_{CHAPTER}.csv, moodle_{CHAPTER}.csv.")
+
+
+def test_points_that_are_taken_back_are_taken_out_of_the_gradebook(folder):
+    roster = ["--roster", str(folder / "roster.csv")]
+    written(folder, roster, why=2.0)
+    assert list((folder / "graded" / "gradebook").glob("*"))
+    written(folder, roster)
+    assert not list((folder / "graded" / "gradebook").glob("*"))
+
+
+def test_statistics_and_their_picture_are_always_there(folder):
+    told = written(folder, [])
+    statistics = rows(folder / "graded" / "statistics.csv")
+    assert [(row["part"], row["share_got_it"], row["reason_1"]) for row in statistics] == [
+        ("", "0.5", "a cause"), ("the sum", "1.0", ""), ("the cost", "0.5", "a cause"),
+    ]  # fmt: skip
+    assert (folder / "graded" / "statistics.png").stat().st_size > 10_000
+    assert not (folder / "graded" / "class.csv").exists()
+    assert len(told) == 1
+
+
+@pytest.mark.timeout(120)
+def test_with_a_roster_a_class_of_damaged_files_has_its_table(folder, capsys):
+    arguments = [str(folder / "submissions"), "--to", str(folder / "graded"), "--roster", str(folder / "roster.csv")]
+    assert grade.run([*arguments, "--assignment", "04", "--deadline", "2020-01-01"]) == 1
+    table = rows(folder / "graded" / "class.csv")
+    assert [row["status"] for row in table] == ["not gradable", "not gradable", "not handed in"]
+    assert "is not a notebook" in table[0]["remark"]
+    told = capsys.readouterr().out
+    assert f"{CHAPTER}: 2 not gradable, 1 not handed in." in told
+    assert "2 came too late (2 by file time)." in told
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--roster", "nowhere.csv"], "nowhere.csv cannot be read: No such file or directory."),
+        (["--deadline", "soon"], "--deadline soon is no time"),
+        (["--late", "10%/day"], "need a --deadline"),
+        (["--deadline", "2027-01-31", "--late", "much"], "--late much is no rate"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_a_sentence_before_anything_is_graded(
+    folder, capsys, options, sentence
+):
+    assert grade.run([str(folder / "submissions"), "--to", str(folder / "graded"), *options]) == 2
+    told = capsys.readouterr().err.strip()
+    assert sentence in told
+    assert "\n" not in told
+    assert not (folder / "graded").exists()
+
+
+def test_alike_answers_are_listed_with_their_lines(folder):
+    pytest.importorskip("rapidfuzz")
+    for student in ("ada", "bob"):
+        notebook = nbformat.read(ROOT / "solutions" / CHAPTER / f"{CHAPTER}.ipynb", as_version=4)
+        nbformat.write(notebook, folder / "submissions" / student / CHAPTER / f"{CHAPTER}.ipynb")
+    told = written(folder, ["--similarity"])
+    pairs = rows(folder / "graded" / "similar.csv")
+    assert {(row["student_1"], row["student_2"], row["similarity"]) for row in pairs} == {("ada", "bob", "1.0")}
+    assert "def is_ring" in next(row["lines_1"] for row in pairs if row["exercise"] == "is_ring")
+    assert "a reason to look, not a verdict" in told[-1]
+    assert "a reason to look, not a verdict" in (folder / "graded" / "similar.html").read_text(encoding="utf-8")

@@ -1,0 +1,171 @@
+"""The class as a table, and the files that gradebooks import: nobody is forgotten, and no point is there by a guess."""
+
+from __future__ import annotations
+
+import csv
+import os
+from datetime import datetime
+
+import pytest
+
+from course.grading.class_table import Result, class_lines, summary
+from course.grading.gradebooks import write_gradebooks
+from course.grading.lateness import policy
+from course.grading.roster import read_roster
+from tests.course.test_roster import CANVAS, MOODLE, WORKSHEET
+
+CHAPTER = "04_messages_and_collectives"
+NOON = datetime.fromisoformat("2027-01-31T12:00+00:00")
+
+
+@pytest.fixture
+def classroom(tmp_path):
+    """A folder of submissions, one a path, and what they brought: 18 of 20 points."""
+
+    def made(roster_text: str, *paths: str, rule=None, **changes):
+        (tmp_path / "roster.csv").write_text(roster_text, encoding="utf-8")
+        roster = read_roster(tmp_path / "roster.csv") if roster_text else None
+        folder, results = tmp_path / "submissions", []
+        for place in paths:
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("{}", encoding="utf-8")
+            os.utime(path, (NOON.timestamp(), NOON.timestamp()))
+            results.append(Result(path.parent.name, CHAPTER, path, **{"points": 18.0, "possible": 20.0, **changes}))
+        folder.mkdir(exist_ok=True)
+        lines = class_lines(results, folder, roster, rule, {CHAPTER: 20.0})
+        return lines, roster, tmp_path / "gradebook"
+
+    return made
+
+
+def read(path):
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+
+
+def test_who_has_not_handed_in_has_a_row_without_points(classroom):
+    lines, _, _ = classroom(CANVAS, f"doejane_12345_1_{CHAPTER}.ipynb")
+    assert [(line.student.called, line.status) for line in lines] == [
+        ("Doe, Jane", "handed in"),
+        ("Roe, Richard Karl", "not handed in"),
+    ]
+    assert [line.row["points"] for line in lines] == ["18", ""]
+    assert summary(lines) == [f"{CHAPTER}: 1 handed in, 1 not handed in.", "  not handed in: Roe, Richard Karl."]
+
+
+def test_without_a_submission_all_of_the_roster_have_not_handed_in(classroom):
+    lines, _, _ = classroom(CANVAS)
+    assert [line.status for line in lines] == ["not handed in"] * 2
+
+
+def test_who_is_not_on_the_roster_or_fits_two_is_listed_and_gets_into_no_gradebook(classroom):
+    lines, roster, folder = classroom(
+        "name,login\nAnn Lee,al\nAnn Lee,al2\nBo Li,bl\n", "Ann Lee/x.ipynb", "Who/x.ipynb", "Bo Li/x.ipynb"
+    )
+    assert sorted(line.status for line in lines) == [
+        "handed in", "not handed in", "not handed in", "not on the roster", "several fit",
+    ]  # fmt: skip
+    assert next(line.remark for line in lines if line.status == "several fit") == (
+        "fits Ann Lee and Ann Lee: the same name"
+    )
+    assert "  Ann Lee: several fit (fits Ann Lee and Ann Lee: the same name)." in summary(lines)
+    written, _ = write_gradebooks(lines, roster, folder)
+    assert [row[0] for row in read(written[0])] == ["Student", "    Points Possible", "Bo Li"]
+
+
+def test_of_two_submissions_of_a_student_neither_is_chosen(classroom):
+    lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", "s100/a.ipynb")
+    assert [line.status for line in lines] == ["handed in more than once"] * 2 + ["not handed in"]
+    assert write_gradebooks(lines, roster, folder) == (
+        [], [f"2 of 2 points for {CHAPTER} are not complete or certain yet, and not in the gradebook's files."],
+    )  # fmt: skip
+
+
+def test_canvas_gets_its_own_columns_its_own_title_and_its_row_of_possible_points(classroom):
+    lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", points=17.5)
+    (path,), sentences = write_gradebooks(lines, roster, folder)
+    assert path.name == f"canvas_{CHAPTER}.csv"
+    assert read(path) == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "04 Messages (991)"],
+        ["    Points Possible", "", "", "", "", "20"],
+        ["Doe, Jane", "12345", "s100", "jdoe", "Section 1", "17.5"],
+    ]
+    assert sentences == []
+
+
+@pytest.mark.parametrize(
+    ("titles", "chosen"),
+    [
+        ("Messages and collectives (7),Other 4 (8)", "Messages and collectives (7)"),
+        ("Chapter 4 (7),14 (8)", "Chapter 4 (7)"),
+        ("04 first (7),04 second (8)", CHAPTER),  # two may be meant: Canvas asks
+        ("04 Final Score,Exam (3)", CHAPTER),  # what Canvas calculates is no assignment
+    ],
+)
+def test_the_title_in_canvas_is_used_where_there_is_one_alone(classroom, titles, chosen):
+    text = f"Student,ID,SIS Login ID,Section,{titles}\nJane Doe,1234,jdoe,A,,\n"
+    lines, roster, folder = classroom(text, "jdoe/a.ipynb")
+    (path,), _ = write_gradebooks(lines, roster, folder)
+    assert read(path)[0][-1] == chosen
+
+
+def test_moodle_gets_the_columns_that_say_who_it_is_and_one_of_points(classroom):
+    lines, roster, folder = classroom(MOODLE, "jdoe/a.ipynb")
+    (path,), _ = write_gradebooks(lines, roster, folder)
+    assert read(path) == [
+        ["First name", "Last name", "Username", "ID number", "Email address", CHAPTER],
+        ["Jane", "Doe", "jdoe", "s100", "jane.doe@example.org", "18"],
+    ]
+
+
+def test_moodles_worksheet_comes_back_as_it_was_with_the_grade_filled_in(classroom):
+    text = WORKSHEET.replace("20.00", "100.00")
+    lines, roster, folder = classroom(text, "Jane Doe_1234567_assignsubmission_file/a.ipynb")
+    (path,), sentences = write_gradebooks(lines, roster, folder)
+    before, after = list(csv.reader(text.splitlines())), read(path)
+    assert after[0] == before[0]
+    assert after[1] == [*before[1][:4], "18", *before[1][5:]]
+    assert len(after) == 2
+    assert sentences == [
+        f"Moodle's maximum grade is 100.00, and {CHAPTER} has 20 points: change the maximum in Moodle; the points are "
+        "not scaled."
+    ]
+
+
+def test_points_that_wait_for_the_teacher_are_in_no_gradebook(classroom):
+    lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", waiting=2.0)
+    assert lines[0].row["waiting_by_hand"] == "2"
+    written, sentences = write_gradebooks(lines, roster, folder)
+    assert written == []
+    assert sentences[0].startswith("1 of 1 points")
+    assert summary(lines)[2] == "1 have no final points yet: answers wait to be graded by hand."
+
+
+def test_a_name_that_is_a_formula_is_text_in_a_gradebook(classroom):
+    text = 'name,login\n"=HYPERLINK(""http://x"")",jdoe\n'
+    lines, roster, folder = classroom(text, "jdoe/a.ipynb")
+    written, _ = write_gradebooks(lines, roster, folder)
+    assert [read(path)[-1][0] for path in written] == ['\'=HYPERLINK("http://x")'] * 2
+
+
+def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
+    rule = policy(["2027-01-31T11:00+00:00"], "10%/day", grace="5min")
+    lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", rule=rule)
+    row = lines[0].row
+    assert (row["points"], row["penalty"], row["points_after_penalty"]) == ("18", "1.8", "16.2")
+    assert (row["late_hours"], row["handed_in_by"]) == ("1", "file time")
+    (path,), _ = write_gradebooks(lines, roster, folder)
+    assert read(path)[-1][-1] == "16.2"
+    assert summary(lines)[-1] == "1 came too late (1 by file time)."
+    assert (lines[1].row["penalty"], lines[1].row["late_hours"]) == ("", "")
+
+
+def test_a_deadline_needs_no_roster(classroom):
+    lines, _, _ = classroom("", "jane/a.ipynb", rule=policy(["2027-01-31T18:00+00:00"], "10%/day"))
+    assert [(line.row["student"], line.status, line.row["penalty"]) for line in lines] == [("jane", "handed in", "0")]
+
+
+def test_what_could_not_be_graded_is_in_no_gradebook(classroom):
+    lines, roster, folder = classroom(CANVAS, "jdoe/a.ipynb", points=0.0, problem="a.ipynb is empty.")
+    assert (lines[0].status, lines[0].remark) == ("not gradable", "a.ipynb is empty.")
+    assert write_gradebooks(lines, roster, folder)[0] == []

@@ -1,0 +1,115 @@
+"""What lateness costs follows from a deadline, a rate and the best source of when a submission came."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+
+import pytest
+
+from course.grading.lateness import PolicyError, handed_in, policy
+
+DEADLINE = "2027-01-31T18:00+01:00"
+HOUR = timedelta(hours=1)
+ASSIGNMENT = "04_messages_and_collectives"
+
+
+@pytest.mark.parametrize(
+    ("late", "grace", "at_most", "hours", "lost"),
+    [
+        ("10%/day", "", "", 0, 0),
+        ("10%/day", "", "", 1, 1),
+        ("10%/day", "", "", 24, 1),
+        ("10%/day", "", "", 25, 2),
+        ("10%/day", "", "", 24 * 30, 10),  # never more than there are
+        ("10%/day", "", "50%", 24 * 30, 5),
+        ("10%/day", "2h", "", 2, 0),
+        ("10%/day", "2h", "", 3, 1),
+        ("1%/hour", "", "", 5, 0.5),
+        ("2points/day", "", "", 25, 4),
+        ("2/day", "", "3", 25, 3),
+        ("0.5 points/hour", "30min", "", 3, 1.5),
+        ("25%/week", "1day", "", 24, 0),
+        ("", "", "", 100, 0),  # a deadline alone: lateness is shown and costs nothing
+    ],
+)
+def test_each_begun_unit_costs_its_share(late, grace, at_most, hours, lost):
+    assert policy([DEADLINE], late, grace, at_most).penalty(10.0, hours * HOUR) == pytest.approx(lost)
+
+
+def test_an_assignment_may_have_a_deadline_of_its_own():
+    rule = policy([DEADLINE, "04=2027-02-07T18:00+01:00"])
+    assert rule.deadline("01_backpropagation") == datetime.fromisoformat(DEADLINE)
+    assert rule.deadline("04_messages_and_collectives") == datetime.fromisoformat("2027-02-07T18:00+01:00")
+    assert policy([f"04={DEADLINE}"]).deadline("01_backpropagation") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((["tomorrow"],), "is no time: write"),
+        ((["2027-02-30T18:00"],), "is no time: write"),
+        ((["=2027-01-31"],), "is no time: write"),
+        ((["2027-01-31", "2027-02-01"],), "two deadlines for all assignments"),
+        (([], "10%/day"), "need a --deadline"),
+        (([DEADLINE], "ten a day"), "is no rate: write 10%/day"),
+        (([DEADLINE], "10%/fortnight"), "is no rate"),
+        (([DEADLINE], "10%/day", "a bit"), "is no length of time"),
+        (([DEADLINE], "10%/day", "", "5"), "has to be in percent"),
+        (([DEADLINE], "2/day", "", "50%"), "has to be in points"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_a_sentence(options, sentence):
+    with pytest.raises(PolicyError, match=sentence):
+        policy(*options)
+
+
+@pytest.mark.parametrize(
+    ("name", "stamp", "in_roster", "source", "hours"),
+    [
+        ("a.ipynb", "", "", "file time", 5),
+        ("doejane_1_2_a.ipynb", "", "", "Canvas' file name", 0),  # Canvas says: in time, whatever unzip did to the file
+        ("doejane_LATE_1_2_a.ipynb", "", "", "Canvas' file name", 5),
+        ("a.ipynb", "2027-01-31 19:00:00 UTC\n", "", "timestamp.txt", 2),
+        ("a.ipynb", "2027-01-31 19:30:00.250000 UTC", "", "timestamp.txt", 2.5),
+        ("a.ipynb", "last week", "", "file time", 5),
+        ("a.ipynb", "2027-01-31 19:00:00 UTC", "2027-01-31T20:00+01:00", "roster", 2),
+        ("a.ipynb", "", "-", "file time", 5),
+    ],
+)
+def test_the_best_source_says_when_a_submission_came(tmp_path, name, stamp, in_roster, source, hours):
+    path, deadline = tmp_path / ASSIGNMENT / name, datetime.fromisoformat(DEADLINE)
+    path.parent.mkdir()
+    path.write_text("{}", encoding="utf-8")
+    changed = (deadline + 5 * HOUR).timestamp()
+    os.utime(path, (changed, changed))
+    if stamp:
+        path.with_name("timestamp.txt").write_text(stamp, encoding="utf-8")
+    found = handed_in(path, ASSIGNMENT, in_roster)
+    assert found.source == source
+    late = found.late_by(deadline, 24 * HOUR)
+    assert late.total_seconds() == pytest.approx(hours * 3600, abs=1)
+
+
+def test_known_only_to_be_late_counts_as_one_begun_unit(tmp_path):
+    path, deadline = tmp_path / "doejane_LATE_1_2_a.ipynb", datetime.fromisoformat(DEADLINE)
+    path.write_text("{}", encoding="utf-8")
+    os.utime(path, (deadline.timestamp() - 60, deadline.timestamp() - 60))  # unpacked with an older time
+    assert handed_in(path, ASSIGNMENT).late_by(deadline, 24 * HOUR) == 24 * HOUR
+
+
+def test_moodles_own_times_are_read(tmp_path):
+    written = handed_in(tmp_path / "none.ipynb", ASSIGNMENT, "Sunday, 31 January 2027, 5:00 PM")
+    assert (written.source, written.at) == ("roster", datetime(2027, 1, 31, 17).astimezone())
+
+
+def test_a_timestamp_counts_only_in_nbgraders_folders_and_not_as_a_link(tmp_path):
+    stamp = "2020-01-01 00:00:00 UTC"
+    (tmp_path / "secret").write_text(stamp, encoding="utf-8")
+    for folder in ("student", ASSIGNMENT):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.ipynb").write_text("{}", encoding="utf-8")
+    (tmp_path / "student" / "timestamp.txt").write_text(stamp, encoding="utf-8")  # the student's own
+    (tmp_path / ASSIGNMENT / "timestamp.txt").symlink_to(tmp_path / "secret")
+    for folder in ("student", ASSIGNMENT):
+        assert handed_in(tmp_path / folder / "a.ipynb", ASSIGNMENT).source == "file time"
