@@ -110,7 +110,9 @@ def json_of(data: bytes, path: Path) -> Any:
         check_size(data, MOST_VALUES, DEEPEST)
         text = data.decode("utf-8-sig")
     except TooMuchError as error:
-        raise NotANotebookError(f"{path} is too large for a notebook: {error}; clear the outputs, and save it again.") from None
+        raise NotANotebookError(
+            f"{path} is too large for a notebook: {error}; clear the outputs, and save it again."
+        ) from None
     except UnicodeDecodeError:
         raise NotANotebookError(f"{path} is not a notebook: it is not text in UTF-8.") from None
     if not text or text.isspace():
