@@ -340,8 +340,8 @@ CLASS = [
 
 QUICK = {
     "settrace", "no modules", "fake data", "forged values", "loops", "keeps all memory", "fills its folder",
-    "many files", "reads secrets", "searches other ranks", "takes the solution", "searches memory", "worth a thousand", "swapped", "scripts",
-    "halves of characters", "outside", "leaves a daemon",
+    "many files", "reads secrets", "takes the solution", "searches memory", "worth a thousand", "swapped", "scripts",
+    "halves of characters", "outside", "leaves a daemon", "searches other ranks",
 }  # fmt: skip
 """Those of the first tier."""
 
