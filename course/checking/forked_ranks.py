@@ -167,7 +167,7 @@ WRAPPING = 10_000
 def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
     """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
     if session.ranks is None:
-        session.prepare()  # starts the process, if it is not there
+        session.prepare("minidl.cluster")  # where the process starts, if it is not there
         session.ranks = ForkedRanks(session)
     ranks: ForkedRanks = session.ranks
     try:

@@ -21,6 +21,7 @@ import os
 import re
 import struct
 import sys
+import tempfile
 from collections.abc import Collection, Iterator
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
@@ -53,6 +54,7 @@ MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])[x-]s ", re.MULTILIN
 
 def put_up(keep: Collection[int]) -> None:
     """Shut out the other ranks, for good; `keep`: the descriptors of this rank's own."""
+    tempfile.tempdir = tempfile.gettempdir()  # known, if no use: libraries ask for it when they are imported
     close_all_but(keep)
     if sys.platform == "linux":
         unshare_memory()
