@@ -6,9 +6,9 @@ sees it, `ranks.py` runs it on simulated nodes, `carried.py` says what messages 
 
 On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`, `shipping.py`
 sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all
-that it has started; `reply.py` reads what comes of it, `ending.py` says how it ended. Of an answer on several ranks `served_rank.py` plays
-each in the simulation: `rank_calls.py` makes its calls, `student_frames.py` below the student's lines;
-`forked_ranks.py` has the ranks' processes.
+that it has started; `reply.py` reads what comes of it, `ending.py` says how it ended. Of an answer on several ranks
+`served_rank.py` plays each in the simulation: `rank_calls.py` makes its calls, `student_frames.py` below the student's
+lines; `forked_ranks.py` has the ranks' processes.
 
 On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py`, `landlock.py` and `originals.py`
 say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and

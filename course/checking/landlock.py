@@ -63,11 +63,14 @@ def protected(version: int) -> list[str]:
     return [sentence for since, sentence in PROTECTED.items() if since <= version]
 
 
-def restrict(writable: Sequence[str], secret: Sequence[str], listed: Sequence[str]) -> int:
+def restrict(
+    writable: Sequence[str], secret: Sequence[str], listed: Sequence[str], devices: Sequence[str] = DEVICES
+) -> int:
     """Take from this thread, for good, the right to change what is not in `writable`, and to read what is in `secret`.
 
     listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one among
-    them, as it imports modules from there. Returns the version that is in force, 0 for none.
+    them, as it imports modules from there. devices: of /dev, what stays writable. Returns the version that is in force,
+    0 for none. A process may restrict itself further.
     """
     at_most = version()
     if at_most == 0:
@@ -88,7 +91,7 @@ def restrict(writable: Sequence[str], secret: Sequence[str], listed: Sequence[st
     try:
         for path in writable:
             allow(system, ruleset, path, (CHANGE | READ) & handled)
-        for name in DEVICES:
+        for name in devices:
             allow(system, ruleset, f"/dev/{name}", (CHANGE | READ | IOCTL_DEV) & handled)
         if hidden:
             for path in beside("/", hidden | {"/dev"}):

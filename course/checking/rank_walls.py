@@ -19,29 +19,14 @@ import contextlib
 import ctypes
 import os
 import re
-import struct
 import sys
 import tempfile
 from collections.abc import Collection, Iterator
 
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
-WHICH_VERSION = 1
-PATH_BENEATH = 1
-SET_NO_NEW_PRIVS = 38
-"""Numbers of linux/landlock.h and linux/prctl.h, the same on all processors."""
+from course.checking import landlock
 
-WRITE_FILE, TRUNCATE = 1 << 1, 1 << 14
-CHANGES = {
-    1: sum(1 << bit for bit in (1, *range(4, 13))),  # write, remove, make
-    2: 1 << 13,  # link or rename into another folder
-    3: TRUNCATE,
-    5: 1 << 15,  # commands to devices
-}
-"""Rights to change files, by the version of Landlock that knows them."""
-
-PORTS = 0b11  # bind and connect, from version 4
-OTHERS = 0b11  # abstract sockets and signals, from version 6
-HARMLESS = ("/dev/null", "/dev/zero", "/dev/full", "/dev/tty")
+HARMLESS = ("null", "zero", "full", "tty")
+"""Devices to which a rank may write."""
 
 CACHE = ",".join(f"course.checking.read_only_cache.{where}" for where in ("InTheSetFolder", "BesideTheSource"))
 
@@ -58,7 +43,7 @@ def put_up(keep: Collection[int]) -> None:
     close_all_but(keep)
     if sys.platform == "linux":
         unshare_memory()
-        if restrict():
+        if landlock.restrict((), (), (), HARMLESS):
             save_no_kernels()
 
 
@@ -95,36 +80,6 @@ def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
         found = MAPPING.findall(file.read())
     for start, end, read, write in found:
         yield int(start, 16), int(end, 16), read == "r", write == "w"
-
-
-def landlock_version() -> int:
-    """What this kernel has of Landlock: 1, 2, ...; less than 1 if nothing."""
-    if sys.platform != "linux":
-        return 0
-    return int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), WHICH_VERSION))
-
-
-def restrict() -> bool:
-    """Take from this process, for good, the right to change files and to reach others; whether that was possible."""
-    system, version = ctypes.CDLL(None, use_errno=True), landlock_version()
-    if version < 1:
-        return False
-    changes = sum(rights for since, rights in CHANGES.items() if version >= since)
-    rules = [changes, *([PORTS] if version >= 4 else []), *([OTHERS] if version >= 6 else [])]
-    attributes = struct.pack(f"{len(rules)}Q", *rules)
-    ruleset = system.syscall(CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
-    if ruleset < 0:
-        return False
-    try:
-        for path in filter(os.path.exists, HARMLESS):
-            descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
-            rule = struct.pack("=Qi", changes & (WRITE_FILE | TRUNCATE), descriptor)
-            system.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0)
-            os.close(descriptor)
-        done: int = system.prctl(SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.syscall(RESTRICT_SELF, ruleset, 0)
-    finally:
-        os.close(ruleset)
-    return done == 0
 
 
 def save_no_kernels() -> None:

@@ -55,8 +55,8 @@ class Session:
     folder: where the student's files are; the process works on copies of them. ends_at: by time.monotonic, when all
     calls together have to be over. secret: folders whose files the student's code may not read. is_stopped: asked
     twice a second; when it says so, the process is ended, and Stopped raised. sources: the student's cells, by which
-    lines are named; `load` fills it. functions: the check's, for the answer to call. refused: to which exercise what. No
-    bound counts time in which the process was starved (see Deadline).
+    lines are named; `load` fills it. functions: the check's, for the answer to call. refused: to which exercise what.
+    No bound counts time in which the process was starved (see Deadline).
     """
 
     def __init__(
