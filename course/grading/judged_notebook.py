@@ -36,7 +36,7 @@ NOTEBOOK_SECONDS = 600.0
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
 
 PREPARED = (
-    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checking.ranks",
+    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
     *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
 )  # fmt: skip
 """Imported before a student's code runs, so that what it replaces in them can be put back."""
