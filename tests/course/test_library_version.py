@@ -71,8 +71,8 @@ REFUSED = {
            f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost']\nreturn fs[0]({FOUR})"),
     "with the library's names": (COSTS, f"code = compile('got = all_reduce({FOUR})', cost.__file__, 'exec')\n"
                                  "exec(code, vars(cost))\nreturn cost.got"),
-    "a module that looks like it": (COSTS, "import types\nm = types.ModuleType('minidl.mine')\nsys.modules[m.__name__] = m"
-                                    f"\nm.f = seconds\nexec(compile('x = f({FOUR})', cost.__file__, 'exec'), vars(m))\n"
+    "a module that looks like it": (COSTS, "import types\nm = sys.modules['minidl.a'] = types.ModuleType('minidl.a')\n"
+                                    f"m.f = seconds\nexec(compile('x = f({FOUR})', cost.__file__, 'exec'), vars(m))\n"
                                     "return m.x"),
     "a collective": (COLLECTIVES, "return ring(None, np.ones(3))"),
     "a wrapped one": (COLLECTIVES, "return doubling.__wrapped__(None, np.ones(3))"),
