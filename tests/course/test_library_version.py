@@ -190,6 +190,16 @@ def test_a_check_in_a_notebook_s_kernel_refuses_it_as_well() -> None:
     assert outcome_in_a_kernel(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9)).first_fault is None
 
 
+def test_a_function_that_mentions_check_can_be_checked() -> None:
+    from course.checks import messages_and_collectives as check
+
+    def mentions(p: int, n: float) -> float:
+        check.hint("ring_seconds")
+        return 2 * (p - 1) * (1e-6 + n / p * 1e-9) + check.crossover(mentions)
+
+    assert outcome_in_a_kernel(mentions).first_fault is None
+
+
 def test_an_honest_answer_may_be_compiled_and_may_use_what_it_likes_besides() -> None:
     numba = pytest.importorskip("numba")
     assert outcome_in_a_kernel(numba.njit(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9))).first_fault is None
