@@ -1,4 +1,21 @@
-"""What a chapter's checks are written with: a Chapter, its exercises, and the parts of a check that give points."""
+"""What a chapter's checks are written with: a Chapter, its exercises, and the parts of a check that give points.
+
+An exercise is a function with the name of the one that students write, which calls `answer` and compares in parts:
+
+    chapter = Chapter("07_rows", builds={"vjp_max": Builds("minidl", instead="numpy")})
+
+    @chapter.exercise(points=2, hints=["Only the largest element of a row matters.", ...])
+    def vjp_max(answer, part, *, shapes=((3, 4), (1, 1)), seed=0):
+        with part(1, "the largest of each row gets the gradient"):
+            for g, x in drawn(shapes, seed):
+                expect.array(answer(g, x), want(g, x), called, mistakes={"All of g went to the first.": ...})
+        with part(1, "in the memory of a few matrices"):
+            needed = answer.run(peak_bytes, g, x)
+
+Arguments with defaults are the public cases; hidden tests pass others. `peak_bytes` is a probe: it runs beside the
+answer, so it stands in `course/probes/`. What an answer is passed is plain data, arrays, and objects of minidl or of
+probes; a function whose code it must not see is passed as `answer.offered(f, "f")`.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from importlib.util import spec_from_loader
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
+from course.checking.library_code import LibraryCode
 from course.checking.stand_in import HOLDS
 
 CHECKS_SIDE = tuple(
@@ -55,8 +56,9 @@ class Importing(MetaPathFinder):
     guarded functions whose code or defaults were set.
     """
 
-    def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType]) -> None:
+    def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType], library: LibraryCode) -> None:
         self._known = known
+        self._library = library
         self._guarded = guarded
         self._is_hooked = False
         self.refused: dict[str, str] = {}
@@ -79,11 +81,11 @@ class Importing(MetaPathFinder):
         if begins(name, CHECKS_SIDE):
             raise ImportError(f"{name} is the check's own side: an answer may not import it", name=name)
         for refused, sentence in self.refused.items():
-            if begins(name, (refused,)) and not is_librarys(importer(), self._known):
+            if begins(name, (refused,)) and not self._library.runs_in(importer()):
                 raise LibraryVersionError(sentence)
         if (known := self._known.get(name)) is not None:
             return spec_from_loader(name, Same(known))
-        return None
+        return self._library.found(name, path) if begins(name, ("minidl", "course")) else None
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -113,18 +115,3 @@ def importer() -> FrameType | None:
     while frame is not None and ("importlib" in frame.f_code.co_filename or frame.f_globals is globals()):
         frame = frame.f_back
     return frame
-
-
-def is_librarys(frame: FrameType | None, known: dict[str, ModuleType]) -> bool:
-    """Whether a frame runs code of a guarded module: minidl's own, a probe's."""
-    while frame is not None and frame.f_code.co_filename == "<string>":  # a method that `dataclass` has made
-        frame = frame.f_back
-    if frame is None:
-        return False
-    module = known.get(frame.f_globals.get("__name__", "")) or sys.modules.get(frame.f_globals.get("__name__", ""))
-    return (
-        module is not None
-        and vars(module) is frame.f_globals
-        and begins(module.__name__, ("minidl", "course"))
-        and getattr(module.__spec__, "origin", None) == frame.f_code.co_filename
-    )

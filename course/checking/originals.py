@@ -20,6 +20,7 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from course.checking.importing import Importing
+from course.checking.library_code import LibraryCode
 from course.checking.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
@@ -53,9 +54,10 @@ class Originals:
             self._modules[module.__name__] = module
             self._keep(module, module.__name__)
         known = {name: module for name, module in self._modules.items() if is_guarded(name)}
-        self._importing = Importing(known, self._code)
+        library = LibraryCode([*known.values(), *own])
+        self._importing = Importing(known, self._code, library)
         self._importing.put_in_place()
-        self.refusals = Refusals(self._code, self._importing, self._modules)
+        self.refusals = Refusals(self._code, self._importing, library)
 
     def put_back(self) -> None:
         """Undo what was replaced since."""

@@ -17,7 +17,8 @@ from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from course.checking.builds import OTHER_LIBRARIES, Builds
-from course.checking.importing import Importing, LibraryVersionError, begins, is_librarys
+from course.checking.importing import Importing, LibraryVersionError, begins
+from course.checking.library_code import LibraryCode
 
 Code = tuple[CodeType, Any, Any]
 """What of a function can be replaced: its code, its defaults, those of its keywords."""
@@ -32,13 +33,13 @@ UNTOUCHED = frozenset(
 class Refusals:
     """What is refused now; `expected` is Originals' table of the code that each function is to have.
 
-    known: the guarded modules, whose own calls go on. importing: the finder that refuses imports.
+    library: the code whose calls go on. importing: the finder that refuses imports.
     """
 
-    def __init__(self, expected: dict[FunctionType, Code], importing: Importing, known: dict[str, ModuleType]) -> None:
+    def __init__(self, expected: dict[FunctionType, Code], importing: Importing, library: LibraryCode) -> None:
         self._expected = expected
         self._importing = importing
-        self._known = known
+        self._library = library
         self._before: dict[FunctionType, tuple[Code, bool]] = {}
         self._undo: list[Callable[[], None]] = []
 
@@ -89,7 +90,8 @@ class Refusals:
         code = self._expected.get(function) or code_of(function)
         self._before[function] = code, function in self._expected
         house = gatehouse(len(code[0].co_freevars), code[0].co_filename)
-        self._expected[function] = house, None, {"_gate": Gate(function, code, sentence, self._known)}
+        self._library.add(house)
+        self._expected[function] = house, None, {"_gate": Gate(function, code, sentence, self._library)}
         set_code(function, self._expected[function])
 
     def _close(self, library: str, sentence: str, namespaces: list[dict[str, Any]]) -> None:
@@ -213,15 +215,15 @@ def set_code(function: FunctionType, code: Code) -> None:
 class Gate:
     """Lets the library's own calls of a function pass, and raises for all others."""
 
-    def __init__(self, function: FunctionType, code: Code, sentence: str, known: dict[str, ModuleType]) -> None:
+    def __init__(self, function: FunctionType, code: Code, sentence: str, library: LibraryCode) -> None:
         self._function = function
         self._code = code
         self._sentence = sentence
-        self._known = known
+        self._library = library
 
     def __call__(self) -> FunctionType:
         """The function as it was. Called by the code that stands in its place, on behalf of its caller."""
-        if not is_librarys(sys._getframe(2), self._known):
+        if not self._library.runs_in(sys._getframe(2)):
             raise LibraryVersionError(self._sentence)
         code, defaults, keywords = self._code
         was = FunctionType(code, self._function.__globals__, None, defaults, self._function.__closure__)

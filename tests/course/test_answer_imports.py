@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from course.bootstrap import ROOT
@@ -16,6 +17,7 @@ from course.checking import check_names, landlock
 from course.checking.hidden import TEACHERS, history
 from course.checking.session import Session
 from course.grading.judged_notebook import PREPARED
+from course.probes import backpropagation
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -66,6 +68,24 @@ def test_a_probe_needs_nothing_of_the_course(file: Path) -> None:
     named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
     named += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
     assert {name.partition(".")[0] for name in named} <= {"minidl", "numpy", *sys.stdlib_module_names}
+
+
+def test_a_probe_that_a_cell_has_replaced_measures_what_it_did(session: Session) -> None:
+    cell = """
+import numpy as np
+from course.probes import backpropagation as probes
+probes.peak_bytes = probes.walked = lambda *arguments: 0
+probes.then_arguments.__code__ = (lambda function, *arguments: [7]).__code__
+probes.tracemalloc.get_traced_memory = lambda: (0, 0)
+def f(x):
+    return np.ones(len(x) * 100)
+"""
+    assert session.request("run_cell", ("cell 1", cell)) == ("value", None)
+    x = np.zeros(1000)
+    kind, nbytes = session.request("call", (backpropagation.peak_bytes, "f", (x,)))
+    assert (kind, nbytes >= 800_000) == ("value", True)
+    kind, after = session.request("call", (backpropagation.then_arguments, "f", (x,)))
+    assert np.array_equal(after[0], x)
 
 
 IMPORTS = {

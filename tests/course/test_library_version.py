@@ -69,6 +69,11 @@ REFUSED = {
                  f"    return pool.submit(seconds, {FOUR}).result()"),
     "gc": (COSTS, "import gc, types\nfs = [f for f in gc.get_objects() if type(f) is types.FunctionType and "
            f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost']\nreturn fs[0]({FOUR})"),
+    "with the library's names": (COSTS, f"code = compile('got = all_reduce({FOUR})', cost.__file__, 'exec')\n"
+                                 "exec(code, vars(cost))\nreturn cost.got"),
+    "a module that looks like it": (COSTS, "import types\nm = sys.modules['minidl.a'] = types.ModuleType('minidl.a')\n"
+                                    f"m.f = seconds\nexec(compile('x = f({FOUR})', cost.__file__, 'exec'), vars(m))\n"
+                                    "return m.x"),
     "a collective": (COLLECTIVES, "return ring(None, np.ones(3))"),
     "a wrapped one": (COLLECTIVES, "return doubling.__wrapped__(None, np.ones(3))"),
     "reloaded in a cell": (COLLECTIVES, "return reloaded(None, np.ones(3))"),
@@ -183,6 +188,16 @@ def test_a_check_in_a_notebook_s_kernel_refuses_it_as_well() -> None:
     message = outcome_in_a_kernel(borrowed).first_fault.message
     assert "minidl.cluster.cost.all_reduce may not be used in ring_time" in message
     assert outcome_in_a_kernel(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9)).first_fault is None
+
+
+def test_a_function_that_mentions_check_can_be_checked() -> None:
+    from course.checks import messages_and_collectives as check
+
+    def mentions(p: int, n: float) -> float:
+        check.hint("ring_seconds")
+        return 2 * (p - 1) * (1e-6 + n / p * 1e-9) + check.crossover(mentions)
+
+    assert outcome_in_a_kernel(mentions).first_fault is None
 
 
 def test_an_honest_answer_may_be_compiled_and_may_use_what_it_likes_besides() -> None:
