@@ -41,21 +41,28 @@ def marked(mark: int) -> list[psutil.Process]:
 
 def used(supervisor: int, mark: int) -> tuple[int, int]:
     """How many processes there are below a supervisor, and the bytes of memory that they have for themselves."""
-    processes, nbytes = below(supervisor) or marked(mark), 0
-    for process in processes:
-        with contextlib.suppress(psutil.Error):
-            nbytes += memory_of(process)
+    processes = below(supervisor) or marked(mark)
+    nbytes = sum(memory_of(process, is_shared=False) for process in processes)
+    if nbytes > ASKED_BEYOND:
+        nbytes = sum(memory_of(process, is_shared=True) for process in processes)
     return len(processes), nbytes
 
 
-def memory_of(process: psutil.Process) -> int:
-    """The bytes that a process has for itself; of those that it shares with copies made by fork, its part."""
-    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
-        for line in lines:
-            if line.startswith("Pss_Anon:"):
-                return 1024 * int(line.split()[1])
-    memory = process.memory_info()
-    return int(memory.rss - getattr(memory, "shared", 0))
+ASKED_BEYOND = 2**31
+"""Bytes that processes may seem to have until they are asked what they share, which takes milliseconds of each."""
+
+
+def memory_of(process: psutil.Process, is_shared: bool) -> int:
+    """The bytes that a process has for itself; is_shared: of those that copies made by fork have too, its part."""
+    with contextlib.suppress(psutil.Error):
+        if is_shared:
+            with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
+                for line in lines:
+                    if line.startswith("Pss_Anon:"):
+                        return 1024 * int(line.split()[1])
+        memory = process.memory_info()
+        return int(memory.rss - getattr(memory, "shared", 0))
+    return 0  # it has ended
 
 
 def below(supervisor: int) -> list[psutil.Process]:

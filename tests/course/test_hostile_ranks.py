@@ -145,9 +145,9 @@ def test_ranks_are_forked_once_and_anew_when_a_cell_has_run(student):
 
 @pytest.mark.exhaustive
 def test_memory_of_cells_that_ranks_share_counts_once(student, monkeypatch):
-    program = "much = np.ones(2**25)\ndef program(comm): return comm.all_reduce(1)"
+    program = "much = np.ones(2**26)\ndef program(comm): return comm.all_reduce(1)"
     assert student.on_ranks(program, [()] * 9).results == [9] * 9
-    monkeypatch.setattr(student.session, "limits", replace(student.session.limits, memory=2**30))
+    monkeypatch.setattr(student.session, "limits", replace(student.session.limits, memory=2**31))
     student.session.watch()  # a quarter of that is the array
 
 
