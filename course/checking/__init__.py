@@ -4,15 +4,18 @@ What checks are written with: `exercise.py`, `expect.py`, `wrong.py`; `answer.py
 sees it, `ranks.py` runs it on simulated nodes. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py`
 keeps it.
 
-On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`, `shipping.py`
-sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that
-it has started.
+On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`, `replies.py`
+reads what it answers, `shipping.py` sends a function there from a notebook's kernel, `scratch.py` makes the folder it
+works in, `caches.py` links there what libraries keep, `strays.py` finds all that it has started.
 
-On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py`, `landlock.py` and `originals.py`
-say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and
-`sources.py` say what went wrong, and in which of the student's lines.
+Between the two: `supervisor.py` is the parent of all that the student's code starts, and `landlock.py` what the kernel
+forbids that code.
 
-Between the two: `terms.py`, `channel.py` and `plain_data.py`.
+On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py` and `originals.py` say what its
+code may use, touch and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and `sources.py` say what
+went wrong, and in which of the student's lines.
+
+What both sides know: `terms.py`, `channel.py` and `plain_data.py`.
 """
 
 import minidl  # noqa: F401  (before numpy, whose instruction set it chooses; the files below import numpy)

@@ -25,6 +25,7 @@ from course.checking import caches, plain_data, strays, supervisor
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.deadline import Deadline
 from course.checking.limits import Limits, new_mark, starved
+from course.checking.replies import reply_in
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
 from course.checking.strays import TOKEN
@@ -289,7 +290,7 @@ class Session:
         """The beginning of a command that `supervisor.py` runs."""
         return [
             sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), str(self._mark),
-            str(self.limits.memory), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
+            str(self.limits.written), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
         ]  # fmt: skip
 
     def _path(self) -> list[str]:
@@ -334,20 +335,3 @@ class Session:
                 self._printed += data[: max(0, 4 * self.limits.printed - len(self._printed))]
             is_open = bool(data)
         output.close()
-
-
-def reply_in(data: bytes) -> tuple[int, str, Any]:
-    """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
-    match plain_data.loads(data):
-        case (int(number), "value", value):
-            return number, "value", value
-        case (int(number), "error", dict(error)) if is_error(error):
-            told = {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
-            return number, "error", told
-    raise plain_data.DamagedError("no reply")
-
-
-def is_error(error: dict[Any, Any]) -> bool:
-    """Whether an error is told as `student_error.described` does."""
-    texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
-    return texts and isinstance(error.get("rank", ""), int | None)

@@ -19,11 +19,11 @@ from typing import Any
 
 import nbformat
 
-from course.bootstrap import ROOT
 from course.checking import Answer, DefectiveCheckError, Outcome, judging
 from course.checking.limits import Limits
 from course.checking.session import Died, Session, TooLong
 from course.grading.roles import as_released, role_of, with_roles
+from course.grading.teachers_side import TEACHERS
 
 CELL_SECONDS = 20.0
 
@@ -34,9 +34,6 @@ DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULT
 
 PREPARED = ("minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster", "course.checks")
 """Imported before a student's code runs, so that what it replaces in them can be put back."""
-
-TEACHERS = tuple(ROOT / name for name in ("solutions", "course/assignments", "tests/mutants", ".nbgrader"))
-"""What an answer may not read."""
 
 MOST_REMARKS = 30
 
