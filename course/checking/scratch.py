@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,16 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython.
 
     The small files of `original` are copied into `folder` (its subfolders are not), so that an answer can read them,
-    import them, and ruin nothing.
+    import them, and ruin nothing. A link that leads into a folder of `secret` is left out.
     """
 
-    def __init__(self, original: Path | None) -> None:
+    def __init__(self, original: Path | None, secret: Sequence[Path] = ()) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="minidl-answer-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
         if original is not None:
-            copy_small_files(original, self.folder)
+            copy_small_files(original, self.folder, secret)
 
     @property
     def stack(self) -> Path:
@@ -62,12 +62,12 @@ def remove(root: str | os.PathLike[str]) -> None:
     shutil.rmtree(root, onerror=_with_rights)
 
 
-def copy_small_files(original: Path, folder: Path) -> None:
+def copy_small_files(original: Path, folder: Path, secret: Sequence[Path] = ()) -> None:
     """Copy files until there are 100, or 10 MB; the small ones first."""
     files = []
     try:
         for entry in os.scandir(original):
-            if entry.is_file() and not entry.name.startswith("."):
+            if entry.is_file() and not entry.name.startswith(".") and not leads_into(secret, entry):
                 files.append((entry.stat().st_size, entry.name))
     except OSError:
         return
@@ -80,6 +80,16 @@ def copy_small_files(original: Path, folder: Path) -> None:
             shutil.copyfile(original / name, folder / name)
         except OSError:  # a file that this user may not read
             continue
+
+
+def leads_into(secret: Sequence[Path], entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a link out of its folder to a secret file, as to a solution or to another's submission."""
+    if not entry.is_symlink():
+        return False
+    target = Path(entry.path).resolve()
+    return target.parent != Path(entry.path).parent.resolve() and any(
+        target.is_relative_to(folder.resolve()) for folder in secret
+    )
 
 
 def _with_rights(function: Callable[[str], Any], path: str, _: Any) -> None:

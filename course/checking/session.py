@@ -257,7 +257,7 @@ class Session:
         self._mark, self._number = new_mark(), 0
         self._pid, self._has_own_view, self._shared_memory = 0, False, strays.shared_memory()
         caches.fill()
-        self._scratch = Scratch(self._folder)
+        self._scratch = Scratch(self._folder, [Path(folder) for folder in self._secret])
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
         self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)

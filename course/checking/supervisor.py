@@ -205,7 +205,7 @@ def reaped(answer: int) -> int | None:
 def end_all(answer: int) -> None:
     """Kill all that is below this process, until it has no child."""
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    while has_children() and time.monotonic() < until:
         below = descendants(os.getpid()) if sys.platform == "linux" else [answer]
         for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
             for process in below:
@@ -213,12 +213,17 @@ def end_all(answer: int) -> None:
                     os.kill(process, kill)
                 except OSError:  # it has ended; its number is not another's yet, since nobody has reaped it
                     continue
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
         time.sleep(0.001)
+
+
+def has_children() -> bool:
+    """Whether a child is left, after those that have ended were reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def descendants(ancestor: int) -> list[int]:
