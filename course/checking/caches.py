@@ -5,15 +5,16 @@ Others run what is kept (numba's compiled kernels), so an answer must not write 
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
-import importlib.machinery
-import importlib.util
 import os
 import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 import minidl
 
@@ -21,6 +22,9 @@ KERNELS = Path(minidl.__file__).parent / "kernels" / "jit"
 
 NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
+
+LONGEST = 300.0
+"""Seconds in which another process fills them."""
 
 WARM_UP = """
 import contextlib
@@ -95,37 +99,29 @@ def files_of_matplotlib() -> list[str]:
 
 @cache
 def fill() -> None:
-    """Once a process: have what is needed compiled and kept, which no answer may do, if it is not.
+    """Once a process: have compiled and kept what answers need, since they cannot keep it, unless that was done before.
 
-    The first time on a machine that takes half a minute, later under a millisecond.
+    It takes 2 s, or half a minute if numba has kept nothing yet, and is done again when the kernels have changed.
     """
-    if not (has_kernels() and has_compiled("IPython", "core/interactiveshell.py") and has_fonts()):
-        subprocess.run([sys.executable, "-P", "-c", WARM_UP], env={**os.environ, "PYTHONPATH": path()}, check=False,
-                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    note = KERNELS / "__pycache__" / f"filled_{hashlib.sha1(sys.prefix.encode()).hexdigest()[:8]}.txt"
+    stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(KERNELS.glob("*.py")))])
+    if is_written(stamp, note):
+        return
+    with contextlib.suppress(OSError, Timeout):  # who may not write there has nothing to keep
+        note.parent.mkdir(exist_ok=True)
+        with FileLock(f"{note}.lock", timeout=LONGEST):
+            if not is_written(stamp, note):
+                subprocess.run([sys.executable, "-P", "-c", WARM_UP], env={**os.environ, "PYTHONPATH": path()},
+                               check=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)  # fmt: skip
+                note.write_text(stamp)
+
+
+def is_written(text: str, file: Path) -> bool:
+    """Whether this is what a file says."""
+    return file.exists() and file.read_text() == text
 
 
 def path() -> str:
     """The path for imports, so that the same minidl is found."""
     return os.pathsep.join([str(Path(minidl.__file__).parent.parent), *filter(None, sys.path)])
-
-
-def has_kernels() -> bool:
-    """Whether kernels were compiled since their sources have changed, or are not to be."""
-    if os.environ.get("MINIDL_KERNELS") == "numpy" or not os.access(KERNELS, os.W_OK):
-        return True
-    compiled = max((os.stat(file).st_mtime for file in kernels_kept()), default=0.0)
-    return compiled > max(file.stat().st_mtime for file in KERNELS.glob("*.py"))
-
-
-def has_compiled(package: str, file: str) -> bool:
-    """Whether Python keeps the bytecode of a module, or cannot."""
-    found = importlib.machinery.PathFinder.find_spec(package)
-    if found is None or found.origin is None:
-        return True
-    source = Path(found.origin).parent / file
-    kept = Path(importlib.util.cache_from_source(str(source)))
-    return kept.exists() or sys.dont_write_bytecode or not os.access(source.parent, os.W_OK)
-
-
-def has_fonts() -> bool:
-    return importlib.machinery.PathFinder.find_spec("matplotlib") is None or bool(files_of_matplotlib())

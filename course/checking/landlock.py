@@ -39,8 +39,9 @@ DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "s
 """What programs need of /dev; its other entries are disks, terminals of others, and the machine's memory."""
 
 PROTECTED = {
-    1: "An answer changes no file outside its folder and reads no secret one; nor does a shell that it starts.",
-    2: "It can move files between the folders of its own.",
+    1: "An answer makes, removes and writes no file outside its folder, reads no secret one, and traces no process that"
+    " it did not start; nor does a shell that it starts.",
+    2: "It can move files from one of its own folders to another.",
     3: "It cannot shorten a file outside its folder.",
     4: "It makes no TCP connection.",
     5: "It controls no device.",
@@ -75,7 +76,7 @@ def restrict(
     at_most = version()
     if at_most == 0:
         return 0
-    hidden = {os.path.realpath(path) for path in secret if os.path.exists(path)}
+    hidden = {os.path.realpath(path) for path in secret}  # those that are not there yet included
     handled = CHANGE | MAKE_DEVICE | IOCTL_DEV | (READ if hidden else 0)
     handled &= ~sum(right for right, since in SINCE.items() if since > at_most)
     attributes = [handled]
@@ -132,3 +133,7 @@ def allow(system: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
             system.syscall(ADD_RULE, ruleset, PATH_BENEATH, struct.pack("=Qi", rights, descriptor), 0)
     finally:
         os.close(descriptor)
+
+
+if __name__ == "__main__":
+    print(f"Landlock {version()}.", *protected(version()), sep="\n")

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,16 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython.
 
     The small files of `original` are copied into `folder` (its subfolders are not), so that an answer can read them,
-    import them, and ruin nothing.
+    import them, and ruin nothing. A link that leads into a folder of `secret` is left out.
     """
 
-    def __init__(self, original: Path | None) -> None:
+    def __init__(self, original: Path | None, secret: Sequence[Path] = ()) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="minidl-answer-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
         if original is not None:
-            copy_small_files(original, self.folder)
+            copy_small_files(original, self.folder, secret)
 
     @property
     def stack(self) -> Path:

@@ -354,7 +354,7 @@ class Session:
         """The beginning of a command that `supervisor.py` runs."""
         return [
             sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), str(self._mark),
-            str(self.limits.memory), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
+            str(self.limits.written), str(self._scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
         ]  # fmt: skip
 
     def _path(self) -> list[str]:

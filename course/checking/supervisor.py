@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 SET_CHILD_SUBREAPER, DROP_FROM_BOUNDING_SET = 36, 24
-NEW_MOUNTS, NEW_USERS = 0x00020000, 0x10000000
+NEW_MOUNTS, NEW_IPC, NEW_USERS = 0x00020000, 0x08000000, 0x10000000
 NO_SET_ID, NO_DEVICES, BIND, RECURSIVE, NOT_TO_OTHERS = 2, 4, 1 << 12, 1 << 14, 1 << 19
 MOUNT_SETATTR, HERE, ALL_BELOW, READ_ONLY = 442, -100, 0x8000, 1
 """Numbers of linux/prctl.h, linux/sched.h, linux/mount.h and linux/fcntl.h."""
@@ -99,8 +99,9 @@ def become_subreaper() -> None:
 def has_own_view(scratch: str, nbytes: int) -> bool:
     """Give this process, and all that it starts, its own view of the file system (Linux); whether that was possible.
 
-    Nothing can be changed in there but the scratch folder, be it rights or dates; shared memory is empty at first, and
-    goes with the last process. It takes an administrator's rights, or the right to make a namespace of users.
+    Nothing can be changed in there but the scratch folder, be it rights or dates. Shared memory of all kinds is empty
+    at first, and goes with the last process. It takes an administrator's rights, or the right to make a namespace of
+    users.
     """
     if sys.platform != "linux" or not os.path.isdir(SHARED_MEMORY):
         return False
@@ -121,8 +122,8 @@ def works(attempt: Callable[[], bool]) -> bool:
 def make_own_view(scratch: str, nbytes: int) -> bool:
     """See has_own_view; when it fails, it may be half done."""
     system, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
-    if system.unshare(NEW_MOUNTS) != 0:
-        if system.unshare(NEW_MOUNTS | NEW_USERS) != 0:
+    if system.unshare(NEW_MOUNTS | NEW_IPC) != 0:
+        if system.unshare(NEW_MOUNTS | NEW_IPC | NEW_USERS) != 0:
             return False
         for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
             with open(f"/proc/self/{name}", "w") as file:
@@ -204,7 +205,7 @@ def reaped(answer: int) -> int | None:
 def end_all(answer: int) -> None:
     """Kill all that is below this process, until it has no child."""
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    while has_children() and time.monotonic() < until:
         below = descendants(os.getpid()) if sys.platform == "linux" else [answer]
         for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
             for process in below:
@@ -212,12 +213,17 @@ def end_all(answer: int) -> None:
                     os.kill(process, kill)
                 except OSError:  # it has ended; its number is not another's yet, since nobody has reaped it
                     continue
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
-            return
         time.sleep(0.001)
+
+
+def has_children() -> bool:
+    """Whether a child is left, after those that have ended were reaped."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def descendants(ancestor: int) -> list[int]:

@@ -6,6 +6,7 @@ Whatever way it takes: Python, a shell, or the C library.
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import pytest
 from course.checking import landlock, strays, supervisor
 from course.checking.session import Died, Session
 from course.checking.terms import MAY_WRITE
+from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -135,7 +137,6 @@ SWITCHES = {
 def test_the_fence_has_no_switch(switch: str, room: Room) -> None:
     assert "PermissionError: open of" in str(room.call("run", f"{switch}\nopen('OTHER/left', 'w').close()"))
     assert room.is_as_it_was()
-    room.session.close()
 
 
 SHELL = [
@@ -214,6 +215,7 @@ def test_a_shell_cannot_kill_what_the_answer_has_not_started(room: Room) -> None
         sleeper.wait()
 
 
+@pytest.mark.slow
 def test_honest_work_sees_no_fence(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("42")
     source = """
@@ -258,12 +260,14 @@ LEAVE = {
     "starts generations": "open('g.sh', 'w').write('(sh -c \"sleep 1000 & sleep 1000\" &) & ' * 9)\n"
     "shell('sh g.sh > /dev/null 2>&1')",
 }
+QUICK = ("closes all", "drops its mark", "starts 90")
+"""Those of the first tier."""
 
 
 @on_linux
-@pytest.mark.parametrize("source", LEAVE.values(), ids=LEAVE.keys())
-def test_all_that_an_answer_has_started_ends_with_it(source: str, room: Room) -> None:
-    assert room.call("run", f"{source}\nresult = 'done'") == "done"
+@pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in LEAVE if name not in QUICK))])
+def test_all_that_an_answer_has_started_ends_with_it(name: str, room: Room) -> None:
+    assert room.call("run", f"{LEAVE[name]}\nresult = 'done'") == "done"
     parent = room.session._process.pid
     left = set(supervisor.descendants(parent)) - {room.session._pid}
     assert left
@@ -288,11 +292,14 @@ def test_200_processes_are_too_many_and_none_is_left(room: Room) -> None:
 @on_linux
 def test_what_a_shell_leaves_in_shared_memory_goes(room: Room) -> None:
     assert room.call("shell", "echo kept > /dev/shm/left_by_an_answer; cat /dev/shm/left_by_an_answer") == "kept\n"
-    has_own = room.session._has_own_view
-    room.session.close()
-    if not has_own:
+    if not room.session._has_own_view:
+        room.session.close()
         Path("/dev/shm/left_by_an_answer").unlink()
         pytest.skip("no administrator, and no namespaces of users: shared memory is that of the machine")
+    key = random.randrange(2**24, 2**31)
+    assert room.call("run", f"result = libc.shmget({key}, 4096, 0o1600) >= 0 and 'made'") == "made"
+    assert f" {key} " not in Path("/proc/sysvipc/shm").read_text()
+    room.session.close()
     assert not os.path.exists("/dev/shm/left_by_an_answer")
 
 

@@ -164,7 +164,7 @@ def run(kernel: BlockingKernelClient, source: str) -> tuple[str, str]:
         content = message["content"]
         shown.append(content.get("text", "") or content.get("data", {}).get("text/plain", ""))
 
-    reply = kernel.execute_interactive(source, timeout=60, output_hook=hook)
+    reply = kernel.execute_interactive(source, timeout=240, output_hook=hook)
     return "".join(shown), reply["content"].get("ename", "")
 
 

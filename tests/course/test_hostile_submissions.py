@@ -20,7 +20,7 @@ import pytest
 from filelock import FileLock
 
 from course import grade
-from course.checking import scratch
+from course.checking import landlock, scratch
 from course.checking.limits import Limits
 from course.checking.session import TOKEN
 from course.grading import judged_notebook
@@ -260,7 +260,7 @@ made = []
 def attempt(what):
     try:
         what(); made.append(what)
-    except PermissionError:
+    except OSError:
         pass
 other = {other!r}
 attempt(lambda: (os.symlink(other + "/kept", "link"), open("link", "w").close()))
@@ -277,6 +277,44 @@ attempt(lambda: open("/proc/%d/mem" % os.getppid(), "r+b").close())
 attempt(lambda: __import__("resource").setrlimit(__import__("resource").RLIMIT_MSGQUEUE, (1, 1)))
 attempt(lambda: __import__("sqlite3").connect(other + "/left"))
 assert not made, made
+"""
+
+FENCE_WITHOUT_NAMES = """
+import contextlib, os
+from course.checking import fence
+fence.WATCHED = fence.FOLLOWED = ()
+fence.CHANGES.clear()
+fence.Fence.put_up = fence.os = None
+for name in ("left", "left_too"):
+    with contextlib.suppress(OSError):
+        open({other!r} + "/" + name, "w").close()
+"""
+
+ROUND_PYTHON = """
+import contextlib, ctypes, os
+libc = ctypes.CDLL(None)
+def attempt(what):
+    with contextlib.suppress(OSError, ValueError): what()
+other = {other!r}
+attempt(lambda: os.open("left", os.O_CREAT | os.O_WRONLY, dir_fd=os.open(other, os.O_RDONLY)))
+attempt(lambda: os.mkfifo(other + "/left_pipe"))
+attempt(lambda: os.mknod(other + "/left_node"))
+attempt(lambda: __import__("readline").write_history_file(other + "/left_history"))
+libc.open(other.encode() + b"/left_by_c", os.O_CREAT | os.O_WRONLY, 0o600)
+libc.shm_open(b"/left_by_an_answer", os.O_CREAT | os.O_RDWR, 0o600)
+os.system("echo left > {root}/solutions/left; echo left > {other}/left_by_shell; echo left > {other}/kept")
+os.system("echo left > /dev/shm/left_by_an_answer; mkdir -p ~/.local/left_by_an_answer /var/tmp/left_by_an_answer")
+"""
+
+KILLS = """
+import contextlib, ctypes, os, signal
+grader = int(open(f"/proc/{os.getppid()}/stat").read().rpartition(")")[2].split()[1])
+libc = ctypes.CDLL(None)
+for pid in (os.getppid(), grader):
+    os.system(f"kill -9 {pid}")
+    libc.kill(pid, 9)
+    with contextlib.suppress(OSError): os.kill(pid, 9)
+    with contextlib.suppress(OSError): signal.pidfd_send_signal(os.pidfd_open(pid), 9)
 """
 
 CLASS = [
@@ -336,6 +374,11 @@ CLASS = [
     Hostile("[/red] =1+1 ünï", answer="", points=2.0),
     # files and processes
     Hostile("outside", (OUTSIDE,)),
+    Hostile("a fence without names", (FENCE_WITHOUT_NAMES,)),
+    *([Hostile("round Python", (ROUND_PYTHON,))] if landlock.version() else []),
+    *([Hostile("kills the grader", (KILLS,))] if landlock.version() >= landlock.SCOPE_SINCE else []),
+    Hostile("drops its mark", ("import os\nos.system('(env -i prlimit --msgqueue=1:1 setsid sh -c \"sleep 1000; "
+            "true left_by\" > /dev/null 2>&1 &)')",)),
     Hostile("leaves a daemon", ("import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork(): os._exit(0)\n"
             "  os.closerange(0, 100)\n  os.environ.clear()\n  time.sleep(1000)",)),
 ]  # fmt: skip
@@ -343,7 +386,8 @@ CLASS = [
 QUICK = {
     "settrace", "no modules", "fake data", "forged values", "loops", "keeps all memory", "fills its folder",
     "many files", "reads secrets", "searches other ranks", "takes the solution", "searches memory", "worth a thousand",
-    "swapped", "scripts", "halves of characters", "outside", "leaves a daemon",
+    "swapped", "scripts", "halves of characters", "outside", "leaves a daemon", "a fence without names", "round Python",
+    "kills the grader", "drops its mark",
 }  # fmt: skip
 """Those of the first tier."""
 
@@ -395,7 +439,9 @@ def hand_in(one: Hostile, course: Path, folder: Path) -> None:
         if cell.id == TREE:
             cell.source = one.answer.replace("{root!r}", repr(places["root"])) or right
     in_front = [text.replace("{root!r}", repr(places["root"])).replace("{root}", places["root"]) for text in one.cells]
-    in_front = [text.replace("{other!r}", repr(places["other"])) for text in in_front]
+    in_front = [
+        text.replace("{other!r}", repr(places["other"])).replace("{other}", places["other"]) for text in in_front
+    ]
     notebook.cells[:0] = [new_code_cell(text) for text in in_front]
     if one.change:
         one.change(notebook)
@@ -456,7 +502,8 @@ def left_on_the_machine() -> set[str]:
     import psutil
 
     left = {f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if "answer" in name}
-    left |= {str(path) for folder in (".local", ".ipython") for path in (Path.home() / folder).glob("left_by*")}
+    places = (Path.home() / ".local", Path.home() / ".ipython", Path("/var/tmp"))
+    left |= {str(path) for folder in places for path in folder.glob("left_by*")}
     for process in psutil.process_iter():
         try:
             if process.ppid() == 1 and (TOKEN in process.environ() or "left_by" in " ".join(process.cmdline())):
@@ -502,3 +549,4 @@ def test_other_files_are_as_they_were(graded, course: Path) -> None:
     assert [path.name for path in (course / "other").iterdir()] == ["kept"]
     assert (course / "other" / "kept").read_text() == "kept"
     assert (course / "other" / "kept").stat().st_mode & 0o400
+    assert [path.name for path in (course / "solutions").iterdir()] == [NAME]
