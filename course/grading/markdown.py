@@ -1,4 +1,4 @@
-"""A student's text as HTML that a teacher can open: without scripts, without addresses from which anything is loaded."""
+"""A student's text as HTML that a teacher can open: without scripts, and without anything that is loaded."""
 
 from __future__ import annotations
 
