@@ -8,8 +8,8 @@ On the check's side: `session.py` starts, watches and ends the student's process
 from a notebook's kernel, `scratch.py` makes the folder it works in, `strays.py` finds all that it has started.
 
 On the student's side: `answer_process.py` answers requests; `limits.py`, `fence.py`, `landlock.py` and `originals.py`
-say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and
-`sources.py` say what went wrong, and in which of the student's lines.
+say what its code may use, touch, read and replace; `streams.py` keeps its output open, `cells.py` runs cells;
+`student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of the student's lines.
 
 Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """

@@ -27,6 +27,7 @@ from course.checking import channel, plain_data, strays
 from course.checking.fence import Fence
 from course.checking.originals import Originals
 from course.checking.sources import Sources
+from course.checking.streams import Streams
 from course.checking.student_error import NOT_DEFINED, described
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
@@ -87,9 +88,10 @@ class StudentSide:
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Answer requests until there are no more, with at most `limit` bytes each."""
-    process, reserve = os.getpid(), [bytearray(RESERVE)]
+    process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
     while (message := channel.read_message(requests)) is not None:
         side.put_back()
+        streams.put_back()
         number, method, arguments = pickle.loads(message)
         try:
             value = getattr(side, method)(*arguments)
