@@ -22,6 +22,7 @@ from course.bootstrap import ROOT
 from course.checking.limits import Limits
 from course.grading import feedback, grades
 from course.grading.graded_notebook import graded_notebook
+from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
 from course.grading.submissions import Submission, find, left_alone
 
@@ -66,6 +67,8 @@ def run(arguments: list[str]) -> int:
         return 2
     if others := left_alone(options.folder):
         print(others, file=sys.stderr)
+    if files := given_to_none(submissions):
+        print(files, file=sys.stderr)
     began = time.monotonic()
     task = Task(
         submissions, {name: nbformat.read(path, as_version=4) for name, path in references.items()}, options.to,
@@ -150,8 +153,9 @@ def judged(submission: Submission, task: Task) -> tuple[grades.Grade, str]:
         grade = unjudged(submission, submission.problem)
         return grade, feedback.plain_page(grade)
     judgement = judge_notebook(
-        submission.notebook, reference, task.limits, secret=task.secret, is_stopped=task.stop.is_set
-    )
+        submission.notebook, reference, task.limits, own_folder(submission, task.submissions),
+        secret=task.secret, is_stopped=task.stop.is_set,
+    )  # fmt: skip
     judgement.remarks[:0] = [submission.remark] if submission.remark else []
     by_hand = grades.answers_by_hand(submission.notebook, reference)
     grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)

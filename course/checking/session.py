@@ -271,7 +271,8 @@ class Session:
 
     def _terms(self) -> Terms:
         folder, own = str(self._scratch.folder), [str(self._folder)] if self._folder else []
-        path = [folder, *own, *(entry for entry in sys.path if entry and entry not in own), str(ROOT)]
+        # What is not copied can be imported too, where a student checks, but shadows nothing there.
+        path = [folder, *(entry for entry in sys.path if entry and entry not in own), str(ROOT), *own]
         return Terms(
             self.limits, self._mark, str(self._scratch.root), folder, str(self._scratch.stack),
             list(dict.fromkeys(path)), own, os.getpid(), self._secret,

@@ -22,6 +22,7 @@ import nbformat
 from course.bootstrap import ROOT
 from course.checking import Answer, DefectiveCheckError, Outcome, judging
 from course.checking.limits import Limits
+from course.checking.scratch import helper_files, shadows
 from course.checking.session import Died, Session, TooLong
 from course.grading.roles import as_released, role_of, with_roles
 
@@ -80,6 +81,11 @@ def judge_notebook(
     student = with_roles(student, reference)
     judgement = Judgement()
     cells = code_cells(student, reference, judgement.remarks)
+    judgement.remarks += [
+        f"the file {short(name)} beside the notebook was left out: it would take the place of the module of that name"
+        for name in (helper_files(Path(folder)) if folder else ())
+        if shadows(name)
+    ]
     broken: set[str] = set()
 
     def load(session: Session) -> None:
