@@ -20,7 +20,7 @@ from rich.table import Table
 
 from course.bootstrap import ROOT
 from course.checking.limits import Limits
-from course.grading import feedback, grades
+from course.grading import container, feedback, grades
 from course.grading.graded_notebook import graded_notebook
 from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
@@ -48,6 +48,8 @@ class Task:
 def run(arguments: list[str]) -> int:
     """Grade and report; 0 if every file could be graded, 1 if some could not, 2 if there is nothing to grade."""
     options = parser().parse_args(arguments)
+    if options.container and options.folder.is_dir():
+        return container.grade(parser(), options)
     references = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
     chosen = [name for name in references if options.assignment and name.startswith(options.assignment)]
     problem = (
@@ -100,6 +102,9 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--assignment", default="", help="what all of them answer, where the files do not say: 04")
     parser.add_argument(
         "--seconds", type=float, default=Limits().seconds, help="bound of one call of an answer, or one cell (20)"
+    )
+    parser.add_argument(
+        "--container", action="store_true", help="grade in podman or docker, without a network; nothing else is changed"
     )
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="how many at a time (cores)")
     return parser
