@@ -44,6 +44,10 @@ def root_cause(error: BaseException) -> BaseException:
 def text_of(error: BaseException) -> str:
     """An exception's text, at most 4,000 characters of it, without the traceback that a failed run appends."""
     try:
+        if isinstance(error, SyntaxError) and isinstance(
+            error.msg, str
+        ):  # else the text also has the file and the line
+            return error.msg[:4000]
         return str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
     except Exception:  # a student's own __str__
         return ""
