@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import nbformat
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from course.begun import begun
 from course.bootstrap import ROOT
 from course.chapters import Chapter, UnknownChapterError, chapter_with_exercises
 from course.check_report import print_report, saved
@@ -92,9 +94,9 @@ def known(exercise: str, chapter: Chapter) -> str:
     """The exercise if the chapter has it. Raises CannotCheckError."""
     exercises = checks(chapter).chapter.exercises
     if exercise not in exercises:
-        raise CannotCheckError(
-            f"Chapter {chapter.number} has no exercise {exercise!r}: there is {', '.join(exercises)}."
-        )
+        close = get_close_matches(exercise, exercises, 1)
+        meant = f"did you mean {close[0]}?" if close else f"there is {', '.join(exercises)}."
+        raise CannotCheckError(f"Chapter {chapter.number} has no exercise {exercise!r}: {meant}")
     return exercise
 
 
@@ -130,7 +132,7 @@ def check(wanted: Task, root: Path) -> int:
     earlier = progress_record.read(root / "work").get(wanted.chapter.name, {})
     if wanted.notebook.is_relative_to((root / "work").resolve()):
         progress_record.store(wanted.chapter.name, outcomes, root / "work")
-    print_report(console, wanted, judgement, by_hand(reference), earlier)
+    print_report(console, wanted, judgement, by_hand(reference), earlier, begun(student, reference))
     return int(any(outcome.first_fault for outcome in outcomes))
 
 

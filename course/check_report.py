@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -27,13 +28,24 @@ STYLES = {
     Status.STUCK: "red",
     Status.NOT_ATTEMPTED: "dim",
 }
+OF_GIVEN_CELLS = r"^the (check|given cell) .* was (changed|missing)"
+GIVEN_CELLS = "Given cells and checks are taken from exercises/: write lines of your own into cells of your own."
+"""What to do about such a remark."""
+
 HIDDEN = "These are the public cases. Your grade comes from the same checks with other sizes and seeds."
 
 
 def print_report(
-    console: Console, task: Task, judgement: Judgement, by_hand: float, earlier: Mapping[str, Mapping[str, Any]]
+    console: Console,
+    task: Task,
+    judgement: Judgement,
+    by_hand: float,
+    earlier: Mapping[str, Mapping[str, Any]],
+    begun: Mapping[str, str],
 ) -> None:
-    """Print what was found; `earlier` are the rows of the record before it, by exercise."""
+    """Print what was found; `earlier` are the rows of the record before it, `begun` what `course.begun` says of those
+    that count as not attempted, both by exercise.
+    """
     outcomes = [found[-1] for found in judgement.outcomes.values()]
     if not task.exercise:
         console.print(table(outcomes))
@@ -42,12 +54,20 @@ def print_report(
             console.print(Text("\n" + display.as_text(outcome, hint_call(task, outcome)) + "\n"))
         elif outcome.status is not Status.NOT_ATTEMPTED:
             print_first_fault(console, task, outcome)
+    told = "".join(part.message for outcome in outcomes for part in outcome.parts)
     for remark in judgement.remarks:
-        console.print(Text(f"Note: {remark}"))
+        if remark not in told:
+            console.print(Text(f"Note: {remark}"))
+    if any(re.search(OF_GIVEN_CELLS, remark) for remark in judgement.remarks):
+        console.print(GIVEN_CELLS)
+    begun = {o.exercise: begun[o.exercise] for o in outcomes if is_untouched(o) and o.exercise in begun}
+    for sentence in begun.values():
+        console.print(Text(sentence))
     console.print(total(outcomes))
     if not task.exercise and by_hand:
         console.print(f"{by_hand:g} more points are for short answers, which your teacher grades.")
-    console.print(HIDDEN if all(not outcome.first_fault for outcome in outcomes) else advice(task, outcomes, earlier))
+    all_right = all(not outcome.first_fault for outcome in outcomes)
+    console.print(HIDDEN if all_right else advice(task, outcomes, earlier, bool(begun)))
 
 
 def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
@@ -64,6 +84,11 @@ def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
     if call := hint_call(task, outcome):
         console.print(f"  a hint:  [cyan]{call}[/cyan]", soft_wrap=True)
     console.print()
+
+
+def is_untouched(outcome: Outcome) -> bool:
+    """Whether nothing was there to be checked."""
+    return outcome.status is Status.NOT_ATTEMPTED
 
 
 def hint_call(task: Task, outcome: Outcome) -> str:
@@ -93,14 +118,17 @@ def total(outcomes: list[Outcome]) -> str:
     return f"{bar(points, possible)} {points:g} of {possible:g} points"
 
 
-def advice(task: Task, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]]) -> str:
+def advice(task: Task, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]], has_begun: bool) -> str:
     """What to do next while points are missing."""
     written = datetime.fromtimestamp(task.notebook.stat().st_mtime)
     times = [str(row.get("when", "")) for name, row in earlier.items() if name in {o.exercise for o in outcomes}]
     if times and written.isoformat(timespec="seconds") < max(times):
         return "The file has not changed since the last check: if you wrote something since, save the notebook first."
-    if all(outcome.status is Status.NOT_ATTEMPTED for outcome in outcomes):
+    if all(is_untouched(outcome) for outcome in outcomes) and not has_begun:
         return "Nothing is written yet. If you did write something: save the notebook, the check reads the file."
+    if all(is_untouched(outcome) or not outcome.first_fault for outcome in outcomes) and not has_begun:
+        following = next(outcome.exercise for outcome in outcomes if is_untouched(outcome))
+        return f"What you have written is right. Next: {following}."
     return "Mend the first one, save the notebook, check again."
 
 

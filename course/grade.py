@@ -22,9 +22,10 @@ from rich.table import Table
 
 from course.bootstrap import ROOT
 from course.checking.limits import Limits
-from course.grading import class_reports, feedback, grades
+from course.grading import class_reports, container, feedback, grades
 from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
+from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
@@ -73,6 +74,8 @@ class Done:
 def run(arguments: list[str]) -> int:
     """Grade and report; see EXIT_CODES."""
     options = parser().parse_args(arguments)
+    if options.container and options.folder.is_dir():
+        return container.grade(parser(), options)
     try:
         return graded_folder(options)
     except CannotWriteError as error:
@@ -113,6 +116,8 @@ def graded_folder(options: argparse.Namespace) -> int:
         return NOTHING_TO_GRADE
     if others := left_alone(options.folder):
         print(others, file=sys.stderr)
+    if files := given_to_none(submissions):
+        print(files, file=sys.stderr)
     began = time.monotonic()
     with Results(options.to) as results:
         task = Task(
@@ -165,6 +170,9 @@ def parser() -> argparse.ArgumentParser:
         "--workers", type=positive(int), default=len(os.sched_getaffinity(0)), help="how many at a time (cores)"
     )
     class_reports.add_options(parser)
+    parser.add_argument(
+        "--container", action="store_true", help="grade in podman or docker, without a network; nothing else is changed"
+    )
     return parser
 
 
@@ -244,7 +252,10 @@ def judged(submission: Submission, notebook: nbformat.NotebookNode | None, task:
     if notebook is None or reference is None:
         grade = unjudged(submission, submission.problem)
         return grade, feedback.plain_page(grade)
-    judgement = judge_notebook(notebook, reference, task.limits, secret=task.secret, is_stopped=task.stop.is_set)
+    judgement = judge_notebook(
+        notebook, reference, task.limits, own_folder(submission, task.submissions),
+        secret=task.secret, is_stopped=task.stop.is_set,
+    )  # fmt: skip
     judgement.remarks[:0] = [submission.remark] if submission.remark else []
     by_hand = grades.answers_by_hand(notebook, reference)
     grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)

@@ -62,8 +62,9 @@ def place(wanted: str, root: Path) -> str:
 def environment(root: Path) -> dict[str, str]:
     """What JupyterLab and its kernels need to find `course` and `minidl`, and the course's settings of JupyterLab.
 
-    These settings take out what students stumble over: news from the internet, nbgrader's Validate (a second opinion
-    beside the checks), and its side bar that turns cells into assignments.
+    These settings take out what asks the internet (news, updates, the list of extensions to install), and what students
+    stumble over: nbgrader's Validate, a second opinion beside the checks, and its side bar that turns cells into
+    assignments.
     """
     own = {"PYTHONPATH": str(root), "JUPYTER_CONFIG_PATH": str(root / "course" / "jupyter")}
     return {name: os.pathsep.join(filter(None, [path, os.environ.get(name)])) for name, path in own.items()}

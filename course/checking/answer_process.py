@@ -28,6 +28,7 @@ from course.checking.builds import Builds
 from course.checking.fence import Fence
 from course.checking.originals import Originals, is_guarded
 from course.checking.sources import Sources
+from course.checking.streams import Streams
 from course.checking.student_error import NOT_DEFINED, told
 from course.checking.terms import CONNECTION_CLOSED, Terms
 
@@ -134,10 +135,11 @@ class StudentSide:
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
     """Answer requests until there are no more, with at most `limit` bytes each."""
-    process, reserve = os.getpid(), [bytearray(RESERVE)]
+    process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
     connection.requests, connection.replies = requests, replies
     while (message := channel.read_message(requests)) is not None:
         side.put_back()
+        streams.put_back()
         number, method, arguments = pickle.loads(message)
         connection.request = number
         try:

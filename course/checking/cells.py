@@ -35,4 +35,5 @@ def new_shell(sources: Sources) -> Any:
     shell._tee = lambda channel: contextlib.nullcontext()  # what is printed would be kept in memory, without end
     shell.showsyntaxerror = lambda *args, **kwargs: None
     shell.ask_exit = lambda: None  # in a notebook `exit()` would end the kernel
+    shell.enable_matplotlib = lambda gui=None: (None, "agg")  # whatever `%matplotlib` asks for: there is no screen
     return shell

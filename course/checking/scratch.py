@@ -1,4 +1,7 @@
-"""A folder of its own in which a student's code runs: a copy of where it lives, which goes when the check is over."""
+"""A folder of its own in which a student's code runs, and which goes when the check is over.
+
+Standard library only: `supervisor.py` imports this file alone.
+"""
 
 from __future__ import annotations
 
@@ -6,32 +9,22 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-MOST_BYTES = 10 * 2**20
-MOST_FILES = 100
-"""What is copied into it."""
 
 MOST_WRITTEN = 10_000
 """Files and folders that it may come to hold."""
 
 
 class Scratch:
-    """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython.
+    """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
 
-    The small files of `original` are copied into `folder` (its subfolders are not), so that an answer can read them,
-    import them, and ruin nothing. A link that leads into a folder of `secret` is left out.
-    """
-
-    def __init__(self, original: Path | None, secret: Sequence[Path] = ()) -> None:
+    def __init__(self) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="minidl-answer-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
-        if original is not None:
-            copy_small_files(original, self.folder, secret)
 
     @property
     def stack(self) -> Path:
@@ -60,26 +53,6 @@ class Scratch:
 def remove(root: str | os.PathLike[str]) -> None:
     """Remove a scratch folder, whatever rights the student's code has given to what is in there."""
     shutil.rmtree(root, onerror=_with_rights)
-
-
-def copy_small_files(original: Path, folder: Path) -> None:
-    """Copy files until there are 100, or 10 MB; the small ones first. A link may lead to what is not the student's."""
-    files = []
-    try:
-        for entry in os.scandir(original):
-            if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
-                files.append((entry.stat().st_size, entry.name))
-    except OSError:
-        return
-    left = MOST_BYTES
-    for size, name in sorted(files)[:MOST_FILES]:
-        left -= size
-        if left < 0:
-            return
-        try:
-            shutil.copyfile(original / name, folder / name, follow_symlinks=False)
-        except OSError:  # a file that this user may not read
-            continue
 
 
 def _with_rights(function: Callable[[str], Any], path: str, _: Any) -> None:

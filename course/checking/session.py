@@ -27,6 +27,7 @@ from course.checking.builds import Builds
 from course.checking.channel import Broken, Garbage, Receiver, Sender, ready
 from course.checking.deadline import Deadline
 from course.checking.ending import Died, Stopped, TooLong, ending_of
+from course.checking.helper_files import copy_helper_files
 from course.checking.hidden import ORACLES
 from course.checking.limits import Limits, new_mark, starved
 from course.checking.reply import reply_in
@@ -317,7 +318,9 @@ class Session:
         self._mark, self._number, self._is_refused = new_mark(), 0, None
         self._pid, self._has_own_view, self._shared_memory = 0, False, strays.shared_memory()
         caches.fill()
-        self._scratch = Scratch(self._folder)
+        self._scratch = Scratch()
+        if self._folder is not None:
+            copy_helper_files(self._folder, self._scratch.folder)
         to_child, requests = os.pipe()
         replies, from_child = os.pipe()
         self._passed, passed = socket.socketpair()
@@ -358,9 +361,13 @@ class Session:
         ]  # fmt: skip
 
     def _path(self) -> list[str]:
-        """Where the student's code imports from: its folder, the one that this is a copy of, and as here."""
+        """Where the student's code imports from: its folder, as here, and the folder that its own is a copy of.
+
+        What was not copied can be imported too, where a student checks, but shadows nothing there.
+        """
         own = [str(self._folder)] if self._folder else []
-        return list(dict.fromkeys([str(self._scratch.folder), *own, *filter(None, sys.path), str(ROOT)]))
+        here = (entry for entry in sys.path if entry and entry not in own)
+        return list(dict.fromkeys([str(self._scratch.folder), *here, str(ROOT), *own]))
 
     def _terms(self) -> Terms:
         own = [str(self._folder)] if self._folder else []

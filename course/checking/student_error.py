@@ -54,14 +54,11 @@ def root_cause(error: BaseException) -> BaseException:
 def text_of(error: BaseException) -> str:
     """An exception's text, at most 4,000 characters of it, without the traceback that a failed run appends."""
     try:
+        if isinstance(error, SyntaxError) and isinstance(error.msg, str):  # its text also has the file and the line
+            return error.msg[:4000]
         text = str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
-        is_by_the_kernel = isinstance(error, OSError) and error.errno in (
-            errno.EACCES,
-            errno.EPERM,
-            errno.EXDEV,
-            errno.EROFS,
-        )
-        return f"{text}: {MAY_WRITE}" if is_by_the_kernel else text
+        by_the_kernel = (errno.EACCES, errno.EPERM, errno.EXDEV, errno.EROFS)
+        return f"{text}: {MAY_WRITE}" if isinstance(error, OSError) and error.errno in by_the_kernel else text
     except Exception:  # a student's own __str__
         return ""
 

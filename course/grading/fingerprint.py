@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-import stat
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,11 @@ from typing import Any
 import nbformat
 
 from course.bootstrap import ROOT
-from course.checking.scratch import MOST_BYTES, MOST_FILES
+from course.checking.helper_files import helper_files
 from course.grading.notebook_file import read_file
 from course.grading.submissions import Submission
 
-SOURCES = ("minidl", "course/checks", "course/checking", "course/grading")
+SOURCES = ("minidl", "course/checks", "course/probes", "course/checking", "course/grading")
 """The code that a grade depends on."""
 
 
@@ -27,7 +25,7 @@ def fingerprint(
 ) -> str:
     """Changes when the notebook (by its digest), the files beside it, the reference, the options or the course do."""
     parts = [
-        digest, submission.problem, submission.remark, submission.path.name, beside(submission.path),
+        digest, submission.problem, submission.remark, submission.path.name, beside(submission.path.parent),
         nbformat.writes(reference) if reference is not None else "", options, of_course(),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -43,19 +41,6 @@ def of_course() -> str:
     return digest.hexdigest()
 
 
-def beside(path: Path) -> list[tuple[str, str]]:
-    """The small files beside a notebook that its code may read, by name and content; other notebooks are none."""
-    try:
-        with os.scandir(path.parent) as entries:
-            files = sorted(
-                (entry.stat(follow_symlinks=False).st_size, entry.name) for entry in entries if is_small(entry)
-            )
-    except OSError:
-        return []
-    return [(name, read_file(path.parent / name, follow_links=False).digest) for _, name in files[:MOST_FILES]]
-
-
-def is_small(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a file, of a size that is given to answers, and no notebook."""
-    status = entry.stat(follow_symlinks=False)
-    return stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES and not entry.name.endswith(".ipynb")
+def beside(folder: Path) -> list[tuple[str, str]]:
+    """The files beside a notebook that its code may read, by name and content."""
+    return [(name, read_file(folder / name, follow_links=False).digest) for name in helper_files(folder)]

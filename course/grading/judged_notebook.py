@@ -23,6 +23,7 @@ import nbformat
 from course import probes
 from course.checking import Answer, DefectiveCheckError, Outcome, check_names, judging
 from course.checking.ending import Died, TooLong
+from course.checking.helper_files import helper_files, shadows
 from course.checking.hidden import TEACHERS
 from course.checking.limits import Limits
 from course.checking.session import Session
@@ -85,6 +86,11 @@ def judge_notebook(
     student = with_roles(student, reference)
     judgement = Judgement()
     cells = code_cells(student, reference, judgement.remarks, only)
+    judgement.remarks += [
+        f"the file {short(name)} beside the notebook was left out: it would take the place of the module of that name"
+        for name in (helper_files(Path(folder)) if folder else ())
+        if shadows(name)
+    ]
     broken: set[str] = set()
 
     def load(session: Session) -> None:

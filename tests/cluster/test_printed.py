@@ -107,3 +107,21 @@ def test_a_result_that_exits_where_it_is_read_is_an_error_of_its_rank() -> None:
 def test_a_deadline_that_is_over_before_the_program_begins_says_so() -> None:
     with pytest.raises(cluster.CommTimeout, match=r"deadline of 0.0001 s\nits program had not begun"):
         cluster.launch(lambda comm: None, nodes=2, deadline=0.0001)
+
+
+@pytest.mark.parametrize("on", ["processes", "simulation", ISOLATED], ids=["processes", "simulation", "isolated"])
+@pytest.mark.parametrize("stdout", [None, "closed", "leads nowhere"])
+def test_a_run_returns_its_results_when_nobody_can_print(on: Any, stdout: str | None, monkeypatch: Any) -> None:
+    def program(comm: cluster.Communicator) -> int:
+        print("rank", comm.rank)
+        return comm.rank
+
+    stream = None
+    if stdout is not None:
+        descriptor = os.open(os.devnull, os.O_WRONLY)
+        stream = open(descriptor, "w", buffering=1, closefd=False)  # noqa: SIM115
+        if stdout == "closed":
+            stream.close()
+        os.close(descriptor)
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert cluster.launch(program, nodes=2, on=on, deadline=150).results == [0, 1]

@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from course.bootstrap import ROOT
 from course.checking import Outcome, PartResult, Status, progress_record
-from course.checking.scratch import copy_small_files
+from course.checking.helper_files import copy_helper_files
 from course.grading.notebook_file import NotANotebookError, read_notebook
 
 
@@ -108,7 +108,7 @@ def test_a_link_to_a_secret_file_is_not_copied_for_an_answer(tmp_path: Path) -> 
         (mine / f"{name}.py").symlink_to(target / "file.py")
     (mine / "again.py").symlink_to(mine / "solution.py")
     (tmp_path / "copy" / "file.py").unlink()
-    copy_small_files(mine, tmp_path / "copy", [tmp_path / "class", solutions])
+    copy_helper_files(mine, tmp_path / "copy", [tmp_path / "class", solutions])
     assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["file.py", "given.py", "own.py"]
 
 

@@ -531,9 +531,7 @@ def test_its_page_holds_no_secret_and_no_script(one: Hostile, graded) -> None:
     assert "HIDDEN TESTS" not in page
     assert not re.search(r"\son\w+=|(href|src)=\W*(javascript|data:text|https?://spy)|<iframe|<form|<svg|<style", tags)
     assert "<script>steal" not in page
-    assert (
-        '<a class="anchor-link"' in page or "<body" not in page
-    )  # hidden by that; else each heading has a paragraph sign
+    assert "¶" not in page
     assert len(page) < 3_000_000
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from course import check, start
+from course.begun import begun
 from course.bootstrap import ROOT
 from course.chapters import CHAPTERS
 from course.check_report import saved
 from course.checking import progress_record
+from course.grading.notebook_file import read_notebook
 from tests.tiers import exhaustively
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
@@ -131,7 +133,8 @@ def test_a_notebook_outside_of_work_is_checked_but_not_counted(root, tmp_path_fa
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["04", "broadcast_bush"], "Chapter 04 has no exercise 'broadcast_bush': there is broadcast_tree, "),
+        (["04", "broadcast_bush"], "Chapter 04 has no exercise 'broadcast_bush': did you mean broadcast_tree?"),
+        (["04", "xyz"], "Chapter 04 has no exercise 'xyz': there is broadcast_tree, "),
         (["05"], "Chapter 05 (Synchronous data parallelism) has no exercises yet: there are exercises for 04."),
         (["4x4"], "No chapter is called '4x4': there are exercises for 04."),
         (["nowhere/04_mine.ipynb"], "There is no file nowhere/04_mine.ipynb."),
@@ -183,3 +186,64 @@ def test_the_time_of_the_file_is_told(tmp_path):
     assert saved(path, written + timedelta(minutes=3)) == "saved at 21:43:07, 3 minutes ago"
     assert saved(path, written + timedelta(hours=5)) == "saved at 21:43, 5 hours ago"
     assert saved(path, written + timedelta(days=3)) == "saved on 2026-03-01 at 21:43, 3 days ago"
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (TREE.replace("broadcast_tree", "broadcastTree"), "called broadcast_tree: its cell defines broadcastTree."),
+        (
+            f"{TREE}    raise NotImplementedError('x')",
+            "the line `raise NotImplementedError(…)` is still in the cell of",
+        ),
+        ("x = 3\n", "called broadcast_tree: its cell defines x."),
+        (None, "The cell of broadcast_tree is not in the notebook: write the function into any cell"),
+        ("", "No function of the notebook is called broadcast_tree."),
+    ],
+)
+def test_who_has_begun_is_told_why_it_does_not_count(root, source, sentence):
+    path = answer(root, source or "")
+    if source is None:
+        content = json.loads(path.read_text())
+        content["cells"] = [cell for cell in content["cells"] if start.key(cell) != "broadcast_tree"]
+        path.write_text(json.dumps(content))
+    told = begun(read_notebook(path), read_notebook(CHAPTER.exercises(root)))
+    assert list(told) == ["broadcast_tree"]
+    assert sentence in told["broadcast_tree"]
+
+
+@pytest.mark.parametrize("source", [None, TREE, TREE.replace("def", "async def")])
+def test_of_what_is_untouched_or_right_nothing_is_said(root, source):
+    path = CHAPTER.work(root) if source is None else answer(root, source)
+    assert begun(read_notebook(path), read_notebook(CHAPTER.exercises(root))) == {}
+
+
+@pytest.mark.slow
+def test_the_report_names_the_other_name_and_does_not_say_that_nothing_is_written(root, capsys):
+    answer(root, TREE.replace("broadcast_tree", "broadcastTree"))
+    assert check.run(["04", "broadcast_tree"], root) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "its cell defines broadcastTree." in told
+    assert "Nothing is written yet" not in told
+
+
+@pytest.mark.slow
+def test_a_syntax_error_is_told_once_with_its_line(root, capsys):
+    answer(root, "def broadcast_tree(comm, x)\n    return x")
+    assert check.run(["04", "broadcast_tree"], root) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.count("SyntaxError: expected ':' (at cell broadcast_tree, line 1: def broadcast_tree(comm, x))") == 1
+
+
+@pytest.mark.slow
+def test_who_has_written_the_first_exercise_right_is_sent_to_the_next_and_own_lines_out_of_given_cells(root, capsys):
+    path = answer(root, TREE)
+    content = json.loads(path.read_text())
+    for cell in content["cells"]:
+        if start.key(cell) == "setup":
+            cell["source"] += ["\nimport statistics"]
+    path.write_text(json.dumps(content))
+    assert check.run(["04"], root) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert "What you have written is right. Next: ring_reduce_scatter." in told
+    assert "Given cells and checks are taken from exercises/: write lines of your own into cells of your own." in told

@@ -5,6 +5,7 @@ Without the bound a program that prints without end would fill the memory, and s
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 
@@ -40,4 +41,11 @@ def replay(rank: int, printed: str) -> None:
     lines = printed[:KEPT].splitlines()
     if len(printed) > KEPT:
         lines.append(f"... (no more is shown than the first {KEPT:,} characters that a rank prints)")
-    sys.stdout.write("".join(f"[rank {rank}] {line}\n" for line in lines))
+    show("".join(f"[rank {rank}] {line}\n" for line in lines))
+
+
+def show(text: str) -> None:
+    """Print it, if there is anything, and somewhere to print to: what a run returns does not depend on that."""
+    if text and sys.stdout is not None:
+        with contextlib.suppress(OSError, ValueError):  # it is closed, or what it leads to is
+            sys.stdout.write(text)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import cloudpickle
 
 from minidl.cluster.comm import Communicator
+from minidl.cluster.engines.printed import show
 from minidl.cluster.engines.processes import Processes
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import NOT_BEGUN
@@ -55,7 +55,7 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
         death = str(error).partition("\n")[0]
         raise RankFailed(f"{death}\nit was the process in which all ranks were simulated") from error
     answer: Answer = run.results[0]
-    sys.stdout.write(answer.printed)
+    show(answer.printed)
     if answer.run is None:
         raise cloudpickle.loads(answer.error)
     return answer.run

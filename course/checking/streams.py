@@ -1,0 +1,47 @@
+"""Where a student's process prints to: given back when its code has closed it, so that what follows can print."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sys
+from typing import Any
+
+OUT_OF_THE_WAY = 900
+"""Descriptors from here on are copies, which a loop over the first few does not close."""
+
+
+class Streams:
+    """Standard output and standard error as they were; a stream of the student's own is left in place if it works."""
+
+    def __init__(self) -> None:
+        self._copies = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) for number in (1, 2)}
+
+    def put_back(self) -> None:
+        """Replace what nobody can print to."""
+        for number, name in ((1, "stdout"), (2, "stderr")):
+            with contextlib.suppress(OSError):  # the copy may be closed as well
+                if not is_open(number):
+                    os.dup2(self._copies[number], number)
+                if not can_print(getattr(sys, name, None)):
+                    stream = open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+                    setattr(sys, name, stream)
+
+
+def is_open(descriptor: int) -> bool:
+    """Whether a descriptor leads anywhere."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def can_print(stream: Any) -> bool:
+    """Whether `print` works with this stream."""
+    try:
+        stream.write("")
+    except Exception:  # None, closed, or no stream at all
+        return False
+    return True

@@ -1,0 +1,54 @@
+"""Formulas as MathML, which browsers draw by themselves: without a script, and without anything from the network."""
+
+from __future__ import annotations
+
+import html
+import re
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from latex2mathml.converter import convert_to_element
+
+MOST_OF_FORMULA = 2000
+"""Characters; a longer one is shown as it is written."""
+
+ELEMENTS = {
+    "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
+    "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover",
+}  # fmt: skip
+ATTRIBUTES = {
+    "accent", "columnalign", "columnlines", "columnspacing", "display", "displaystyle", "fence", "form", "largeop",
+    "linethickness", "lspace", "mathvariant", "maxsize", "minsize", "movablelimits", "notation", "rowspacing", "rspace",
+    "scriptlevel", "separator", "stretchy", "symmetric", "width",
+}  # fmt: skip
+VALUE = re.compile(r"[\w .%+-]*")
+"""What a formula may consist of: a student writes it, and a teacher's browser reads it."""
+
+
+def as_mathml(latex: str, is_display: bool = False) -> str:
+    """A formula of LaTeX as MathML; as code, dollar signs included, where it cannot be converted.
+
+    >>> as_mathml(r"x^2")
+    '<math display="inline"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>'
+    >>> as_mathml(r"x^")
+    '<code>$x^$</code>'
+    """
+    try:
+        if len(latex) > MOST_OF_FORMULA:
+            raise ValueError("too long")
+        found = convert_to_element(latex, display="block" if is_display else "inline")
+        return tostring(harmless(found), encoding="unicode")
+    except Exception:  # the converter fails in many ways at what is no formula
+        sign = "$$" if is_display else "$"
+        return f"<code>{html.escape(sign + latex + sign)}</code>"
+
+
+def harmless(found: Element, parent: Element | None = None) -> Element:
+    """The same with known elements and attributes alone; what is in an unknown element becomes a row."""
+    tag = found.tag if found.tag in ELEMENTS else "mrow"
+    kept = {name: value for name, value in found.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
+    element = Element(tag, kept) if parent is None else SubElement(parent, tag, kept)
+    element.text = html.unescape(found.text or "")  # the converter writes signs as character references
+    element.tail = html.unescape(found.tail or "")
+    for child in found:
+        harmless(child, element)
+    return element

@@ -1,0 +1,174 @@
+"""`grade --container`: what the container may do, that the same rows come out, and that it ends with the command.
+
+A stand-in is called in place of podman and docker: it notes its arguments and runs the command without isolation.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import psutil
+import pytest
+
+from course import grade
+from course.grading import container
+from tests.course.submitted_class import ROOT
+
+pytestmark = pytest.mark.timeout(300)
+
+NAME = "02_minibatch_sgd"
+STAND_IN = Path(__file__).with_name("container_engine.py")
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the stand-in, which is called podman, and docker as well."""
+    home = tmp_path / "engine"
+    (home / "bin").mkdir(parents=True)
+    for name in container.ENGINES:
+        script = home / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n')
+        script.chmod(0o755)
+    monkeypatch.setenv("CONTAINER_ENGINE_HOME", str(home))
+    monkeypatch.setenv("PATH", f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return home
+
+
+@pytest.fixture
+def submissions(tmp_path: Path) -> Path:
+    """A class of one student, who has deleted most cells, in a folder with a comma and a space in its name."""
+    folder = tmp_path / "a class, b"
+    path = folder / "ada" / f"{NAME}.ipynb"
+    path.parent.mkdir(parents=True)
+    notebook = nbformat.read(ROOT / "exercises" / NAME / f"{NAME}.ipynb", as_version=4)
+    notebook.cells = notebook.cells[:2]
+    nbformat.write(notebook, path)
+    return folder
+
+
+def calls(home: Path) -> list[list[str]]:
+    return [json.loads(line) for line in (home / "calls").read_text().splitlines()]
+
+
+def rows(to: Path) -> list[dict[str, str]]:
+    with (to / "exercises.csv").open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.slow
+def test_the_same_rows_come_out_and_the_container_is_bound(engine: Path, submissions: Path, tmp_path: Path) -> None:
+    to = tmp_path / "graded"
+    assert grade.run([str(submissions), "--to", str(tmp_path / "here")]) == 0
+    assert grade.run([str(submissions), "--to", str(to), "--container", "--seconds", "7", "--workers", "1"]) == 0
+    assert rows(to) == rows(tmp_path / "here")
+    assert list((to / "feedback").rglob("*.html"))
+    *_, build, run = calls(engine)
+    assert build[0] == "build"
+    assert (engine / "image").read_text() == "Containerfile pyproject.toml uv.lock"
+    text = " ".join(run)
+    for option in (
+        "run --rm --init --interactive", "--network none", "--read-only", "--cap-drop ALL", "--memory 6g",
+        "--security-opt no-new-privileges", "--pids-limit 1000", "--cpus 1", "--env MINIDL_NO_VENV=1",
+        f'--mount type=bind,"source={ROOT}","destination={ROOT}",readonly',
+        f'--mount type=bind,"source={submissions}","destination={submissions}",readonly',
+        f'--mount type=bind,"source={to}","destination={to}" ',
+        f"{submissions} --to={to} --workers=1 --seconds=7.0",
+    ):  # fmt: skip
+        assert option in text, option
+    assert "--user 0" not in text
+    assert text.count("type=bind") == 3
+    before = len(calls(engine))
+    assert grade.run([str(submissions), "--to", str(to), "--container"]) == 0
+    assert [call[0] for call in calls(engine)[before:]] == ["info", "image", "run"]  # the image is there already
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, *(pytest.param(one, marks=pytest.mark.exhaustive) for one in (signal.SIGINT, signal.SIGTERM))],
+    ids=lambda number: number.name,
+)
+def test_when_the_command_is_ended_the_container_ends(
+    number: signal.Signals, engine: Path, submissions: Path, tmp_path: Path
+) -> None:
+    path = next(submissions.rglob("*.ipynb"))
+    notebook = nbformat.read(path, as_version=4)
+    notebook.cells[:0] = [nbformat.v4.new_code_cell("import time\nwhile True: time.sleep(1)")]
+    nbformat.write(notebook, path)
+    to = tmp_path / "graded"
+    command = [sys.executable, "-c", "import sys; from course import grade; sys.exit(grade.run(sys.argv[1:]))"]
+    command += [str(submissions), "--to", str(to), "--container", "--seconds", "500"]
+    process = subprocess.Popen(command, cwd=ROOT)
+    inside = wait_for(lambda: student_process(engine))
+    process.send_signal(number)
+    assert process.wait(timeout=200) == (130 if number != signal.SIGKILL else -signal.SIGKILL)
+    until = time.monotonic() + 200
+    while any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in inside):
+        assert time.monotonic() < until, inside
+        time.sleep(0.1)
+
+
+def student_process(engine: Path) -> list[psutil.Process]:
+    """The process in the container and that of the student's code, once both are there."""
+    try:
+        grader = psutil.Process(int((engine / "pid").read_text()))
+        students = [one for one in grader.children() if "course.checking.answer_process" in one.cmdline()]
+    except (OSError, ValueError, psutil.Error):
+        return []
+    return [grader, *students] if students else []
+
+
+def wait_for(found):
+    until = time.monotonic() + 200
+    while not (value := found()):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    return value
+
+
+def test_without_podman_and_docker_a_sentence_says_so(submissions, tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
+    assert capsys.readouterr().err == (
+        "--container needs podman or docker, and neither is here: install one of them.\n"
+    )
+    assert not (tmp_path / "graded").exists()
+
+
+def test_a_daemon_that_does_not_run_is_named(engine, submissions, tmp_path, capsys) -> None:
+    (engine / "down").touch()
+    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
+    assert capsys.readouterr().err == (
+        "`podman info` says: Cannot connect to the daemon. Is it running?\n"
+        "`docker info` says: Cannot connect to the daemon. Is it running?\n"
+        "Start it (docker: its daemon), then type the same command again.\n"
+    )
+
+
+def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, capfd) -> None:
+    (engine / "no_network").touch()
+    assert grade.run([str(submissions), "--to", str(tmp_path / "graded"), "--container"]) == 2
+    told = capfd.readouterr().err
+    assert "no such host" in told
+    assert "The image could not be built: the lines above say why." in told
+    assert str(container.CONTAINERFILE) in told
+
+
+def test_every_option_reaches_the_command_in_the_container() -> None:
+    arguments = ["submissions", "--to", "there", "--assignment", "04", "--seconds", "3", "--workers", "5"]
+    parser = grade.parser()
+    options = parser.parse_args([*arguments, "--container"])
+    inside = parser.parse_args(container.typed(parser, options))
+    assert vars(inside) == vars(options) | {
+        "container": False, "folder": Path("submissions").resolve(), "to": Path("there").resolve(),
+    }  # fmt: skip
