@@ -60,13 +60,13 @@ def sums(run: RankRun, vectors: list[np.ndarray], name: str, in_place: bool = Fa
             mistakes["x is as it was: the sum was made in a new array only."] = vectors[rank]
         else:
             something(run, rank, f"{called}: expected an array of shape {total.shape}")
+            mistakes["This is what the rank had at first: nothing was added."] = vectors[rank]
         if isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[made_of(got, vectors) or (ALMOST if nearly(got, total, magnitude) else "")] = got
         if name == "ring_all_reduce":
             halfway = [np.copy(chunk) for chunk in np.array_split(vectors[rank], p)]
             halfway[rank] = np.array_split(total, p)[rank]
             mistakes["Only this rank's own chunk is the sum: the all-gather is missing."] = np.concatenate(halfway)
-        mistakes["This is what the rank had at first: nothing was added."] = vectors[rank]
         mistakes["The last n % p elements were left out."] = np.append(total[: n - n % p], vectors[rank][n - n % p :])
         if name == "ring_all_reduce" and isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[chunk_made_of(got, vectors)] = got
@@ -182,6 +182,8 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
             cause = expect.not_a_value(got)
             if isinstance(got, np.ndarray):
                 cause = "The chunks were joined; the list of them is asked."
+                if got.ndim > 1:
+                    cause = "A list of arrays is asked: their lengths may differ."
             if isinstance(got, dict):
                 cause = "A list is asked, in the order of the ranks: [found[i] for i in range(p)]."
             raise Wrong(f"{called}: expected a list of {counted(p, 'array')}, got {told(got)}.", cause)
