@@ -95,7 +95,7 @@ def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma
         "log2 p is no whole number here: the rounds are those of the power of two below p.": rounds(
             math.log2(p), math.log2(p)
         ),
-        "These are log2 p rounds, rounded up; the fold takes one more: a message before and one after.": rounds(
+        "This is log2 p rounded up, or a fold of one message; the fold is a message before and one after.": rounds(
             high, high
         ),
         "The rounds are those of the power of two below p: log2 p rounded down, and two for the fold.": rounds(

@@ -86,7 +86,7 @@ MUTANTS = [
             "total += comm",
         ),
         loses=(KEPT,),
-        says="writes into the array",
+        says="write into the array that a names",
     ),
     Mutant(
         "recursive_doubling",
@@ -336,7 +336,7 @@ def recursive_doubling(comm, x):
         "the result is written into x, too",
         changed(DOUBLING, "return fold_out(comm, first, total)", "x[...] = fold_out(comm, first, total)\n    return x"),
         loses=(KEPT,),
-        says="writes into the array",
+        says="write into the array that a names",
     ),
     Mutant(
         "recursive_doubling",

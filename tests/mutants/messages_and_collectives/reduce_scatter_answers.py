@@ -312,7 +312,7 @@ MUTANTS += [
         "what was added is cleared",
         changed(SCATTER, "    return growing", "        chunks[(me - 2 - step) % p][...] = 0.0\n    return growing"),
         loses=(KEPT,),
-        says="what is written into it is so for the caller",
+        says="write into the array that a names",
     ),
     Mutant(
         "ring_reduce_scatter",
