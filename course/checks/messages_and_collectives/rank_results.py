@@ -119,8 +119,8 @@ def unchanged(after: Any, before: Sequence[np.ndarray], called: str) -> None:
         if not is_array or not np.all(expect.identical(now, then)):
             which = f"array {i} of those" if len(before) > 1 else "the array"
             cause = (
-                "`a += b` and `a[...] = b` write into the array that a names, here the caller's; `a = a + b` makes a new "
-                "one."
+                "`a += b` and `a[...] = b` write into the array that a names, here the caller's; `a = a + b` makes a "
+                "new one."
             )
             if len(before) > 1:
                 cause += " And `chunks[i] = a` puts a into the caller's list."
