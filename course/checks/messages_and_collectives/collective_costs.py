@@ -182,7 +182,7 @@ def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool =
     got, mistakes = answer(*given), slips(p, nbytes, alpha, beta, gamma)
     if is_rounded(got, want):
         mistakes["The time is not to be rounded."] = got
-    expect.number(got, want, called, rtol=1e-9, mistakes=mistakes)
+    expect.number(got, want, called, rtol=1e-9, atol=1e-15, mistakes=mistakes)
 
 
 def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> None:

@@ -224,7 +224,7 @@ MUTANTS += [
             "total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total",
         ),
         loses=(SUM, ROUNDS, KEPT, LARGE),
-        says="Missing in this sum: what rank",
+        says="on rank 1 of ",
     ),
     Mutant(
         "recursive_doubling",
@@ -276,7 +276,7 @@ def recursive_doubling(comm, x):
     return total
 """,
         loses=(SUM, ROUNDS, KEPT, LARGE),
-        says="Missing in this sum",
+        says="nothing was added",
     ),
     Mutant(
         "recursive_doubling",
