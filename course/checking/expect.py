@@ -13,7 +13,7 @@ from course.checking.wrong import Wrong
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
 
 SLIPS = {
-    "generator": "A function with `yield` in it returns a generator, not a value; `return` gives back a value.",
+    "generator": "A function with `yield` in it returns a generator, not a value, and `(x for ...)` is one, too.",
     "coroutine": "A function made by `async def` has to be awaited; an answer is made by `def`.",
     "function": "A function is returned as it is; with brackets behind its name it is called.",
     "method": "A method is returned as it is; with brackets behind its name it is called.",

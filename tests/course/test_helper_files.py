@@ -11,7 +11,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from course import grade
-from course.checking.helper_files import helper_files, shadows
+from course.checking.helper_files import copy_helper_files, helper_files, shadows
 from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import judge_notebook
 from course.grading.submissions import find

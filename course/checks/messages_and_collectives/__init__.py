@@ -224,7 +224,7 @@ def recursive_doubling(
         for p, n in telling_first(sizes):
             rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")
     with part(1.5, "log2 p messages of n elements a rank, in as many rounds, and the fold's"):
-        for p, n in sizes:
+        for p, n in sorted(sizes, reverse=True):  # the more ranks, the clearer what is wrong
             rank_messages.doubled(run(p, n), n)
             rank_results.sums(run(p, n), vectors_of(p, n, seed), "recursive_doubling")  # or they were others
     with part(0.5, "x stays as it is"):

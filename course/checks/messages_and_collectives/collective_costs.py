@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,12 @@ ITEMSIZE = 8
 Case = tuple[int, int, float, float, float]
 """(p, nbytes, alpha, beta, gamma)"""
 
-POWERS_OF_TWO = ((16, 64_000_000, 50e-6, 8e-9, 1e-9), (2, 800, 20e-6, 0.8e-9, 0.2e-9), (1, 4096, 50e-6, 8e-9, 1e-9))
+POWERS_OF_TWO = (
+    (16, 64_000_000, 50e-6, 8e-9, 1e-9),
+    (2, 800, 20e-6, 0.8e-9, 0.2e-9),
+    (1, 4096, 50e-6, 8e-9, 1e-9),
+    (8, 0, 50e-6, 8e-9, 1e-9),
+)
 ANY_NUMBER = ((3, 2400, 1e-6, 0.04e-9, 0.01e-9), (6, 4_800_000, 50e-6, 8e-9, 2e-9), (12, 960, 20e-6, 0.8e-9, 0.3e-9))
 """Cases of a cost function, in which p chunks of whole float64 make nbytes."""
 
@@ -55,7 +61,25 @@ def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> di
         ),
         "gamma is seconds a byte, not an element.": ring(2 * steps, 2 * share, share / 8),
         "A rank that is alone sends nothing.": alpha + n / p * beta if p == 1 else math.inf,
+        **slips_of_any(ring(2 * steps, 2 * share, share), n),
     }
+
+
+def slips_of_any(want: float, n: int) -> dict[str, float]:
+    """Slips in what is asked, whatever the formula."""
+    slips = {
+        "Seconds are asked, not milliseconds.": 1e3 * want,
+        "Seconds are asked, not microseconds.": 1e6 * want,
+        "An empty message takes time, too: alpha.": 0.0 if n == 0 else math.inf,
+    }
+    return {sentence: slip for sentence, slip in slips.items() if slip != want}
+
+
+def is_rounded(got: Any, want: float) -> bool:
+    """Whether a number is `want` with fewer digits."""
+    if not isinstance(got, (int, float)) or not got or abs(got) > 1e300 or not math.isfinite(want):
+        return False
+    return any(round(got, digits) == got and abs(got - want) < 10.0**-digits for digits in range(12))
 
 
 def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
@@ -71,7 +95,7 @@ def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma
         "log2 p is no whole number here: the rounds are those of the power of two below p.": rounds(
             math.log2(p), math.log2(p)
         ),
-        "These are log2 p rounds, rounded up; the fold takes one more: a message before and one after.": rounds(
+        "This is log2 p rounded up, or a fold of one message; the fold is a message before and one after.": rounds(
             high, high
         ),
         "The rounds are those of the power of two below p: log2 p rounded down, and two for the fold.": rounds(
@@ -92,6 +116,7 @@ def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma
             2 * (low + fold), low + fold
         ),
         "Each round's message takes an alpha.": alpha + (low + 2 * fold) * n * beta + (low + fold) * n * gamma,
+        **slips_of_any(rounds(low + 2 * fold, low + fold), n),
     }
 
 
@@ -136,11 +161,14 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
         "log2 p is no whole number here: the rounds are those of the power of two below p, and the fold's.": meeting(
             p - 1, (p - 1) / p, math.log2(p), math.log2(p)
         ),
-        "The size is not to be rounded.": float(round(size)) if math.isfinite(size) else math.inf,
         "The ring has p - 1 steps a round, not p.": meeting(p, (p - 1) / p, low + 2 * fold, low + fold),
         "This is upside down: what the ring starts later is to be divided by what it gains a byte.": 1 / size,
+        "Bytes are asked, not kilobytes.": size / 1e3,
+        "Bytes are asked, not megabytes.": size / 1e6,
+        "The sign is that of the other difference.": -size,
     }
-    return {sentence: slip for sentence, slip in slips.items() if math.isfinite(slip)}
+    finite = {sentence: slip for sentence, slip in slips.items() if math.isfinite(slip)}
+    return {**finite, "There is such a size here: the ring gains something with every byte.": math.inf}
 
 
 def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool = True) -> None:
@@ -151,7 +179,10 @@ def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool =
     p, nbytes, alpha, beta, gamma = case if with_gamma else (*case[:4], 0.0)
     slips = ring_mistakes if algorithm == "ring" else recursive_doubling_mistakes
     want = seconds(algorithm, p, nbytes, alpha, beta, gamma)
-    expect.number(answer(*given), want, called, mistakes=slips(p, nbytes, alpha, beta, gamma))
+    got, mistakes = answer(*given), slips(p, nbytes, alpha, beta, gamma)
+    if is_rounded(got, want):
+        mistakes["The time is not to be rounded."] = got
+    expect.number(got, want, called, rtol=1e-9, atol=1e-15, mistakes=mistakes)
 
 
 def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> None:
@@ -161,11 +192,15 @@ def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> No
     want = crossover_bytes(*case)
     got = answer(*case)
     if want == math.inf:
-        never = isinstance(got, (float, np.ndarray)) and np.ndim(got) == 0 and bool(got > NEVER)
+        is_number = isinstance(got, float) or (isinstance(got, np.ndarray) and got.ndim == 0 and got.dtype.kind == "f")
+        never = is_number and bool(got > NEVER)
         expect.true(
             never,
             f"{called}: expected math.inf, got {expect.shown(got)}.",
             "Two ranks send the same bytes in both ways, in more messages round the ring.",
         )
     else:
-        expect.number(got, want, called, mistakes=crossover_mistakes(*case))
+        mistakes = crossover_mistakes(*case)
+        if is_rounded(got, want):
+            mistakes["The size is not to be rounded."] = got
+        expect.number(got, want, called, mistakes=mistakes)

@@ -14,7 +14,7 @@ UNUSUAL = (-0.0, np.nan, np.inf, -np.inf, 5e-324, 1.7e308)
 
 
 def telling_first(sizes: Sizes) -> list[tuple[int, int]]:
-    """The cases in the order in which results tell best what is wrong: from three ranks on, long and equal chunks first.
+    """The cases in the order in which results tell best what is wrong: from three ranks on, long chunks first.
 
     Among one or two ranks, or with few elements, different mistakes give the same numbers.
     """
@@ -36,7 +36,7 @@ def vectors_of(p: int, n: int, seed: int) -> list[np.ndarray]:
     vectors = [random((seed, rank), n) for rank in range(p)]
     if n % p and n >= len(UNUSUAL):
         for rank, x in enumerate(vectors):
-            x[-3:] = (rank + 1) * 5e-324, (rank + 1) * 1e300, np.inf if rank == p - 1 else x[-1]
+            x[-3:] = (rank + 1) * 5e-324, (rank + 1) * 1e300, x[-1] if rank else np.inf
     return vectors
 
 

@@ -195,6 +195,8 @@ def doubled(run: RankRun, n: int) -> None:
             f"{called} sent {run.nbytes[rank]} bytes in {counted(sent, 'message')}, each needs {n * ITEMSIZE}.",
             "In each message goes the sum so far, n numbers, and nothing else: send the array itself."
             if run.nbytes[rank] > sent * n * ITEMSIZE
+            else "These are numbers of 4 bytes; a float64 has 8."
+            if 2 * run.nbytes[rank] == sent * n * ITEMSIZE
             else "",
         )
     rounds, needed = round(run.seconds), doublings + 2 * fold

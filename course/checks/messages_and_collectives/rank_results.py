@@ -13,7 +13,7 @@ from course.checking.ranks import RankRun
 from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives.rank_messages import by_own_messages
 from course.checks.messages_and_collectives.rank_words import counted, listed
-from course.checks.messages_and_collectives.sum_parts import chunk_made_of, is_sum_of_some, made_of, other_chunks
+from course.checks.messages_and_collectives.sum_parts import chunk_made_of, made_of, other_chunks
 
 ROUNDING = 1e-12
 """Of the sum of absolute values: float64 sums in any order of up to a thousand ranks are nearer than this."""
@@ -43,7 +43,10 @@ def copied(run: RankRun, x: np.ndarray) -> None:
             if rank == 0 or all(result is None for result in run.results):
                 cause = expect.FORGOTTEN_RETURN
             raise Wrong(f"{called}: expected an array of shape {x.shape}, got None.", cause)
-        expect.same_bits(got, x, called, mistakes={ALMOST: got} if nearly(got, x, np.abs(x)) else {})
+        mistakes = {"Something was added to what came: -0.0 + 0.0 is 0.0.": x + 0.0}
+        if nearly(got, x, np.abs(x)):
+            mistakes[ALMOST] = got
+        expect.same_bits(got, x, called, mistakes=mistakes)
         if rank and x.size:
             could_have_carried(run, "rank 0's array", rank, [0], x.nbytes)
     unchanged([run.arguments[0][0]], [x], f"broadcast_tree on rank 0 of {p}")
@@ -63,13 +66,13 @@ def sums(run: RankRun, vectors: list[np.ndarray], name: str, in_place: bool = Fa
             mistakes["x is as it was: the sum was made in a new array only."] = vectors[rank]
         else:
             something(run, rank, f"{called}: expected an array of shape {total.shape}")
+            mistakes["This is what the rank had at first: nothing was added."] = vectors[rank]
         if isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[made_of(got, vectors) or (ALMOST if nearly(got, total, magnitude) else "")] = got
         if name == "ring_all_reduce":
             halfway = [np.copy(chunk) for chunk in np.array_split(vectors[rank], p)]
             halfway[rank] = np.array_split(total, p)[rank]
             mistakes["Only this rank's own chunk is the sum: the all-gather is missing."] = np.concatenate(halfway)
-        mistakes["This is what the rank had at first: nothing was added."] = vectors[rank]
         mistakes["The last n % p elements were left out."] = np.append(total[: n - n % p], vectors[rank][n - n % p :])
         if name == "ring_all_reduce" and isinstance(got, np.ndarray) and got.shape == total.shape:
             mistakes[chunk_made_of(got, vectors)] = got
@@ -92,10 +95,12 @@ ALMOST = "Almost: the numbers were rounded on the way, to float32 perhaps."
 
 def nearly(got: Any, want: np.ndarray, magnitude: np.ndarray) -> bool:
     """Whether numbers are what they should be but for the rounding of float32."""
-    if not isinstance(got, np.ndarray) or got.shape != want.shape or got.dtype.kind != "f" or not got.size:
+    if not isinstance(got, np.ndarray) or got.shape != want.shape or got.dtype.kind != "f":
         return False
+    both_nan = np.isnan(got) & np.isnan(want)
     with np.errstate(over="ignore"):
-        return bool(np.all(expect.same_numbers(got, want, 0.0, FLOAT32 * magnitude) | (np.isnan(got) & np.isnan(want))))
+        close = expect.same_numbers(got, want, 0.0, FLOAT32 * magnitude)
+        return bool(np.all(close | both_nan) and not np.all((got == want) | both_nan))
 
 
 def kept(run: RankRun, shares: list[list[np.ndarray]], name: str) -> None:
@@ -104,17 +109,11 @@ def kept(run: RankRun, shares: list[list[np.ndarray]], name: str) -> None:
     for rank, own in enumerate(shares):
         (after,) = run.arguments[rank]
         is_list = len(own) > 1 or isinstance(after, list)
-        summands = [[others[i] for others in shares] for i in range(len(own))]
-        unchanged(after if is_list else [after], own, f"{name} on rank {rank} of {p}", summands)
+        unchanged(after if is_list else [after], own, f"{name} on rank {rank} of {p}")
 
 
-def unchanged(
-    after: Any, before: Sequence[np.ndarray], called: str, summands: Sequence[Sequence[np.ndarray]] = ()
-) -> None:
-    """Raise Wrong unless the arrays that the caller passed, one or a list of them, are as they were.
-
-    summands: for each of them, the arrays whose sum the answer makes.
-    """
+def unchanged(after: Any, before: Sequence[np.ndarray], called: str) -> None:
+    """Raise Wrong unless the arrays that the caller passed, one or a list of them, are as they were."""
     if not isinstance(after, (list, tuple)) or len(after) != len(before):
         raise Wrong(
             f"{called}: the caller passed a list of {counted(len(before), 'array')}, which is {told(after)} now.",
@@ -124,11 +123,12 @@ def unchanged(
         is_array = isinstance(now, np.ndarray) and now.shape == then.shape and now.dtype == then.dtype
         if not is_array or not np.all(expect.identical(now, then)):
             which = f"array {i} of those" if len(before) > 1 else "the array"
-            cause = "An array that is passed is the caller's own: what is written into it is so for the caller, too."
-            if is_array and summands and is_sum_of_some(now, summands[i]):
-                cause = "`a += b` writes into the array that a names, here the caller's; `a = a + b` makes a new one."
-                if len(before) > 1:
-                    cause += " And `chunks[i] = a` puts a into the caller's list."
+            cause = (
+                "`a += b` and `a[...] = b` write into the array that a names, here the caller's; `a = a + b` makes a "
+                "new one."
+            )
+            if len(before) > 1:
+                cause += " And `chunks[i] = a` puts a into the caller's list."
             raise Wrong(f"{called}: {which} that the caller passed was changed.", cause)
 
 
@@ -190,6 +190,8 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
             cause = expect.not_a_value(got)
             if isinstance(got, np.ndarray):
                 cause = "The chunks were joined; the list of them is asked."
+                if got.ndim > 1:
+                    cause = "A list of arrays is asked: their lengths may differ."
             if isinstance(got, dict):
                 cause = "A list is asked, in the order of the ranks: [found[i] for i in range(p)]."
             raise Wrong(f"{called}: expected a list of {counted(p, 'array')}, got {told(got)}.", cause)

@@ -75,9 +75,3 @@ def weights_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> np.ndarray | N
         return None
     weights: np.ndarray = np.linalg.lstsq(table, total, rcond=None)[0]
     return weights if np.allclose(table @ weights, total) else None
-
-
-def is_sum_of_some(got: np.ndarray, vectors: Sequence[np.ndarray]) -> bool:
-    """Whether an array is the sum of two or more of the vectors."""
-    weights = weights_of(got, vectors)
-    return weights is not None and np.allclose(weights, np.round(weights)) and np.count_nonzero(np.round(weights)) > 1

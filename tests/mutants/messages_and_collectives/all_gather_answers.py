@@ -191,6 +191,114 @@ def ring_all_gather(comm, chunk):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "ring_all_gather",
+        "float32 on the way",
+        changed(GATHER, "sendrecv(chunk, right, left)", "sendrecv(chunk.astype(np.float32), right, left)"),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "one buffer for all that comes",
+        changed(
+            GATHER,
+            "        chunk = comm",
+            "        buffer[...] = comm",
+            "sendrecv(chunk",
+            "sendrecv(buffer",
+            "% p] = chunk",
+            "% p] = buffer",
+            "    chunks = ",
+            "    buffer = chunk.copy()\n    chunks = ",
+        ),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
+        says="of this list hold the same numbers",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "what came is written into the caller's chunk",
+        changed(
+            GATHER,
+            "        chunk = comm",
+            "        chunk[...] = comm",
+            "% p] = chunk",
+            "% p] = chunk.copy()",
+            "[chunk] * p",
+            "[chunk.copy()] * p",
+        ),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
+        says="the array that the caller passed was changed",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "all chunks as long as one's own",
+        changed(GATHER, "[chunk] * p", "list(np.tile(chunk, (p, 1)))", "% p] = chunk", "% p][...] = chunk"),
+        loses=(ALL_CHUNKS, ROUND),
+        says="could not broadcast",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "ring_all_gather",
+        "a generator",
+        changed(GATHER, "return chunks", "return (each for each in chunks)"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="got a generator",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "the other way round in the list",
+        changed(GATHER, "return chunks", "return chunks[::-1]"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="in the place of rank",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "what came is cleaned of NaN and infinity",
+        changed(GATHER, "comm.sendrecv(chunk, right, left)", "np.nan_to_num(comm.sendrecv(chunk, right, left))"),
+        loses=(ALL_CHUNKS,),
+        says="expected nan",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "a root gathers and sends the list",
+        """
+def ring_all_gather(comm, chunk):
+    if comm.rank > 0:
+        comm.send(chunk, 0)
+        return comm.recv(0)
+    chunks = [chunk, *(comm.recv(rank) for rank in range(1, comm.size))]
+    for rank in range(1, comm.size):
+        comm.send(chunks, rank)
+    return chunks
+""",
+        loses=(ROUND,),
+        says="Everything goes through rank 0",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "each chunk as a list of numbers",
+        changed(GATHER, "return chunks", "return [list(each) for each in chunks]"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="got a list of",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "a table of two axes",
+        changed(GATHER, "return chunks", "return np.array([each for each in chunks])"),
+        loses=(ALL_CHUNKS, ROUND, LARGE),
+        says="A list of arrays is asked: their lengths may differ",
+    ),
+    Mutant(
+        "ring_all_gather",
+        "a copy of the last chunk too many",
+        changed(GATHER, "return chunks", "return [*chunks, chunk]"),
+        loses=(ALL_CHUNKS, LARGE),
+        says="got a list of",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_all_gather",
@@ -216,6 +324,36 @@ def ring_all_gather(comm, chunk):
         comm.send(arrived[-1], (me + 1) % p)
         arrived.append(coming.wait())
     return tuple(arrived[(me - rank) % p] for rank in range(p))
+""",
+    ),
+    Alternative(
+        "ring_all_gather",
+        "round the even ranks, then the odd ones",
+        """
+def ring_all_gather(comm, chunk):
+    p = comm.size
+    order = [*range(0, p, 2), *range(1, p, 2)]
+    me = order.index(comm.rank)
+    found = [None] * p
+    found[comm.rank] = chunk
+    for step in range(1, p):
+        chunk = comm.sendrecv(chunk, order[(me + 1) % p], order[me - 1])
+        found[order[me - step]] = chunk
+    return found
+""",
+    ),
+    Alternative(
+        "ring_all_gather",
+        "views of one long array, which grows",
+        """
+def ring_all_gather(comm, chunk):
+    p, me = comm.size, comm.rank
+    everything, ends, coming = chunk.copy(), [0, len(chunk)], chunk
+    for step in range(p - 1):
+        coming = comm.sendrecv(coming, (me - 1) % p, (me + 1) % p)
+        everything = np.append(everything, coming)
+        ends.append(len(everything))
+    return [everything[ends[(i - me) % p] : ends[(i - me) % p + 1]] for i in range(p)]
 """,
     ),
 ]

@@ -241,6 +241,150 @@ def ring_all_reduce(comm, x):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "ring_all_reduce",
+        "float32 on the way",
+        changed(
+            STEPS,
+            "comm.sendrecv(places[(me - step) % p], right",
+            "comm.sendrecv(places[(me - step) % p].astype(np.float32), right",
+        ),
+        loses=(SUM, IN_PLACE, ROUND, LARGE),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "float32 in the all-gather only",
+        changed(
+            STEPS,
+            "comm.sendrecv(places[(me - step + 1) % p], right",
+            "comm.sendrecv(places[(me - step + 1) % p].astype(np.float32), right",
+        ),
+        loses=(SUM, IN_PLACE, ROUND, LARGE),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "padded by one element a chunk, always",
+        """
+def ring_all_reduce(comm, x):
+    p, n = comm.size, len(x)
+    places = np.split(np.append(x, np.zeros((n // p + 1) * p - n)), p)
+    mine = ring_reduce_scatter(comm, places)
+    x[...] = np.concatenate(ring_all_gather(comm, mine))[:n]
+    return x
+""",
+        loses=(ROUND,),
+        says="The message holds more numbers than the chunk has",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "whole vectors: added up along the ring, and handed out along the ring",
+        """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    right, left = (me + 1) % p, (me - 1) % p
+    if p == 1:
+        return x
+    if me > 0:
+        x += comm.recv(left)
+    comm.send(x, right)
+    if me == 0:
+        x[...] = comm.recv(left)
+        if p > 2:
+            comm.send(x, right)
+    elif me < p - 1:
+        x[...] = comm.recv(left)
+        if me < p - 2:
+            comm.send(x, right)
+    return x
+""",
+        loses=(ROUND,),
+        says="The whole vector goes out",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "n // p elements a chunk, and nothing for n less than p",
+        """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    if len(x) < p:
+        return x
+    places = np.array_split(x, p)
+    mine = ring_reduce_scatter(comm, places)
+    for place, chunk in zip(places, ring_all_gather(comm, mine)):
+        place[...] = chunk
+    return x
+""",
+        loses=(SUM, IN_PLACE),
+        says="nothing was added",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "half of the vector one way round, half the other way",
+        """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    for half, way in zip(np.array_split(x, 2), (1, -1)):
+        places = np.array_split(half, p)
+        for step in range(2 * (p - 1)):
+            incoming = comm.sendrecv(places[(me - way * step) % p], (me + way) % p, (me - way) % p)
+            place = places[(me - way * (step + 1)) % p]
+            place[...] = place + incoming if step < p - 1 else incoming
+    return x
+""",
+        loses=(ROUND,),
+        says="That is to its left and to its right",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "every chunk in two messages",
+        """
+def ring_all_reduce(comm, x):
+    for half in np.array_split(x, 2):
+        mine = ring_reduce_scatter(comm, np.array_split(half, comm.size))
+        half[...] = np.concatenate(ring_all_gather(comm, mine))
+    return x
+""",
+        loses=(ROUND,),
+        says="messages, ",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "does nothing",
+        "def ring_all_reduce(comm, x):\n    return x",
+        loses=(SUM, IN_PLACE, ROUND, LARGE),
+        says="nothing was added",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "padded, and the padded vector returned",
+        """
+def ring_all_reduce(comm, x):
+    p, n = comm.size, len(x)
+    padded = np.append(x, np.zeros(-n % p))
+    mine = ring_reduce_scatter(comm, np.split(padded, p))
+    padded = np.concatenate(ring_all_gather(comm, mine))
+    x[...] = padded[:n]
+    return padded
+""",
+        loses=(SUM,),
+        says="got shape",
+    ),
+    Mutant(
+        "ring_all_reduce",
+        "what came is cleaned of infinity",
+        changed(
+            STEPS,
+            "] += comm.sendrecv(places[(me - step) % p], right, left)",
+            "] += np.nan_to_num(comm.sendrecv(places[(me - step) % p], right, left))",
+        ),
+        loses=(SUM, IN_PLACE),
+        says="expected inf",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_all_reduce",
@@ -286,5 +430,52 @@ def ring_all_reduce(comm, x):
             "    places",
             "    size = math.ceil(len(x) / comm.size)\n    places",
         ),
+    ),
+    Alternative(
+        "ring_all_reduce",
+        "padded with zeros to p equal chunks",
+        """
+def ring_all_reduce(comm, x):
+    p, me, n = comm.size, comm.rank, len(x)
+    table = np.pad(x, (0, -n % p)).reshape(p, -1)
+    for step in range(2 * (p - 1)):
+        incoming = comm.sendrecv(table[(me - step) % p], (me + 1) % p, (me - 1) % p)
+        if step < p - 1:
+            table[(me - step - 1) % p] += incoming
+        else:
+            table[(me - step - 1) % p] = incoming
+    x[...] = table.ravel()[:n]
+    return x
+""",
+    ),
+    Alternative(
+        "ring_all_reduce",
+        "rank 0 sends to 2, that to 1, that to 3, that to 0, and so on",
+        """
+def ring_all_reduce(comm, x):
+    p = comm.size
+    order = list(range(p))
+    order[1:3] = order[2:0:-1] if p > 2 else order[1:3]
+    me = order.index(comm.rank)
+    places = np.array_split(x, p)
+    for step in range(2 * (p - 1)):
+        incoming = comm.sendrecv(places[(me - step) % p], order[(me + 1) % p], order[me - 1])
+        place = places[(me - step - 1) % p]
+        place[...] = place + incoming if step < p - 1 else incoming
+    return x.copy()
+""",
+    ),
+    Alternative(
+        "ring_all_reduce",
+        "chunk i is every p-th element from i on",
+        """
+def ring_all_reduce(comm, x):
+    p, me = comm.size, comm.rank
+    for step in range(2 * p - 2):
+        came = comm.sendrecv(x[(me - step) % p :: p], (me + 1) % p, (me - 1) % p)
+        here = slice((me - step - 1) % p, None, p)
+        x[here] = came + x[here] if step + 1 < p else came
+    return x
+""",
     ),
 ]

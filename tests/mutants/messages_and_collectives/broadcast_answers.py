@@ -179,6 +179,101 @@ def broadcast_tree(comm, x):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "broadcast_tree",
+        "float32 on the way",
+        changed(TREE, "comm.send(x,", "comm.send(x.astype(np.float32),"),
+        loses=(ARRAY,),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "what came is cleaned of NaN and infinity",
+        changed(TREE, "x = comm.recv(comm.rank - have)", "x = np.nan_to_num(comm.recv(comm.rank - have))"),
+        loses=(ARRAY,),
+        says="expected nan",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "what came is added to zeros",
+        changed(TREE, "x = comm.recv(comm.rank - have)", "x = 0.0 + comm.recv(comm.rank - have)"),
+        loses=(ARRAY,),
+        says="expected -0",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "six decimals",
+        changed(TREE, "return x", "return np.round(x, 6)"),
+        loses=(ARRAY,),
+        says="expected ",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "rank 0 clears its array",
+        changed(TREE, "    return x", "    result = x.copy()\n    x[...] = 0.0\n    return result"),
+        loses=(ARRAY,),
+        says="the array that the caller passed was changed",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "a new axis",
+        changed(TREE, "return x", "return np.array([x])"),
+        loses=(ARRAY,),
+        says="got shape (1, ",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "all from rank 0 at once",
+        """
+def broadcast_tree(comm, x):
+    if comm.rank > 0:
+        return comm.recv(0)
+    begun = [comm.isend(x, rank) for rank in range(1, comm.size)]
+    for work in begun:
+        work.wait()
+    return x
+""",
+        loses=(ROUNDS,),
+        says="Rank 0 sends to everyone itself",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "everything twice, to be safe",
+        changed(
+            TREE,
+            "            comm.send(x, comm.rank + have)",
+            "            comm.send(x, comm.rank + have)\n            comm.send(x, comm.rank + have)",
+            "x = comm.recv(comm.rank - have)",
+            "x = comm.recv(comm.rank - have)\n            x = comm.recv(comm.rank - have)",
+        ),
+        loses=(MESSAGES, ROUNDS),
+        says="these are more",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "an empty array is not sent",
+        changed(TREE, "    have = 1", "    if comm.rank == 0 and len(x) == 0:\n        return x\n    have = 1"),
+        loses=(ARRAY, MESSAGES),
+        says="recv",
+        status=Status.STUCK,
+    ),
+    Mutant(
+        "broadcast_tree",
+        "rank 0 returns nothing",
+        changed(TREE, "return x", "return x if comm.rank else None"),
+        loses=(ARRAY,),
+        says="without a `return`",
+    ),
+    Mutant(
+        "broadcast_tree",
+        "three times as many each round",
+        changed(TREE, "have *= 2", "have *= 3"),
+        loses=(ARRAY, MESSAGES, ROUNDS),
+        says="No message came to this rank",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "broadcast_tree",
@@ -267,6 +362,37 @@ def broadcast_tree(comm, x):
         span *= 2
     for work in begun:
         work.wait()
+    return x
+""",
+    ),
+    Alternative(
+        "broadcast_tree",
+        "a tree that begins at the far end, with ranks as numpy has them",
+        """
+def broadcast_tree(comm, x):
+    spans = 2 ** np.arange(int(np.ceil(np.log2(comm.size))))[::-1]
+    for span in spans:
+        if comm.rank % (2 * span) == 0 and comm.rank + span < comm.size:
+            comm.send(x, int(comm.rank + span))
+        if comm.rank % (2 * span) == span:
+            x = comm.recv(int(comm.rank - span))
+    return x.copy()
+""",
+    ),
+    Alternative(
+        "broadcast_tree",
+        "thirds, in uneven halves",
+        """
+def broadcast_tree(comm, x):
+    ranks = list(range(comm.size))
+    while len(ranks) > 1:
+        half = 1 << ((len(ranks) - 1).bit_length() - 1)
+        near, far = ranks[:half], ranks[half:]
+        if comm.rank == near[0]:
+            comm.send(x, far[0])
+        if comm.rank == far[0]:
+            x = comm.recv(near[0])
+        ranks = near if comm.rank in near else far
     return x
 """,
     ),

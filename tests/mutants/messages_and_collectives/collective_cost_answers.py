@@ -44,6 +44,17 @@ def crossing(mistake: str, loses: tuple[str, ...], says: str, *replacements: str
     return Mutant("crossover", mistake, changed(CROSSOVER, *replacements), loses, says)
 
 
+IN_ALL = """
+    one = in_all(p, nbytes, alpha, beta, gamma)
+    return THIS
+
+def in_all(p, nbytes, alpha, beta, gamma):
+    rounds = p.bit_length() - 1
+    fold = 0 if p == 2**rounds else 1
+    return """
+"""In place of `    return `: what is returned is made of `one`, the right number."""
+
+
 MUTANTS = [
     ring("p instead of p - 1 steps", (MOVED, ADDED), "p - 1 steps, not p", "p - 1", "p"),
     ring(
@@ -165,6 +176,115 @@ def crossover(p, alpha, beta, gamma=0.0):
     ),
 ]
 
+MUTANTS += [
+    ring("in milliseconds", (MOVED, ADDED), "not milliseconds", "    return ", IN_ALL.replace("THIS", "1e3 * one")),
+    ring("rounded", (MOVED, ADDED), "not to be rounded", "    return ", IN_ALL.replace("THIS", "round(one, 6)")),
+    ring(
+        "an empty vector costs nothing",
+        (MOVED, ADDED),
+        "An empty message takes time, too",
+        "    return ",
+        "    return 0.0 if nbytes == 0 else ",
+    ),
+    ring(
+        "one rank pays one message",
+        (MOVED, ADDED),
+        "A rank that is alone sends nothing",
+        "    return ",
+        "    return alpha + nbytes * beta if p == 1 else ",
+    ),
+    ring("gamma of all ranks", (ADDED,), "expected ", "+ (p - 1) / p * nbytes * gamma", "+ (p - 1) * nbytes * gamma"),
+    ring(
+        "whole numbers of log2 p",
+        (MOVED, ADDED),
+        "expected ",
+        "2 * (p - 1) * alpha",
+        "2 * (p.bit_length() - 1) * alpha",
+    ),
+    ring(
+        "the sum as a list",
+        (MOVED, ADDED),
+        "got a list of 1",
+        "return 2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma",
+        "return [2 * (p - 1) * alpha + 2 * (p - 1) / p * nbytes * beta + (p - 1) / p * nbytes * gamma]",
+    ),
+    ring("float32", (MOVED, ADDED), "expected ", "    return ", IN_ALL.replace("THIS", "float(np.float32(one))")),
+    doubling(
+        "in microseconds", (POWERS, OTHERS), "not microseconds", "    return ", IN_ALL.replace("THIS", "1e6 * one")
+    ),
+    doubling(
+        "an empty vector costs nothing",
+        (POWERS,),
+        "An empty message takes time, too",
+        "    return ",
+        "    return 0.0 if nbytes == 0 else ",
+    ),
+    doubling(
+        "one alpha for all rounds",
+        (POWERS, OTHERS),
+        "takes an alpha",
+        "(rounds + 2 * fold) * (alpha + nbytes * beta)",
+        "alpha + (rounds + 2 * fold) * nbytes * beta",
+    ),
+    doubling(
+        "bit_length without - 1",
+        (POWERS, OTHERS),
+        "one more",
+        "p.bit_length() - 1",
+        "p.bit_length()",
+        "if p == 2**rounds else",
+        "if p & (p - 1) == 0 else",
+    ),
+    doubling(
+        "the natural logarithm",
+        (POWERS, OTHERS),
+        "base of 2",
+        "rounds = p.bit_length() - 1",
+        "rounds = math.log(p)",
+        "fold = 0 if p == 2**rounds else 1",
+        "fold = 0",
+    ),
+    doubling(
+        "log2 p to the nearest", (OTHERS,), "expected ", "rounds = p.bit_length() - 1", "rounds = round(math.log2(p))"
+    ),
+    crossing("in megabytes", (WITHOUT, WITH), "not megabytes", "later / gained", "later / gained / 1e6"),
+    crossing(
+        "rounded up", (WITHOUT, WITH), "not to be rounded", "return later / gained", "return math.ceil(later / gained)"
+    ),
+    crossing(
+        "the sign the other way",
+        (WITHOUT, WITH),
+        "The sign is that of the other difference",
+        "return later / gained",
+        "return -later / gained",
+    ),
+    crossing(
+        "never",
+        (WITHOUT, WITH),
+        "There is such a size here",
+        "return later / gained if gained > 0 else math.inf",
+        "return math.inf",
+    ),
+    crossing("None where the ring is never faster", (WITH,), "expected math.inf, got None", "math.inf", "None"),
+    crossing("-1 where the ring is never faster", (WITH,), "expected math.inf, got -1", "math.inf", "-1"),
+    crossing("infinity in words", (WITH,), "expected math.inf, got 'inf'", "math.inf", "'inf'"),
+    crossing("no number where the ring is never faster", (WITH,), "expected math.inf, got nan", "math.inf", "math.nan"),
+    crossing(
+        "gamma of n bytes for the ring",
+        (WITH,),
+        "expected ",
+        "(rounds + fold - share) * gamma",
+        "(rounds + fold - 1) * gamma",
+    ),
+    crossing(
+        "a power of two that is below the size",
+        (WITHOUT, WITH),
+        "expected ",
+        "return later / gained if",
+        "return 2.0 ** math.floor(math.log2(later / gained)) if",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_seconds",
@@ -226,6 +346,45 @@ def crossover(p, alpha, beta, gamma=0.0):
         middle = (low + high) / 2
         low, high = (low, middle) if ring_is_faster(middle) else (middle, high)
     return high
+""",
+    ),
+    Alternative(
+        "ring_seconds",
+        "step by step, as an array without axes; 0 for one rank",
+        """
+def ring_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    if p == 1:
+        return 0
+    chunk = nbytes // p
+    return np.array(sum([alpha + beta * chunk] * (p - 1) + [alpha + beta * chunk + gamma * chunk] * (p - 1)))
+""",
+    ),
+    Alternative(
+        "recursive_doubling_seconds",
+        "by halving p",
+        """
+def recursive_doubling_seconds(p, nbytes, alpha, beta, gamma=0.0):
+    is_power, rounds = True, 0
+    while p > 1:
+        is_power = is_power and p % 2 == 0
+        p, rounds = p // 2, rounds + 1
+    message, addition = np.float64(alpha + nbytes * beta), nbytes * gamma
+    return rounds * (message + addition) + (0 if is_power else message + addition + message)
+""",
+    ),
+    Alternative(
+        "crossover",
+        "numpy's infinity, by division",
+        """
+def crossover(p, alpha, beta, gamma=0.0):
+    folded = p & (p - 1) != 0
+    messages = int(np.log2(p)) + 2 * folded
+    additions = int(np.log2(p)) + folded
+    share = 1 - 1 / p
+    with np.errstate(divide="ignore"):
+        return np.float64((2 * p - 2 - messages) * alpha) / max(
+            np.float64(0.0), messages * beta + additions * gamma - share * (2 * beta + gamma)
+        )
 """,
     ),
 ]

@@ -86,7 +86,7 @@ MUTANTS = [
             "total += comm",
         ),
         loses=(KEPT,),
-        says="writes into the array",
+        says="write into the array that a names",
     ),
     Mutant(
         "recursive_doubling",
@@ -224,7 +224,7 @@ MUTANTS += [
             "total = total + comm.recv(partner) if comm.rank < partner else comm.send(total, partner) or total",
         ),
         loses=(SUM, ROUNDS, KEPT, LARGE),
-        says="Missing in this sum: what rank",
+        says="on rank 1 of ",
     ),
     Mutant(
         "recursive_doubling",
@@ -240,6 +240,112 @@ def recursive_doubling(comm, x):
 """,
         loses=(ROUNDS,),
         says="send the array itself",
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "recursive_doubling",
+        "float32 on the way",
+        changed(DOUBLING, "sendrecv(total,", "sendrecv(total.astype(np.float32),"),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "float32 in the end",
+        changed(
+            DOUBLING, "return fold_out(comm, first, total)", "return fold_out(comm, first, total).astype(np.float32)"
+        ),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="expected an array of float64, got one of float32",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "reduced along a tree, and only rank 0 has the sum",
+        """
+def recursive_doubling(comm, x):
+    total, distance = x.copy(), 1
+    while distance < comm.size:
+        if comm.rank % (2 * distance) == distance:
+            comm.send(total, comm.rank - distance)
+            break
+        if comm.rank + distance < comm.size:
+            total += comm.recv(comm.rank + distance)
+        distance *= 2
+    return total
+""",
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="nothing was added",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "reduced along a tree, and broadcast along it",
+        """
+def recursive_doubling(comm, x):
+    total, distance = x.copy(), 1
+    while distance < comm.size:
+        if comm.rank % (2 * distance) == distance:
+            comm.send(total, comm.rank - distance)
+            break
+        if comm.rank + distance < comm.size:
+            total += comm.recv(comm.rank + distance)
+        distance *= 2
+    return broadcast_tree(comm, total if comm.rank == 0 else None)
+""",
+        loses=(ROUNDS,),
+        says="recursive_doubling",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "log2 p is rounded up",
+        changed(
+            DOUBLING, "while comm.rank < first and distance < first", "while comm.rank < first and distance < comm.size"
+        ),
+        loses=(SUM, ROUNDS, KEPT),
+        says="recursive_doubling",
+        status=Status.RAISED,
+    ),
+    Mutant(
+        "recursive_doubling",
+        "what came is added twice",
+        changed(
+            DOUBLING,
+            "total = total + comm.sendrecv(total, partner, partner)",
+            "came = comm.sendrecv(total, partner, partner)\n        total = total + came + came",
+        ),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="Added more than once",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "does nothing",
+        "def recursive_doubling(comm, x):\n    return x",
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="nothing was added",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "the mean",
+        changed(DOUBLING, "return fold_out(comm, first, total)", "return fold_out(comm, first, total) / comm.size"),
+        loses=(SUM, ROUNDS, KEPT, LARGE),
+        says="This is the mean",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "the result is written into x, too",
+        changed(DOUBLING, "return fold_out(comm, first, total)", "x[...] = fold_out(comm, first, total)\n    return x"),
+        loses=(KEPT,),
+        says="write into the array that a names",
+    ),
+    Mutant(
+        "recursive_doubling",
+        "what came is cleaned of infinity",
+        changed(
+            DOUBLING, "comm.sendrecv(total, partner, partner)", "np.nan_to_num(comm.sendrecv(total, partner, partner))"
+        ),
+        loses=(SUM, ROUNDS, KEPT),
+        says="expected inf",
     ),
 ]
 
@@ -322,6 +428,32 @@ def recursive_doubling(comm, x):
     if me + first < p:
         comm.send(total, me + first)
     return total
+""",
+    ),
+    Alternative(
+        "recursive_doubling",
+        "everybody to the rank further on: windows that double",
+        """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    distance = 1
+    while comm.rank < first and distance < first:
+        further, back = (comm.rank + distance) % first, (comm.rank - distance) % first
+        total = total + comm.sendrecv(total, further, back)
+        distance += distance
+    return fold_out(comm, first, total)
+""",
+    ),
+    Alternative(
+        "recursive_doubling",
+        "adds into the copy that fold_in made",
+        """
+def recursive_doubling(comm, x):
+    first, total = fold_in(comm, x)
+    if total is not None:
+        for k in range(first.bit_length() - 1):
+            total += comm.sendrecv(total, comm.rank ^ (1 << k), comm.rank ^ (1 << k))
+    return fold_out(comm, first, total)
 """,
     ),
 ]

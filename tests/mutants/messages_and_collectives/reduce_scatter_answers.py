@@ -254,6 +254,130 @@ def ring_reduce_scatter(comm, chunks):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "ring_reduce_scatter",
+        "float32 on the way",
+        changed(SCATTER, "sendrecv(growing,", "sendrecv(growing.astype(np.float32),"),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="rounded on the way, to float32 perhaps",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "float32 in the end",
+        changed(SCATTER, "return growing", "return growing.astype(np.float32)"),
+        loses=(CHUNK, KEPT, LARGE),
+        says="expected an array of float64, got one of float32",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "what came is cleaned of infinity",
+        changed(SCATTER, "comm.sendrecv(growing, right, left)", "np.nan_to_num(comm.sendrecv(growing, right, left))"),
+        loses=(CHUNK, KEPT),
+        says="expected inf",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "joined and cut anew",
+        changed(
+            SCATTER,
+            "    p, me = comm.size, comm.rank",
+            "    p, me = comm.size, comm.rank\n    chunks = np.array_split(np.concatenate(chunks), p)",
+        ),
+        loses=(CHUNK, KEPT),
+        says="joined and cut anew",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "padded, and not cut back",
+        changed(
+            SCATTER,
+            "    growing = chunks[left]",
+            """    longest = max(map(len, chunks))
+    chunks = [np.pad(chunk, (0, longest - len(chunk))) for chunk in chunks]
+    growing = chunks[left]""",
+        ),
+        loses=(CHUNK, KEPT),
+        says="got shape",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "the list is made twice as long, for the modulo",
+        changed(SCATTER, "    growing = chunks[left]", "    chunks += chunks\n    growing = chunks[left]"),
+        loses=(KEPT,),
+        says="the caller passed a list of",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "what was added is cleared",
+        changed(SCATTER, "    return growing", "        chunks[(me - 2 - step) % p][...] = 0.0\n    return growing"),
+        loses=(KEPT,),
+        says="write into the array that a names",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "a list with the chunk in it",
+        changed(SCATTER, "return growing", "return [growing]"),
+        loses=(CHUNK, KEPT, LARGE),
+        says="got a list of 1",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "only rank 0 returns",
+        changed(SCATTER, "return growing", "return growing if me == 0 else None"),
+        loses=(CHUNK, KEPT, LARGE),
+        says="Rank 0 returned something",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "the greatest instead of the sum",
+        changed(
+            SCATTER,
+            "comm.sendrecv(growing, right, left) + chunks[(me - 2 - step) % p]",
+            "np.maximum(comm.sendrecv(growing, right, left), chunks[(me - 2 - step) % p])",
+        ),
+        loses=(CHUNK, KEPT, LARGE),
+        says="expected ",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "all chunks in every step",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p, me = comm.size, comm.rank
+    passing = chunks
+    total = chunks[me].copy()
+    for step in range(p - 1):
+        passing = comm.sendrecv(passing, (me + 1) % p, (me - 1) % p)
+        total += passing[me]
+    return total
+""",
+        loses=(ROUND,),
+        says="send the array itself",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "does nothing",
+        "def ring_reduce_scatter(comm, chunks):\n    pass",
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="without a `return`",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "sends zeros round the ring",
+        changed(SCATTER, "comm.sendrecv(growing, right, left)", "comm.sendrecv(0 * growing, right, left)"),
+        loses=(CHUNK, KEPT, LARGE),
+        says="nothing was added to this chunk",
+    ),
+    Mutant(
+        "ring_reduce_scatter",
+        "two rings, of the even and of the odd ranks",
+        changed(SCATTER, "(me + 1) % p, (me - 1) % p", "(me + 2) % p, (me - 2) % p"),
+        loses=(CHUNK, ROUND, KEPT, LARGE),
+        says="expected ",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_reduce_scatter",
@@ -281,6 +405,63 @@ def ring_reduce_scatter(comm, chunks):
         work.wait()
         incoming += chunks[(me - 2 - step) % p]
         growing = incoming
+    return growing
+""",
+    ),
+    Alternative(
+        "ring_reduce_scatter",
+        "the ranks stand in the ring in another order: the even ones, then the odd ones",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p = comm.size
+    order = [*range(0, p, 2), *range(1, p, 2)]
+    me = order.index(comm.rank)
+    growing = chunks[order[me - 1]].copy()
+    for step in range(p - 1):
+        incoming = comm.sendrecv(growing, order[(me + 1) % p], order[me - 1])
+        growing = incoming + chunks[order[(me - 2 - step) % p]]
+    return growing
+""",
+    ),
+    Alternative(
+        "ring_reduce_scatter",
+        "padded to the longest chunk, and cut back",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p, me = comm.size, comm.rank
+    longest = max(len(chunk) for chunk in chunks)
+    table = np.zeros((p, longest))
+    for row, chunk in zip(table, chunks):
+        row[: len(chunk)] = chunk
+    for step in range(p - 1):
+        table[(me - 2 - step) % p] += comm.sendrecv(table[(me - 1 - step) % p], (me + 1) % p, (me - 1) % p)
+    return table[me, : len(chunks[me])]
+""",
+    ),
+    Alternative(
+        "ring_reduce_scatter",
+        "indices from the end of the list, without modulo",
+        """
+def ring_reduce_scatter(comm, chunks):
+    growing = chunks[comm.rank - 1]
+    for step in range(2, comm.size + 1):
+        work = comm.irecv((comm.rank - 1) % comm.size)
+        comm.send(growing, (comm.rank + 1) % comm.size)
+        growing = chunks[comm.rank - step] + work.wait()
+    return growing
+""",
+    ),
+    Alternative(
+        "ring_reduce_scatter",
+        "in steps of two or more that come by all ranks",
+        """
+def ring_reduce_scatter(comm, chunks):
+    p = comm.size
+    stride = next(s for s in range(p - 2 if p > 4 else 1, p + 1) if math.gcd(s, p) == 1)
+    to, source = (comm.rank + stride) % p, (comm.rank - stride) % p
+    growing = chunks[source]
+    for step in range(2, p + 1):
+        growing = comm.sendrecv(growing, to, source) + chunks[(comm.rank - step * stride) % p]
     return growing
 """,
     ),
