@@ -52,7 +52,7 @@ class State:
         self._connection.close()
 
     def graded(self) -> dict[Key, Graded]:
-        """All that has been graded, without points by hand; what another version has kept in another form is left out."""
+        """All grades, without points by hand; what another version of the course has kept otherwise is left out."""
         found = {}
         rows = self._connection.execute("SELECT student, assignment, fingerprint, page, grade FROM graded")
         for student, assignment, fingerprint, page, text in rows:
