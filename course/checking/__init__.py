@@ -11,7 +11,7 @@ On the student's side: `answer_process.py` answers requests; `limits.py`, `fence
 say what its code may use, touch, read and replace; `cells.py` runs cells; `student_error.py`, `wait_table.py` and
 `sources.py` say what went wrong, and in which of the student's lines.
 
-Between the two: `terms.py`, `channel.py` and `plain_data.py`; `json_bounds.py` says how much of it is read.
+Between the two: `terms.py`, `channel.py` and `plain_data.py`.
 """
 
 import minidl  # noqa: F401  (before numpy, whose instruction set it chooses; the files below import numpy)
