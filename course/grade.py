@@ -30,6 +30,7 @@ from course.grading.judged_notebook import Judgement, judge_notebook
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs
+from course.test import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; the last one is Ctrl-C's."""
@@ -166,9 +167,7 @@ def parser() -> argparse.ArgumentParser:
         "--seconds", type=positive(float), default=Limits().seconds,
         help="bound of one call of an answer, or one cell (20)",
     )  # fmt: skip
-    parser.add_argument(
-        "--workers", type=positive(int), default=len(os.sched_getaffinity(0)), help="how many at a time (cores)"
-    )
+    parser.add_argument("--workers", type=positive(int), default=cores(), help="how many at a time (cores)")
     class_reports.add_options(parser)
     parser.add_argument(
         "--container", action="store_true", help="grade in podman or docker, without a network; nothing else is changed"

@@ -117,7 +117,7 @@ def test_what_would_become_large_is_refused_before_it_does(message: bytes) -> No
 
 
 def test_as_many_items_as_are_allowed_come_back() -> None:
-    for value in ([1 + 2j] * MOST_ITEMS, [Foreign("x", "y")] * MOST_ITEMS, [(1,)] * (MOST_ITEMS // 2)):
+    for value in ([1 + 2j] * MOST_ITEMS, [Foreign("x", "y")] * 50_000, [np.ones((1, 1, 1))] * 5_000):
         assert loads(dumps(value)) == value
     nested: list[Any] = []
     for _ in range(DEEPEST - 1):
@@ -139,18 +139,14 @@ def test_a_number_of_any_length_is_carried_and_described() -> None:
     assert loads(dumps([10**3000, -(2**70)])) == [10**3000, -(2**70)]
     back = loads(dumps([10**5000, -(7**100_000)]))
     assert str(back[0]) == "a whole number of 5,001 digits, 10000…"
-    assert str(back[1]).startswith("a whole number of 84,510 digits, -1")
+    assert str(back[1]).startswith("a whole number of 84,510 digits, -6368")
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ([1, "a", {"b": (1.5,)}], "[1, 'a', {'b': (1.5,)}]"), (None, "None"), ("text", "'text'"), ((1,), "(1,)"),
-        (10**5000, "a whole number of 5,001 digits, 10000…"), ([10**5000], "[a whole number of 5,001 digits, 10000…]"),
-    ],
-)  # fmt: skip
-def test_a_value_is_described_shortly_and_as_it_is_written_where_it_is_short(value: object, text: str) -> None:
-    assert described(value) == text
+def test_a_value_is_described_as_it_is_written_where_that_is_short() -> None:
+    for value in ([1, "a", {"b": (1.5,)}], None, "text", (1,), [], {"a": None}, {1, 2}):
+        assert described(value) == repr(value)
+    assert described(10**5000) == "a whole number of 5,001 digits, 10000…"
+    assert described([10**5000]) == "[a whole number of 5,001 digits, 10000…]"
 
 
 def test_the_description_of_any_value_is_short() -> None:

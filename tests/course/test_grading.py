@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import errno
 import json
 import os
 import random
@@ -21,7 +20,6 @@ from filelock import FileLock
 
 from course import grade, release
 from course.grading import grade_tables, grades, submissions
-from course.grading.results import Results
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -263,126 +261,6 @@ def test_ctrl_c_ends_the_grading_and_keeps_what_is_graded(tmp_path):
     assert "Traceback" not in told
     assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada"]
     assert not list(tmp_path.glob("minidl-answer-*"))
-
-
-def test_a_class_whose_grader_is_killed_again_and_again_has_the_table_of_one_that_is_not(tmp_path):
-    for name, kind in (("ada", "right"), ("bob", "hostile cell"), ("cyd", "empty"), ("dan", "wrong"), ("eve", "empty")):
-        in_class(tmp_path / "class", f"{name}.ipynb", kind)
-    (tmp_path / "class" / "fay.ipynb").symlink_to("ada.ipynb")
-    assert graded_in(tmp_path, "--seconds", "3") == 1
-    command = [sys.executable, "-m", "course", "grade", "class", "--to", "killed", "--seconds", "3"]
-    environment = {**os.environ, "MINIDL_NO_VENV": "1", "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)}
-    table = tmp_path / "killed" / "grades.csv"
-    for count in (1, 3):
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
-            until = time.monotonic() + 200
-            while (not table.exists() or len(rows(table)) < count) and time.monotonic() < until:
-                time.sleep(0.01)
-            process.kill()
-        assert process.returncode == -signal.SIGKILL
-        assert len({row["student"] for row in rows(table)}) == len(rows(table)) >= count  # all that was graded is there
-    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert result.returncode == 1, result.stderr
-    assert re.search("[3-5] of 6 are graded already", result.stderr)
-    for name in ("grades.csv", "exercises.csv"):
-        assert (tmp_path / "killed" / name).read_text() == (tmp_path / "graded" / name).read_text()
-    assert sorted(path.name for path in (tmp_path / "killed").glob("*.csv")) == ["exercises.csv", "grades.csv"]
-    until = time.monotonic() + 60
-    while left_by(tmp_path) and time.monotonic() < until:  # they end themselves
-        time.sleep(0.1)
-    assert left_by(tmp_path) == []
-
-
-def left_by(folder: Path) -> list[object]:
-    """Folders of answers there, and processes that have one for their temporary files."""
-    import psutil
-
-    left: list[object] = list(folder.glob("minidl-answer-*"))
-    for process in psutil.process_iter():
-        try:
-            left += [process] if process.environ().get("TMPDIR", "").startswith(f"{folder}/minidl-answer-") else []
-        except psutil.Error:
-            continue
-    return left
-
-
-def test_one_student_is_graded_again_and_stays_in_the_table(tmp_path, capsys):
-    for name in ("ada", "bob"):
-        in_class(tmp_path / "class", f"{name}.ipynb")
-    assert graded_in(tmp_path) == 0
-    pages = {name: tmp_path / "graded" / "feedback" / name / f"{FIRST}.html" for name in ("ada", "bob")}
-    before = {name: page.stat().st_ino for name, page in pages.items()}
-    assert graded_in(tmp_path, "--again", "ada") == 0
-    assert "1 of 2 are graded already" in capsys.readouterr().err
-    assert pages["ada"].stat().st_ino != before["ada"]
-    assert pages["bob"].stat().st_ino == before["bob"]
-    assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["ada", "bob"]
-    assert graded_in(tmp_path, "--again", "eve") == 2
-    assert "Nobody is called 'eve': there is ada, bob." in capsys.readouterr().err
-    assert graded_in(tmp_path, "--again", "all") == 0
-    assert "graded already" not in capsys.readouterr().err
-
-
-def test_a_submission_that_has_changed_is_graded_anew_and_so_is_all_with_other_options(tmp_path, capsys):
-    for name in ("ada", "bob"):
-        in_class(tmp_path / "class", f"{name}.ipynb")
-    assert graded_in(tmp_path) == 0
-    in_class(tmp_path / "class", "ada.ipynb", "right")
-    assert graded_in(tmp_path) == 0
-    assert "1 of 2 are graded already" in capsys.readouterr().err
-    ada, bob = rows(tmp_path / "graded" / "grades.csv")
-    assert ada["points"] == ada["of"] > bob["points"]
-    assert graded_in(tmp_path, "--seconds", "19") == 0
-    assert "graded already" not in capsys.readouterr().err
-
-
-def test_points_by_hand_are_added_up_by_the_same_command(tmp_path, capsys):
-    in_class(tmp_path / "class", "ada.ipynb", "right")
-    assert graded_in(tmp_path) == 0
-    assert "1 short answers wait for you: write their points into exercises.csv" in " ".join(
-        capsys.readouterr().out.split()
-    )
-    path = tmp_path / "graded" / "exercises.csv"
-    text = path.read_text(encoding="utf-8-sig")
-    path.write_text(text.replace(f"{grades.BY_HAND},,", f'{grades.BY_HAND},"1,5",'), encoding="utf-8-sig")
-    assert graded_in(tmp_path) == 0
-    (row,) = rows(tmp_path / "graded" / "grades.csv")
-    assert (row["by_hand"], row["by_hand_of"], row["to_read"]) == ("1.5", "2.0", "0")
-    assert float(row["total"]) == float(row["points"]) + 1.5
-    assert "short answers" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("option", [["--seconds", "0"], ["--seconds", "nan"], ["--workers", "0"], ["--workers", "-1"]])
-def test_bounds_that_are_not_positive_are_refused(tmp_path, capsys, option):
-    with pytest.raises(SystemExit) as ended:
-        graded_in(tmp_path, *option)
-    assert ended.value.code == 2
-    assert f"{option[1]} is not more than 0" in capsys.readouterr().err
-
-
-def test_a_second_grader_and_a_place_that_cannot_be_written_are_sentences(tmp_path, capsys):
-    in_class(tmp_path / "class", "ada.ipynb")
-    with Results(tmp_path / "graded"):
-        assert graded_in(tmp_path) == grade.NOTHING_TO_GRADE
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "another grader is at work there; wait for it, or stop it." in told
-
-
-def test_when_no_row_can_be_written_grading_stops_with_a_sentence(tmp_path, capsys, monkeypatch):
-    for name in ("ada", "bob"):
-        in_class(tmp_path / "class", f"{name}.ipynb")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(grade_tables, "append", full)
-        assert graded_in(tmp_path, "--workers", "1") == grade.CANNOT_WRITE
-    assert "cannot be written to" in capsys.readouterr().err
-    assert graded_in(tmp_path) == 0
-    assert "graded already" in capsys.readouterr().err
-    assert len(rows(tmp_path / "graded" / "grades.csv")) == 2
 
 
 def test_the_students_edition_has_nothing_of_the_teachers_side(tmp_path, capsys):

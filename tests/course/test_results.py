@@ -332,6 +332,17 @@ def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -
     assert (tmp_path / "state" / "graded.sqlite.damaged").exists()
 
 
+def test_a_grade_that_another_version_has_kept_in_another_form_is_made_anew(tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    with sqlite3.connect(tmp_path / "state" / "graded.sqlite") as connection:
+        connection.execute(
+            """UPDATE graded SET grade = replace(grade, 'is_hidden', 'was_hidden') WHERE student = 'ada'"""
+        )
+    connection.close()
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada", "bob")) == {("bob", ASSIGNMENT)}
+
+
 def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
