@@ -113,6 +113,7 @@ def test_a_submission_is_matched_by_id_login_address_or_name(roster, text, path,
     [
         (CANVAS, f"nobody/{CHAPTER}.ipynb", "not on the roster"),
         (CANVAS, f"roerichardkarl_12345_1_{CHAPTER}.ipynb", "the id and the name say different things"),
+        (CANVAS, f"rroe/doejane_12345_1_{CHAPTER}.ipynb", "the id and the login say different things"),
         ("name\nAnn Lee\nAnn Lee\n", "Ann Lee.ipynb", "fits Ann Lee and Ann Lee: the same name"),
         ("name\nAnn Lee\nLee Ann\n", "Ann Lee.ipynb", "fits Ann Lee and Lee Ann: the same name"),
         ("id,name\n12,Ann\n", "homework 12.ipynb", "not on the roster"),  # so short a number may be anything
