@@ -51,7 +51,8 @@ def draw(tallies: Sequence[Tally]) -> Figure:
 def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
     """The bars of one assignment; `n` is how many submissions were judged."""
     counts = sorted({tally.count for tally in group})
-    axes.set_title(f"{name}, n = {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} submissions")
+    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    axes.set_title(f"{name}, n = {told} submission{'' if counts == [1] else 's'}")
     parts = [(place, tally) for place, tally in enumerate(group) if tally.part]
     places = [place for place, _ in parts]
     left = [0.0] * len(parts)
