@@ -29,6 +29,7 @@ from course.grading.judged_notebook import Judgement, judge_notebook
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs
+from course.test import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; the last one is Ctrl-C's."""
@@ -162,9 +163,7 @@ def parser() -> argparse.ArgumentParser:
         "--seconds", type=positive(float), default=Limits().seconds,
         help="bound of one call of an answer, or one cell (20)",
     )  # fmt: skip
-    parser.add_argument(
-        "--workers", type=positive(int), default=len(os.sched_getaffinity(0)), help="how many at a time (cores)"
-    )
+    parser.add_argument("--workers", type=positive(int), default=cores(), help="how many at a time (cores)")
     class_reports.add_options(parser)
     return parser
 
@@ -228,7 +227,7 @@ def grade_one(task: Task, place: int) -> Done:
     digest = submission.digest
     try:
         file = submission.read()
-        digest = file.digest
+        digest = submission.digest if submission.problem else file.digest
         grade, text = judged(submission, None if file.problem else without_outputs(file.notebook()), task)
     except Exception as error:  # a notebook that the course's own code stumbles over must not stop the class
         grade = unjudged(submission, f"it could not be graded, look at it: {type(error).__name__}: {str(error)[:300]}")

@@ -308,7 +308,7 @@ class Session:
         output.close()
 
 
-def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
+def reply_in(data: bytes) -> tuple[int, str, Any]:
     """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
     match plain_data.loads(data):
         case (int(number), "value", value):

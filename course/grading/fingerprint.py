@@ -18,7 +18,7 @@ from course.checking.scratch import MOST_BYTES, MOST_FILES
 from course.grading.notebook_file import read_file
 from course.grading.submissions import Submission
 
-SOURCES = ("minidl", "course/checks", "course/checking", "course/grading")
+SOURCES = ("minidl", "course/checks", "course/probes", "course/checking", "course/grading")
 """The code that a grade depends on."""
 
 

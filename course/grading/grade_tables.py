@@ -70,13 +70,16 @@ def append(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class Table:
-    """What is in a file: its complete rows; `cut`: the first cell of a last row that was cut off, or None; and whether
-    it could be read as a table at all.
-    """
+    """What is in a file: its rows; the last row, if it was cut off anywhere; whether it could be read as a table."""
 
     rows: Sequence[dict[str, str]] = ()
-    cut: str | None = None
+    cut: dict[str, str] | None = None
     is_one: bool = True
+
+    @property
+    def with_points(self) -> Sequence[dict[str, str]]:
+        """The rows whose points are complete: more of the row follows."""
+        return [*self.rows, self.cut] if self.cut and self.cut["of"] else self.rows
 
 
 def read(path: Path) -> Table:
@@ -102,10 +105,9 @@ def read(path: Path) -> Table:
         return Table(is_one=False)
     if text.strip() and "student" not in (reader.fieldnames or ()):
         return Table(is_one=False)
-    cut = None
-    if rows and None in rows[-1].values():
-        cut = rows.pop()["student"]
-    return Table([{name or "more": value or "" for name, value in row.items()} for row in rows], cut)
+    filled = [{name or "more": value or "" for name, value in row.items()} for row in rows]
+    is_cut = rows and (None in rows[-1].values() or not text.endswith(("\r", "\n")) or text.count('"') % 2)
+    return Table(filled[:-1], {"of": "", **filled[-1]}) if is_cut else Table(filled)
 
 
 def first_line(text: str) -> tuple[str, str]:

@@ -121,13 +121,13 @@ class Results:
     def _is_anothers(self, table: grade_tables.Table, name: str) -> bool:
         """Whether there is more in a table than what a grader has written and the points by hand that are taken."""
         written, students = self._state.written(), {student for student, _ in self._state.graded()}
-        if table.cut is not None and not any(grade_tables.harmless(one).startswith(table.cut) for one in students):
+        if table.cut and not any(grade_tables.harmless(one).startswith(table.cut["student"]) for one in students):
             return True
         unread = name == "exercises.csv" and any(not is_number(row.get("points", "")) for row in table.rows)
         return not table.is_one or unread or any(word(row, name) not in written for row in table.rows)
 
     def _take_points_by_hand(self) -> None:
-        rows = grade_tables.read(self.folder / "exercises.csv").rows
+        rows = grade_tables.read(self.folder / "exercises.csv").with_points
         graded = {key: kept.grade for key, kept in self._state.graded().items()}
         self._state.give(changes_in(rows, graded, self._state.given()))
 

@@ -7,6 +7,7 @@ has written there.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 from collections.abc import Iterable
@@ -51,12 +52,13 @@ class State:
         self._connection.close()
 
     def graded(self) -> dict[Key, Graded]:
-        """All that has been graded, without points by hand."""
+        """All grades, without points by hand; what another version of the course has kept otherwise is left out."""
+        found = {}
         rows = self._connection.execute("SELECT student, assignment, fingerprint, page, grade FROM graded")
-        return {
-            (student, assignment): Graded(grade_in(student, assignment, text), fingerprint, page)
-            for student, assignment, fingerprint, page, text in rows
-        }
+        for student, assignment, fingerprint, page, text in rows:
+            with contextlib.suppress(TypeError, KeyError, ValueError, AttributeError):
+                found[student, assignment] = Graded(grade_in(student, assignment, text), fingerprint, page)
+        return found
 
     def keep(self, graded: Graded) -> None:
         """Keep a grade in place of the one that the student had for this assignment."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -21,15 +23,66 @@ HOSTILE = {
     "patches": "import course.checking.exercise as e; e.Exercise.__call__ = lambda *a, **k: 20.0",
     "signals": "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(1000)",
     "forks": "import os, time; os.fork() or (os.setsid(), time.sleep(1000))",
+    "answers long": "waste = 10**10**5",
+    "names much": "globals().update({f'name{i}': i for i in range(10**6)})",
     "crowds": "from minidl import cluster; cluster.launch(lambda comm: comm.barrier(), nodes=1000)",
 }
 DAMAGED = {"not_json": "this is not a notebook", "empty": "", "list": "[]", "half": '{"cells": [{"cell_type": "code"'}
 
+
+def folder_of_that_name(path: Path) -> None:
+    path.mkdir()
+
+
+def link_to_solution(path: Path) -> None:
+    path.symlink_to(next(iter(SOLUTIONS.values())))
+
+
+def link_to_classmate(path: Path) -> None:
+    assignment = path.parent.name
+    path.symlink_to(f"../../student000/{assignment}/{assignment}.ipynb")
+
+
+def link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+def link_to_itself(path: Path) -> None:
+    path.symlink_to(path.name)
+
+
+def pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def linked_folder(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.symlink_to(next(iter(SOLUTIONS.values())).parent)
+
+
+def many_cells(path: Path) -> None:
+    path.write_bytes(b'{"cells": [' + b", ".join([b'{"cell_type": "code"}'] * 1_000_000) + b'], "nbformat": 4}')
+
+
+def lists_in_lists(path: Path) -> None:
+    path.write_text('{"cells": ' + "[" * 100_000)
+
+
+def blanks(path: Path) -> None:
+    path.write_bytes(b" " * 30_000_000)
+
+
+ODD_FILES: tuple[Callable[[Path], None], ...] = (
+    folder_of_that_name, link_to_solution, link_to_classmate, link_to_device, link_to_itself, pipe, linked_folder,
+    many_cells, lists_in_lists, blanks,
+)  # fmt: skip
+"""In place of a notebook: each makes something else at its path."""
+
 KINDS = (
-    "right", "wrong", "empty", "mixed", "hostile cell", "hostile function", "damaged", "deleted", "right", "wrong",
+    "right", "wrong", "empty", "mixed", "hostile cell", "hostile function", "damaged", "deleted", "odd file", "wrong",
 )  # fmt: skip
 """Right; a mutant; the release; an alternative and a mutant; a hostile cell in front of a right notebook; a hostile
-function; no notebook; a notebook without check cells. The first eight are one of each.
+function; no notebook; a notebook without check cells; no file. The first nine are one of each.
 """
 
 
@@ -47,6 +100,8 @@ def hand_in(folder: Path, count: int, seed: int = 0) -> dict[str, str]:
         path.parent.mkdir(parents=True)
         if kind == "damaged":
             path.write_text(list(DAMAGED.values())[number // len(KINDS) % len(DAMAGED)], encoding="utf-8")
+        elif kind == "odd file":
+            ODD_FILES[number // len(KINDS) % len(ODD_FILES)](path)
         else:
             nbformat.write(notebook(assignment, kind, number // len(KINDS), generator), path)
         handed_in[student] = kind

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import enum
+import json
 import math
 import os
 import threading
 import time
+import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 
 from course.checking.channel import LENGTH, Broken, Garbage, Receiver, Sender, read_message, write_message
-from course.checking.plain_data import DamagedError, Foreign, dumps, loads
+from course.checking.plain_data import DEEPEST, MOST_ITEMS, MOST_KEYS, DamagedError, Foreign, described, dumps, loads
 
 
 class Colour(enum.IntEnum):
@@ -80,6 +83,75 @@ def test_nan_stays_nan() -> None:
 def test_anything_else_is_refused(damaged: bytes) -> None:
     with pytest.raises(DamagedError):
         loads(damaged)
+
+
+def framed(tree: str, *buffers: bytes) -> bytes:
+    """A message with that tree, as a student's code may write it itself."""
+    sizes = json.dumps([len(tree), *map(len, buffers)]).encode()
+    return b"".join([b"%08d" % len(sizes), sizes, tree.encode(), *buffers])
+
+
+EIGHT = '{"array": ["<f8", [1000000], 0]}'
+LARGE = {
+    "many objects": framed("[" + ",".join(['{"foreign": ["", ""]}'] * 1_000_000) + "]"),
+    "many lists": framed("[" + ",".join(["[]"] * 3_000_000) + "]"),
+    "lists in lists": framed("[" * 900 + "]" * 900),
+    "much text": framed('"' + "x" * 2**24 + '"'),
+    "one array often": framed(f"[{EIGHT}, {EIGHT}]", bytes(8_000_000)),
+    "elements of no size": framed('{"array": ["<U0", [1000000000], 0]}', b""),
+    "many sizes": b"%08d" % 2_000_001 + b"[" + b"0," * 999_999 + b"0]",
+    "many keys": framed('{"set": [' + ",".join(map(str, range(MOST_KEYS + 1))) + "]}"),
+    "many digits": framed('{"int": "0x%s"}' % ("f" * 1_000_000)),
+}
+
+
+@pytest.mark.parametrize("message", LARGE.values(), ids=LARGE)
+def test_what_would_become_large_is_refused_before_it_does(message: bytes) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(DamagedError):
+            loads(message)
+        assert tracemalloc.get_traced_memory()[1] < 2 * len(message) + 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_as_many_items_as_are_allowed_come_back() -> None:
+    for value in ([1 + 2j] * MOST_ITEMS, [Foreign("x", "y")] * 50_000, [np.ones((1, 1, 1))] * 5_000):
+        assert loads(dumps(value)) == value
+    nested: list[Any] = []
+    for _ in range(DEEPEST - 1):
+        nested = [{"a": (nested,)}] if len(str(nested)) < 300 else [nested]
+    assert isinstance(loads(dumps(nested)), list)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [("x" * 2**24, "characters of text"), (set(range(20_000)), "keys of dicts"), ([0] * 200_001, "items in lists")],
+    ids=["text", "keys", "items"],
+)
+def test_who_returns_too_much_is_told_so(value: object, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        dumps(value)
+
+
+def test_a_number_of_any_length_is_carried_and_described() -> None:
+    assert loads(dumps([10**3000, -(2**70)])) == [10**3000, -(2**70)]
+    back = loads(dumps([10**5000, -(7**100_000)]))
+    assert str(back[0]) == "a whole number of 5,001 digits, 10000…"
+    assert str(back[1]).startswith("a whole number of 84,510 digits, -6368")
+
+
+def test_a_value_is_described_as_it_is_written_where_that_is_short() -> None:
+    for value in ([1, "a", {"b": (1.5,)}], None, "text", (1,), [], {"a": None}, {1, 2}):
+        assert described(value) == repr(value)
+    assert described(10**5000) == "a whole number of 5,001 digits, 10000…"
+    assert described([10**5000]) == "[a whole number of 5,001 digits, 10000…]"
+
+
+def test_the_description_of_any_value_is_short() -> None:
+    for value in ([[0] * 1000] * 1000, dict.fromkeys(range(100), "x" * 10**6), [10**4000] * 10**5, "x" * 10**8):
+        assert len(described(value)) < 20_000
 
 
 def test_random_bytes_are_refused_or_harmless() -> None:

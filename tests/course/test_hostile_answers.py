@@ -106,6 +106,9 @@ CASES = [
     Case("leaves temporary files", "import tempfile; tempfile.mkdtemp(); return 2 * x", CORRECT),
     # values
     Case("a generator", "yield 1", WRONG, "got a generator"),
+    Case("a long number", "return 10**5000", WRONG, "got a whole number of 5,001 digits"),
+    Case("an endless number", "return 1 << 2**27", WRONG, "got a whole number of 40,403,563 digits"),
+    Case("long numbers in lists", "return [10**4000] * 1000", WRONG, "got a list of 1000"),
     Case("a coroutine", "async def f(): pass\nreturn f()", WRONG, "got a coroutine"),
     Case("a list in itself", "a = []; a.append(a); return a", WRONG, "got a list"),
     Case("lists in lists", "a = [1]\nfor _ in range(60): a = [a, a]\nreturn a", RAISED, "200,000 items"),

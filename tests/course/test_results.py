@@ -1,0 +1,353 @@
+"""A folder of results: rows as they come, points by hand that stay, and what a kill or a full disk leaves."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from course.checking import Outcome, PartResult, Status
+from course.grading import grade_tables, results, state
+from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
+from course.grading.judged_notebook import Judgement
+from course.grading.results import CannotWriteError, Results
+
+ASSIGNMENT = "01_x"
+
+
+def grade_of(student: str, earned: float = 2.0, answer: str = 'Because it; is, "so"\nand so') -> Grade:
+    """A grade with one check and one short answer."""
+    status = Status.CORRECT if earned else Status.WRONG
+    outcome = Outcome("add", 2.0, (PartResult("adds", 2.0, status, "add(1, 2): expected 3, got 4"),))
+    return Grade(student, ASSIGNMENT, Judgement({"check_add": [outcome]}, []), [("why", 3.0, answer)])
+
+
+def add(folder: Results, grade: Grade, fingerprint: str = "f") -> None:
+    page = f"feedback/{grade.student}/{grade.assignment}.html"
+    assert folder.write_page(Path(page), "page") == ""
+    folder.add(grade, fingerprint, page)
+
+
+def wanted(*students: str, fingerprint: str = "f") -> dict[tuple[str, str], str]:
+    return {(student, ASSIGNMENT): fingerprint for student in students}
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def graded(folder: Path, *students: str, grade: Callable[[str], Grade] = grade_of, fingerprint: str = "f") -> Results:
+    """A whole run: what is not graded yet is."""
+    with Results(folder) as folder_of_results:
+        done = folder_of_results.begin(wanted(*students, fingerprint=fingerprint))
+        for student in students:
+            if (student, ASSIGNMENT) not in done:
+                add(folder_of_results, grade(student), fingerprint)
+        folder_of_results.finish()
+    return folder_of_results
+
+
+def test_each_grade_is_in_both_tables_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    with Results(tmp_path) as folder:
+        folder.begin(wanted("bob", "ada"))
+        for count, student in enumerate(("bob", "ada"), 1):
+            add(folder, grade_of(student))
+            assert len(rows(tmp_path / "grades.csv")) == count
+            assert len(rows(tmp_path / "exercises.csv")) == 2 * count
+        folder.finish()
+    assert [row["student"] for row in rows(tmp_path / "grades.csv")] == ["ada", "bob"]
+    assert tuple(rows(tmp_path / "grades.csv")[0]) == COLUMNS
+    assert tuple(rows(tmp_path / "exercises.csv")[0]) == EXERCISE_COLUMNS
+
+
+def test_what_is_graded_and_unchanged_is_not_graded_again_and_comes_back_whole(tmp_path: Path) -> None:
+    before = graded(tmp_path, "ada", "bob").grades
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada", "bob", "cyd")) == {("ada", ASSIGNMENT), ("bob", ASSIGNMENT)}
+        assert folder.grades == before
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada") | wanted("bob", fingerprint="changed")) == {("ada", ASSIGNMENT)}
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada", "bob"), again=[("ada", ASSIGNMENT)]) == {("bob", ASSIGNMENT)}
+    (tmp_path / "feedback" / "bob" / f"{ASSIGNMENT}.html").unlink()
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada", "bob")) == {("ada", ASSIGNMENT)}
+
+
+TABLE = ("grades.csv", "exercises.csv")
+
+
+@pytest.mark.parametrize("cut", [1, 3, 10, 40])
+def test_after_a_kill_in_the_middle_of_a_row_the_tables_are_as_without_it(cut: int, tmp_path: Path) -> None:
+    graded(tmp_path / "whole", "ada", "bob", "cyd")
+    with Results(tmp_path / "cut") as folder:
+        folder.begin(wanted("ada", "bob", "cyd"))
+        for student in ("bob", "ada"):
+            add(folder, grade_of(student))
+    for name in TABLE:
+        path = tmp_path / "cut" / name
+        path.write_bytes(path.read_bytes()[:-cut])
+    (tmp_path / "cut" / "feedback" / "cyd").mkdir()
+    (tmp_path / "cut" / "feedback" / "cyd" / ".0123.part").write_text("half a page")
+    assert graded(tmp_path / "cut", "ada", "bob", "cyd").beside == []
+    for name in TABLE:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("moment", ["state kept", "rows noted", "one table written", "page written"])
+def test_after_a_kill_between_two_writes_the_tables_are_as_without_it(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    append = grade_tables.append
+
+    def one_table(rows: object, path: Path, columns: object) -> None:
+        if path.name == "grades.csv":
+            raise Killed
+        append(rows, path, columns)  # type: ignore[arg-type]
+
+    places = {
+        "state kept": (state.State, "will_write", killed), "rows noted": (grade_tables, "append", killed),
+        "one table written": (grade_tables, "append", one_table), "page written": (state.State, "keep", killed),
+    }  # fmt: skip
+    graded(tmp_path / "whole", "ada", "bob")
+    with Results(tmp_path / "cut") as folder:
+        folder.begin(wanted("ada", "bob"))
+        add(folder, grade_of("ada"))
+        with monkeypatch.context() as patch:
+            patch.setattr(*places[moment])
+            with pytest.raises(Killed):
+                add(folder, grade_of("bob"))
+    assert graded(tmp_path / "cut", "ada", "bob").beside == []
+    for name in TABLE:
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def edited(path: Path, points: dict[tuple[str, str], str], form: str) -> None:
+    """Write points into exercises.csv and save it as a spreadsheet would."""
+    table = rows(path)
+    for row in table:
+        row["points"] = points.get((row["student"], row["exercise"]), row["points"])
+    encodings = {"Unicode text": "utf-16", "old Windows": "cp1252", "no mark": "utf-8"}
+    separator = {"German Excel": ";", "Unicode text": "\t", "old Windows": ";", "sep line": ";"}.get(form, ",")
+    if form in ("German Excel", "old Windows"):
+        for row in table:
+            row["points"], row["of"] = (row[name].removesuffix(".0").replace(".", ",") for name in ("points", "of"))
+    with path.open("w", newline="", encoding=encodings.get(form, "utf-8-sig")) as file:
+        file.write("sep=;\r\n" if form == "sep line" else "")
+        quoting = csv.QUOTE_ALL if form == "all quoted" else csv.QUOTE_MINIMAL
+        end = "\n" if form == "LibreOffice" else "\r\n"
+        writer = csv.DictWriter(file, EXERCISE_COLUMNS, delimiter=separator, quoting=quoting, lineterminator=end)
+        writer.writeheader()
+        writer.writerows(table)
+
+
+FORMS = (
+    "as it is", "German Excel", "Unicode text", "old Windows", "LibreOffice", "all quoted", "sep line", "no mark",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_points_by_hand_are_kept_and_added_up_whatever_a_spreadsheet_makes_of_the_table(
+    form: str, tmp_path: Path
+) -> None:
+    students = ("ada", "Zoë", "=cmd", "007")
+    graded(tmp_path, *students)
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "2.5", ("Zoë", "why"): "1", ("'=cmd", "why"): "3"}, form)
+    for _ in range(2):
+        assert graded(tmp_path, *students).beside == []
+        table = {row["student"]: row for row in rows(tmp_path / "grades.csv")}
+        assert {name: (row["points"], row["by_hand"], row["to_read"], row["total"]) for name, row in table.items()} == {
+            "ada": ("2.0", "2.5", "0", "4.5"), "Zoë": ("2.0", "1.0", "0", "3.0"), "'=cmd": ("2.0", "3.0", "0", "5.0"),
+            "007": ("2.0", "0.0", "1", "2.0"),
+        }  # fmt: skip
+        assert (table["ada"]["of"], table["ada"]["by_hand_of"], table["ada"]["total_of"]) == ("2.0", "3.0", "5.0")
+    exercises = {(row["student"], row["exercise"]): row["points"] for row in rows(tmp_path / "exercises.csv")}
+    assert exercises["ada", "why"] == "2.5"
+    assert exercises["007", "why"] == ""
+
+
+def test_a_student_number_of_which_a_spreadsheet_drops_the_zeros_is_known(tmp_path: Path) -> None:
+    graded(tmp_path, "007", "ada")
+    path = tmp_path / "exercises.csv"
+    edited(path, {("007", "why"): "2"}, "German Excel")
+    path.write_bytes(path.read_bytes().replace(b"007;", b"7;"))
+    assert graded(tmp_path, "007", "ada").beside == []
+    assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["2.0", "0.0"]
+
+
+def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_be_taken_back(tmp_path: Path) -> None:
+    graded(tmp_path, "ada")
+    for points, by_hand, total in (
+        ("1.5", "-0.5", "1.5"),
+        ("2", "0.0", "2.0"),
+        ("3", "1.0", "3.0"),
+        ("", "0.0", "2.0"),
+    ):
+        edited(tmp_path / "exercises.csv", {("ada", "add"): points}, "as it is")
+        assert graded(tmp_path, "ada").beside == []
+        (row,) = rows(tmp_path / "grades.csv")
+        assert (row["points"], row["by_hand"], row["total"]) == ("2.0", by_hand, total)
+
+
+def test_points_by_hand_stay_where_a_submission_is_graded_anew_with_a_remark_if_its_answer_has_changed(
+    tmp_path: Path,
+) -> None:
+    graded(tmp_path, "ada")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "2"}, "as it is")
+    graded(tmp_path, "ada", grade=lambda name: grade_of(name, earned=0.0), fingerprint="second")
+    (row,) = rows(tmp_path / "grades.csv")
+    assert (row["points"], row["by_hand"], row["total"], row["remarks"]) == ("0.0", "2.0", "2.0", "")
+    graded(tmp_path, "ada", grade=lambda name: grade_of(name, answer="Something else."), fingerprint="third")
+    (row,) = rows(tmp_path / "grades.csv")
+    assert row["total"] == "4.0"
+    assert row["remarks"] == "points by hand were given before it changed, look again: why"
+
+
+def test_points_by_hand_that_are_written_while_a_class_is_graded_are_taken_at_its_end(tmp_path: Path) -> None:
+    with Results(tmp_path) as folder:
+        folder.begin(wanted("ada", "bob"))
+        add(folder, grade_of("ada"))
+        edited(tmp_path / "exercises.csv", {("ada", "why"): "3"}, "as it is")
+        add(folder, grade_of("bob"))
+        assert [grade.total for grade in folder.finish()] == [5.0, 2.0]
+    assert [row["total"] for row in rows(tmp_path / "grades.csv")] == ["5.0", "2.0"]
+
+
+def test_points_by_hand_outlive_a_kill_right_after_they_were_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded(tmp_path, "ada")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "3"}, "as it is")
+    with monkeypatch.context() as patch, Results(tmp_path) as folder:
+        patch.setattr(folder, "_write", lambda: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            folder.begin(wanted("ada", fingerprint="changed"))
+    (tmp_path / "exercises.csv").unlink()
+    assert [grade.total for grade in graded(tmp_path, "ada").grades.values()] == [5.0]
+
+
+def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_path: Path) -> None:
+    graded(tmp_path, "ada")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "3"}, "as it is")
+    (tmp_path / "state" / "graded.sqlite").unlink()
+    assert [grade.total for grade in graded(tmp_path, "ada").grades.values()] == [5.0]
+    assert (tmp_path / "grades.csv").exists()
+
+
+OTHERWISE = {
+    "a column": lambda text: text.replace("message", "message,mine", 1).replace('got 4"', 'got 4",look'),
+    "a text": lambda text: text.replace("expected 3", "expected three, I think"),
+    "a row": lambda text: text + "eve,01_x,why,to be graded by hand,x,3,look at this\r\n",
+    "points in words": lambda text: text.replace("by hand,,", "by hand,two,"),
+    "no table": lambda text: "notes",
+}
+
+
+@pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
+def test_what_a_teacher_writes_otherwise_is_kept_beside(change: Callable[[str], str], tmp_path: Path) -> None:
+    graded(tmp_path, "ada", grade=lambda name: grade_of(name, earned=0.0))
+    path = tmp_path / "exercises.csv"
+    text = change(path.read_bytes().decode("utf-8-sig"))
+    path.write_text(text, encoding="utf-8", newline="")
+    (beside,) = graded(tmp_path, "ada").beside
+    assert beside.read_bytes() == text.encode()
+    assert len(rows(path)) == 2
+    assert graded(tmp_path, "ada").beside == []
+
+
+def test_two_graders_at_once_are_refused_in_a_sentence_and_nothing_is_changed(tmp_path: Path) -> None:
+    with Results(tmp_path) as first:
+        first.begin(wanted("ada"))
+        with pytest.raises(CannotWriteError, match="another grader is at work there") as refused, Results(tmp_path):
+            pass
+        assert refused.value.is_before
+        add(first, grade_of("ada"))
+        first.finish()
+    with Results(tmp_path) as second:  # the lock file is still there
+        assert second.begin(wanted("ada")) == {("ada", ASSIGNMENT)}
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def full_data_base(*_: object) -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+@pytest.mark.parametrize("where", ["page", "state", "row"])
+def test_on_a_full_disk_all_that_was_graded_stays_and_the_next_run_goes_on(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graded(tmp_path / "whole", "ada", "bob")
+    with Results(tmp_path / "full") as folder:
+        folder.begin(wanted("ada", "bob"))
+        add(folder, grade_of("ada"))
+        before = {name: (tmp_path / "full" / name).read_bytes() for name in TABLE}
+        with monkeypatch.context() as patch:
+            if where == "page":
+                patch.setattr(Path, "write_bytes", full)
+                sentence = "its feedback page could not be written: No space left on device"
+                assert folder.write_page(Path("feedback/bob/x.html"), "page") == sentence
+            else:
+                patch.setattr(*((state.State, "keep", full_data_base) if where == "state" else (os, "write", full)))
+                with pytest.raises(
+                    CannotWriteError, match=r"cannot be written to .*(No space left|disk is full)"
+                ) as error:
+                    folder.add(grade_of("bob"), "f", "page")
+                assert not error.value.is_before
+    assert {name: (tmp_path / "full" / name).read_bytes() for name in TABLE} == before
+    graded(tmp_path / "full", "ada", "bob")
+    for name in TABLE:
+        assert (tmp_path / "full" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.csv"
+    grade_tables.append([{"student": "ada", "of": 1.0}], path, ("student", "of"))
+    before, write = path.read_bytes(), os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:3]))
+    with pytest.raises(OSError, match="No space left"):
+        grade_tables.append([{"student": "bob", "of": 1.0}], path, ("student", "of"))
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:
+    graded(tmp_path, "ada")
+    (tmp_path / "state" / "graded.sqlite").write_bytes(b"no data base" * 1000)
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada")) == set()
+    assert (tmp_path / "state" / "graded.sqlite.damaged").exists()
+
+
+def test_a_grade_that_another_version_has_kept_in_another_form_is_made_anew(tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    with sqlite3.connect(tmp_path / "state" / "graded.sqlite") as connection:
+        connection.execute(
+            """UPDATE graded SET grade = replace(grade, 'is_hidden', 'was_hidden') WHERE student = 'ada'"""
+        )
+    connection.close()
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada", "bob")) == {("bob", ASSIGNMENT)}
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with (
+        pytest.raises(CannotWriteError, match=r"cannot be written to .*file/to: Not a directory"),
+        Results(tmp_path / "file" / "to"),
+    ):
+        pass
+    assert results.CannotWriteError.is_before is False
