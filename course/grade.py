@@ -123,7 +123,8 @@ def graded_folder(options: argparse.Namespace) -> int:
     with Results(options.to) as results:
         task = Task(
             submissions, places_of(submissions), {name: nbformat.read(path, 4) for name, path in references.items()},
-            results, Limits(seconds=options.seconds), options.workers, [options.folder, options.to],
+            results, Limits(seconds=options.seconds), options.workers,
+            [options.folder, options.to, *filter(None, [options.roster])],
             {"seconds": options.seconds}, threading.Event(),
         )  # fmt: skip
         wanted = {(one.student, one.assignment): task.fingerprint(one, one.digest) for one in submissions}

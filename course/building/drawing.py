@@ -33,7 +33,7 @@ def drawn(name: str, value: Any, rng: np.random.Generator) -> Any:
     """A new value of the argument `name`, of the same kind as `value`.
 
     >>> drawn("sizes", [(1, 2), (7, 0), (13, 9)], np.random.default_rng(0))
-    [(1, 2), (6, 0), (11, 9)]
+    [(1, 2), (9, 0), (11, 10)]
     """
     if name.startswith("seed"):
         return seeds(value, rng)
@@ -112,7 +112,7 @@ def solved(old: Sequence[float], rng: np.random.Generator) -> list[float]:
     return list(old)
 
 
-def candidates_for(number: float, rng: np.random.Generator) -> list[float]:
+def candidates_for(number: int | float, rng: np.random.Generator) -> list[float]:
     """What may stand in the place of a number, in a random order."""
     if number in LIMITS or number < 0 or not math.isfinite(number):
         return [number]

@@ -74,7 +74,7 @@ def literal(value: Any) -> str:
     """A value as people write it: 40_000 with its mark.
 
     >>> literal([(4, 40_000), ("ring", None)]), literal((3,)), literal(0.00003)
-    ("[(4, 40_000), ('ring', None)]", '(3,)', '3e-05')
+    ('[(4, 40_000), ("ring", None)]', '(3,)', '3e-05')
     """
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"

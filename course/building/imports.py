@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 
 def modules_in(source: str, package: str = "") -> Iterator[str]:
     """The names of all modules that a program may import, wherever in it; `package` is where it stands.
 
-    >>> sorted(modules_in("import minidl.nn\\nfrom course.checks import wrong"))
+    >>> sorted(modules_in("try:\\n import minidl.nn\\nexcept ImportError:\\n from course.checks import wrong"))
     ['course.checks', 'course.checks.wrong', 'minidl.nn']
     """
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source).body):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -21,6 +21,16 @@ def modules_in(source: str, package: str = "") -> Iterator[str]:
             module = ".".join([*above, *filter(None, [node.module])])
             yield module
             yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """All statements of a block, those inside of others too; expressions, which import nothing, are not looked into."""
+    for node in block:
+        yield node
+        inner = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
+        inner += [handler.body for handler in (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))]
+        for those in inner:
+            yield from statements(those)
 
 
 def imported(name: str, source: str, files: Iterable[str]) -> set[str]:

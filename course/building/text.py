@@ -5,7 +5,8 @@ Tags on a `# %%` line say what a cell of an assignment is:
 - `solution="name"`: where the student writes the function `name`; the body is between `### BEGIN SOLUTION` and
   `### END SOLUTION`;
 - `test="name" points=4`: its check; what lies between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` stays with
-  the teacher;
+  the teacher, and `python3 -m course redraw` draws its arguments anew (`drawing.py`), but those that a comment
+  `# kept: scale, large` there names;
 - `given="name"`: code that the student is given, and must not change;
 - `[markdown] manual="name" points=2`: a short answer, graded by hand.
 

@@ -51,7 +51,8 @@ def draw(tallies: Sequence[Tally]) -> Figure:
 def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
     """The bars of one assignment; `n` is how many submissions were judged."""
     counts = sorted({tally.count for tally in group})
-    axes.set_title(f"{name}, n = {counts[0] if len(counts) == 1 else f'{counts[0]} to {counts[-1]}'} submissions")
+    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    axes.set_title(f"{name}, n = {told} submission{'' if counts == [1] else 's'}")
     parts = [(place, tally) for place, tally in enumerate(group) if tally.part]
     places = [place for place, _ in parts]
     left = [0.0] * len(parts)
@@ -60,10 +61,10 @@ def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
         axes.barh(places, widths, left=left, height=0.75, color=colour, label=title, edgecolor="white", linewidth=0.4)
         left = [start + width for start, width in zip(left, widths, strict=True)]
     titles = [shortened(tally.part) if tally.part else tally.exercise for tally in group]
-    labels = axes.set_yticks(range(len(group)), titles, fontsize=7) and axes.get_yticklabels()
-    for place, (tally, label) in enumerate(zip(group, labels, strict=True)):
+    axes.set_yticks(range(len(group)), titles, fontsize=7)
+    for place, (tally, label) in enumerate(zip(group, axes.get_yticklabels(), strict=True)):
         if not tally.part:
-            label.set_fontweight("bold")
+            label.set(fontweight="bold")
             told = f"mean {tally.mean:.2f} of {tally.possible:g} {'point' if tally.possible == 1 else 'points'}"
             axes.text(0.5, place, told, fontsize=7, style="italic", va="center")
     axes.tick_params(axis="y", length=0)

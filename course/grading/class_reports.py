@@ -150,7 +150,8 @@ def write_similarity(
     from course.grading import similarity, similarity_page
 
     releases = {name: released(reference) for name, reference in references.items()}
-    answers, compared = [], 0
+    answers: list[similarity.Answer] = []
+    compared = 0
     for one in submissions:
         notebook = one.notebook if one.assignment in releases else None
         if notebook is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from course.grading.lateness import UNITS, HandedIn, Policy, handed_in
 from course.grading.roster import Roster, Student
-from course.grading.roster_match import Match, match
+from course.grading.roster_match import CANVAS, Match, match
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
@@ -126,12 +126,13 @@ def class_lines(
     possible = {**{one.assignment: one.possible for one in results if one.assignment}, **(possible or {})}
     matches = {one.path: match(one.path.relative_to(folder), one.assignment, roster) if roster else Match(None)
                for one in results}  # fmt: skip
+    is_from_canvas = all(CANVAS.match(one.path.name) for one in results)
     places: dict[tuple[int, str], list[Result]] = {}
     lines, strangers = [], []
     for one in results:
         found = matches[one.path]
         if found.student is None or roster is None:
-            strangers.append(line_of(one, found, policy, has_roster=roster is not None))
+            strangers.append(line_of(one, found, policy, is_from_canvas, has_roster=roster is not None))
         else:
             places.setdefault((id(found.student), one.assignment), []).append(one)
     for student in roster.students if roster else ():
@@ -140,11 +141,13 @@ def class_lines(
             if not theirs:
                 lines.append(Line(assignment, MISSING, student, possible=possible[assignment], policy=policy))
             lines += [
-                line_of(one, matches[one.path], policy, count=len(theirs), possible=possible[assignment])
+                line_of(
+                    one, matches[one.path], policy, is_from_canvas, count=len(theirs), possible=possible[assignment]
+                )
                 for one in theirs
             ]
         for one in places.get((id(student), ""), []):
-            lines.append(line_of(one, matches[one.path], policy))
+            lines.append(line_of(one, matches[one.path], policy, is_from_canvas))
     return lines + sorted(strangers, key=lambda line: (line.assignment, line.result.student if line.result else ""))
 
 
@@ -152,6 +155,7 @@ def line_of(
     result: Result,
     found: Match,
     policy: Policy | None,
+    is_from_canvas: bool,
     has_roster: bool = True,
     count: int = 1,
     possible: float | None = None,
@@ -165,7 +169,7 @@ def line_of(
     if result.problem:
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""
-    arrival = handed_in(result.path, result.assignment, in_roster)
+    arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas)
     of = result.possible if possible is None else possible
     return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 

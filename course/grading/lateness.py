@@ -149,12 +149,13 @@ class HandedIn:
         return unit if self.is_late and late <= timedelta() else max(late, timedelta())
 
 
-def handed_in(path: Path, assignment: str, in_roster: str = "") -> HandedIn:
+def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: bool = False) -> HandedIn:
     """When a submission was handed in, by the best source that there is.
 
     In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/
-    alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence);
-    the file's time, which unpacking an archive may have changed. With the mark the file's time says how late.
+    alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence),
+    if all submissions are from Canvas, since anywhere else the student has chosen the name; the file's time, which
+    unpacking an archive may have changed. With the mark the file's time says how late.
     """
     if moment := moment_in(in_roster):
         return HandedIn(moment, "roster")
@@ -164,7 +165,8 @@ def handed_in(path: Path, assignment: str, in_roster: str = "") -> HandedIn:
         changed = datetime.fromtimestamp(path.lstat().st_mtime).astimezone()
     except OSError:
         changed = None
-    if marked := CANVAS.match(path.name):
+    marked = CANVAS.match(path.name)
+    if is_from_canvas and marked:
         return HandedIn(changed, "Canvas' file name", bool(marked["late"]))
     return HandedIn(changed, "file time")
 

@@ -7,6 +7,7 @@ recognised by their headers.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,12 +129,17 @@ def kind_of(table: Table) -> str:
 
 def sorted_words(name: str) -> tuple[str, ...]:
     """The words of a name, in small letters and by the alphabet: "Doe, Jane" and "Jane Doe" are the same."""
-    return tuple(sorted(re.findall(r"\w+", name.replace("_", " ").casefold())))
+    return tuple(sorted(re.findall(r"\w+", same_letters(name).replace("_", " "))))
 
 
 def one_word(name: str) -> str:
     """A name as Canvas writes it into the names of files: "Doe, Jane" is "doejane"."""
-    return re.sub(r"\W", "", name.replace("_", "").casefold())
+    return re.sub(r"\W", "", same_letters(name).replace("_", ""))
+
+
+def same_letters(name: str) -> str:
+    """A name in small letters and in one form: macOS writes the names of files with accents apart."""
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def names_of(student: Student) -> Sequence[str]:

@@ -60,8 +60,8 @@ def levels(parts: Sequence[str], path: str, roster: Roster) -> list[tuple[str, l
     """By what may tell it, the strongest first: the students of whom it is in the path."""
     canvas, moodle = CANVAS.search(path), MOODLE.search(path)
     numbers, names = set(words_of(parts)), list(parts)
-    if canvas:
-        numbers, names = {canvas["id"]}, [canvas["name"]]
+    if canvas:  # a file's name may be the student's own choice, so that a folder still has its say
+        numbers, names = {canvas["id"], *words_of(parts[:-1])}, [canvas["name"], *parts[:-1]]
     elif moodle:
         numbers, names = ({moodle["id"]} if roster.kind == "moodle worksheet" else set()), [moodle["name"]]
     whole = {part.strip(" _-.").casefold() for part in parts}

@@ -160,6 +160,14 @@ def test_a_penalty_has_columns_of_its_own_and_names_its_source(classroom):
     assert (lines[1].row["penalty"], lines[1].row["late_hours"]) == ("", "")
 
 
+def test_a_file_that_a_student_named_as_canvas_does_is_still_late(classroom):
+    rule = policy(["2027-01-31T11:00+00:00"], "10%/day")
+    lines, _, _ = classroom("", "jane/jane_1_2_a.ipynb", "bob/a.ipynb", rule=rule)
+    assert [line.row["penalty"] for line in lines] == ["1.8", "1.8"]
+    lines, _, _ = classroom("", "jane_1_2_a.ipynb", "bob_LATE_3_4_a.ipynb", rule=rule)
+    assert sorted(line.row["penalty"] for line in lines) == ["0", "1.8"]
+
+
 def test_a_deadline_needs_no_roster(classroom):
     lines, _, _ = classroom("", "jane/a.ipynb", rule=policy(["2027-01-31T18:00+00:00"], "10%/day"))
     assert [(line.row["student"], line.status, line.row["penalty"]) for line in lines] == [("jane", "handed in", "0")]

@@ -85,7 +85,7 @@ def test_the_best_source_says_when_a_submission_came(tmp_path, name, stamp, in_r
     os.utime(path, (changed, changed))
     if stamp:
         path.with_name("timestamp.txt").write_text(stamp, encoding="utf-8")
-    found = handed_in(path, ASSIGNMENT, in_roster)
+    found = handed_in(path, ASSIGNMENT, in_roster, is_from_canvas=True)
     assert found.source == source
     late = found.late_by(deadline, 24 * HOUR)
     assert late.total_seconds() == pytest.approx(hours * 3600, abs=1)
@@ -95,7 +95,7 @@ def test_known_only_to_be_late_counts_as_one_begun_unit(tmp_path):
     path, deadline = tmp_path / "doejane_LATE_1_2_a.ipynb", datetime.fromisoformat(DEADLINE)
     path.write_text("{}", encoding="utf-8")
     os.utime(path, (deadline.timestamp() - 60, deadline.timestamp() - 60))  # unpacked with an older time
-    assert handed_in(path, ASSIGNMENT).late_by(deadline, 24 * HOUR) == 24 * HOUR
+    assert handed_in(path, ASSIGNMENT, is_from_canvas=True).late_by(deadline, 24 * HOUR) == 24 * HOUR
 
 
 def test_moodles_own_times_are_read(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from pathlib import PurePath
 
 import pytest
@@ -96,6 +97,7 @@ def test_a_roster_that_is_not_there_is_refused_in_a_sentence(tmp_path):
         (CANVAS, f"{CHAPTER}_richard_karl_roe.ipynb", "Roe, Richard Karl", "name"),
         (CANVAS, f"homework of Jane Doe, group 2/{CHAPTER}.ipynb", "Doe, Jane", "name"),
         (MOODLE, f"Zoë O'Hara_1234567_assignsubmission_file/{CHAPTER}.ipynb", "Zoë O'Hara", "name"),
+        (MOODLE, unicodedata.normalize("NFD", f"Zoë O'Hara/{CHAPTER}.ipynb"), "Zoë O'Hara", "name"),
         (MOODLE, f"jane.doe@example.org/{CHAPTER}.ipynb", "Jane Doe", "email address"),
         (WORKSHEET, f"John Doe_1234568_assignsubmission_file_{CHAPTER}.ipynb", "John Doe", "id"),
         ("id,name\n4711.0,Ann\n", "4711.ipynb", "Ann", "id"),
@@ -113,6 +115,7 @@ def test_a_submission_is_matched_by_id_login_address_or_name(roster, text, path,
     [
         (CANVAS, f"nobody/{CHAPTER}.ipynb", "not on the roster"),
         (CANVAS, f"roerichardkarl_12345_1_{CHAPTER}.ipynb", "the id and the name say different things"),
+        (CANVAS, f"rroe/doejane_12345_1_{CHAPTER}.ipynb", "the id and the login say different things"),
         ("name\nAnn Lee\nAnn Lee\n", "Ann Lee.ipynb", "fits Ann Lee and Ann Lee: the same name"),
         ("name\nAnn Lee\nLee Ann\n", "Ann Lee.ipynb", "fits Ann Lee and Lee Ann: the same name"),
         ("id,name\n12,Ann\n", "homework 12.ipynb", "not on the roster"),  # so short a number may be anything
