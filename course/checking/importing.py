@@ -1,6 +1,7 @@
-"""What the student's code may import, read and start: no oracle, and no second copy of a module that is guarded.
+"""What the student's code may import: none of the checks' own modules, and no second copy of a guarded one.
 
-`Importing` stands first among Python's finders. It is asked for every module that is not loaded yet.
+`Importing` stands first among Python's finders, so it is asked for every module that is not loaded yet. It also hears
+of files that are opened, programs that are started, and functions whose code is set.
 """
 
 from __future__ import annotations
@@ -48,12 +49,18 @@ class Same(Loader):
 
 
 class Importing(MetaPathFinder):
-    """Refuses oracles always, and while `refused` is not empty what it begins with (see `refusals.py`).
+    """Refuses to import the checks' own modules, and what `refusals.py` says in `refused`, `files` and `programs`.
 
-    known: the guarded modules that are loaded. A reload, or an import of one that was deleted, gives the same module.
-    guarded: the functions whose code is guarded. refused: sentences by module; files: by the
-    beginning of a path. programs: what is said to an answer that starts a program; empty while it may. touched: the
-    guarded functions whose code or defaults were set.
+    Parameters
+        known     guarded modules that are loaded: a reload, or an import after a deletion, gives the same module
+        guarded   functions whose code is guarded
+        library   the code that may import what is refused
+
+    Attributes
+        refused    the sentence for each module that may not be imported now, with all modules in it
+        files      the sentence for each beginning of a path that may not be opened now
+        programs   the sentence for an answer that starts another program; empty while it may
+        touched    guarded functions whose code or defaults were set since the last look
     """
 
     def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType], library: LibraryCode) -> None:

@@ -1,9 +1,10 @@
-"""The library's version of what an exercise builds is refused while its answer is called; the library may go on.
+"""The library's version of what an exercise builds is refused while the check calls the answer.
 
-Every function of the named modules gets other code, so that it does not matter by which name an answer knows it: a
-module's, one that was imported or bound in a cell, a `partial`, a method that a subclass inherits. What does not hold:
-an answer may contain the library's text, or a copy of a function's code that a cell has made; no process can tell
-these from the student's own.
+Every function of the named modules gets other code, which raises unless the library itself calls. So it does not matter
+by which name an answer knows the function: an import, a name bound in a cell, a `partial`, an inherited method.
+
+Not refused: a copy of the library's text, or of a function's code, that a cell has made; compiled kernels; and what a
+process computes that a cell has left running. Within one process none of these can be told from the student's own.
 """
 
 from __future__ import annotations
@@ -21,19 +22,20 @@ from course.checking.importing import Importing, LibraryVersionError, begins
 from course.checking.library_code import LibraryCode
 
 Code = tuple[CodeType, Any, Any]
-"""What of a function can be replaced: its code, its defaults, those of its keywords."""
+"""The parts of a function that can be replaced: its code, its defaults, those of its keyword arguments."""
 
 UNTOUCHED = frozenset(
     {"__del__", "__repr__", "__str__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
      "__class_getitem__", "__init_subclass__", "__set_name__", "__copy__", "__deepcopy__"}
 )  # fmt: skip
-"""Methods that Python calls of itself: for a value that a cell has left, they give nothing away."""
+"""Methods that Python calls by itself for a value that a cell has left, and that compute nothing."""
 
 
 class Refusals:
-    """What is refused now; `expected` is Originals' table of the code that each function is to have.
+    """Refuses one exercise's Builds at a time.
 
-    library: the code whose calls go on. importing: the finder that refuses imports.
+    expected: the code that each guarded function must have, kept by Originals. importing: refuses imports. library: the
+    code whose own calls go on.
     """
 
     def __init__(self, expected: dict[FunctionType, Code], importing: Importing, library: LibraryCode) -> None:
