@@ -27,6 +27,9 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = "minidl-setup.json"
 UNFINISHED: dict[str, object] = {"finished": False}
 
+NOT_REFRESHED = "MINIDL_NOT_REFRESHED"
+"""Set for this command and what it starts when the environment of before has to do."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -46,7 +49,13 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
         check_environment_at_hand(extras)
         return
     try:
-        bring_up_to_date(ROOT)
+        if os.environ.get(NOT_REFRESHED) != "1":
+            bring_up_to_date(ROOT)
+    except SetupError:
+        if not serves_without_refresh(ROOT):
+            raise
+        announce("It could not be refreshed (without a network?): going on with the packages of before.")
+        os.environ[NOT_REFRESHED] = "1"
     except KeyboardInterrupt:
         raise SetupError("\nInterrupted before .venv was complete: the next start makes it anew.", 130) from None
     except OSError as error:
@@ -56,6 +65,10 @@ def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
         ) from error
     if Path(sys.prefix).resolve() != (ROOT / ".venv").resolve():
         start_again_inside(interpreter(ROOT / ".venv"), arguments)
+    if os.environ.get(NOT_REFRESHED) == "1" and (missing := requirements.missing(ROOT, extras)):
+        raise SetupError(
+            f"{ROOT / '.venv'} lacks {', '.join(missing)}, and could not be refreshed: a network is needed."
+        )
 
 
 def bring_up_to_date(
@@ -76,9 +89,21 @@ def bring_up_to_date(
             remove(venv)
             venv.mkdir()
         wanted = fingerprint(root, version)  # before installing: an edit during the set-up must count as a change
+        before = read_record(venv)
         write_record(venv, UNFINISHED)
-        installer(root, todo.anew, lock)
+        try:
+            installer(root, todo.anew, lock)
+        except SetupError:
+            if not todo.anew and before is not None:  # uv and pip change nothing before they have all packages
+                write_record(venv, before)
+            raise
         write_record(venv, wanted)
+
+
+def serves_without_refresh(root: Path, version: tuple[int, int] = sys.version_info[:2]) -> bool:
+    """Whether `root/.venv` was complete once, and only the wishes have changed since."""
+    todo = plan(root, version)
+    return todo is not None and not todo.anew and read_record(root / ".venv") is not None
 
 
 def plan(root: Path, version: tuple[int, int]) -> Plan | None:

@@ -102,7 +102,8 @@ def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
 def install_with_pip(python: Path, step: SetupStep) -> bool:
     """Install the ranges of pyproject.toml."""
     command = [str(python), "-m", "pip", "install", "--editable", TARGET]
-    return step.run("Installing the packages with pip", command) == 0
+    environment = {"PIP_RETRIES": "1", **os.environ}  # by default it tries for minutes where there is no network
+    return step.run("Installing the packages with pip", command, environment) == 0
 
 
 def remove(venv: Path) -> None:

@@ -105,6 +105,44 @@ def test_an_interrupted_refresh_is_done_anew(ready: Path) -> None:
     assert "did not finish" in reason(ready)
 
 
+def test_a_refresh_without_a_network_leaves_the_environment_in_use_and_is_tried_again(ready: Path) -> None:
+    (ready / "uv.lock").write_text("version = 2\n")
+    with pytest.raises(SetupError):
+        bring_up_to_date(ready, VERSION, FakeInstaller(raises=SetupError("no network")))
+    assert bootstrap.serves_without_refresh(ready, VERSION)
+    installer = FakeInstaller()
+    bring_up_to_date(ready, VERSION, installer)
+    assert installer.calls == [False]
+    assert plan(ready, VERSION) is None
+
+
+def test_a_first_set_up_without_a_network_leaves_nothing_to_be_used(clone: Path) -> None:
+    with pytest.raises(SetupError):
+        bring_up_to_date(clone, VERSION, FakeInstaller(raises=SetupError("no network")))
+    assert not bootstrap.serves_without_refresh(clone, VERSION)
+
+
+@pytest.mark.parametrize("missing", [[], ["a-new-package"]])
+def test_a_command_goes_on_unrefreshed_unless_a_package_is_missing(
+    missing: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise SetupError("no network")
+
+    monkeypatch.delenv("MINIDL_NO_VENV", raising=False)
+    monkeypatch.setenv(bootstrap.NOT_REFRESHED, "0")
+    monkeypatch.setattr(bootstrap, "bring_up_to_date", fail)
+    monkeypatch.setattr(bootstrap, "serves_without_refresh", lambda *_: True)
+    monkeypatch.setattr(sys, "prefix", str(ROOT / ".venv"))
+    monkeypatch.setattr(requirements, "missing", lambda *_: missing)
+    if missing:
+        with pytest.raises(SetupError, match="lacks a-new-package, and could not be refreshed: a network is needed"):
+            bootstrap.ensure_environment([], ())
+    else:
+        bootstrap.ensure_environment([], ())
+    assert "going on with the packages of before" in capsys.readouterr().err
+
+
 def test_a_set_up_killed_at_any_moment_leaves_no_matching_record(clone: Path) -> None:
     seen: list[object] = []
 
