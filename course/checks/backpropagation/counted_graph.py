@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,11 @@ class CountedNode:
         return [g * slope for slope in self._slopes]
 
 
-def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
-    """Probe: make the graph, call function(last node); each node's gradient and what its vjp was handed."""
+def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -> dict[str, Any]:
+    """Probe: make the graph, call function(node) for each root, with every .grad 0.0 beforehand.
+
+    Returns each node's gradient after the last call, and what its vjp was handed in that call.
+    """
     CountedNode.deepest = CountedNode.looks = 0
     nodes: list[CountedNode] = []
     for item in recipe:
@@ -49,7 +52,10 @@ def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
             nodes.append(CountedNode(value, parents, (b.value, a.value) if product else (1.0, 1.0)))
         else:
             nodes.append(CountedNode(item, (), ()))
-    function(nodes[-1])
+    for root in roots:
+        for node in nodes:
+            node.grad, node.handed = 0.0, []
+        function(nodes[root])
     return {
         "grads": [node.grad for node in nodes],
         "handed": [node.handed[:5] for node in nodes],
@@ -108,12 +114,12 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     is_always_one = all(handed in ([], [1.0]) for handed in got["handed"])
     if is_one_missed and is_always_one and got["grads"][-1] == 1.0 and not is_order_at_stake(recipe):
         return {"Every vjp was called with 1: a node hands on its own gradient, vjp(node.grad).": got["grads"][index]}
-    known = {
-        "Nothing arrived: does the walk begin with root.grad = 1.0?": 0.0,
-        "Each use adds its share: `+=`, not `=`.": gradients(recipe, accumulate=False)[index],
-    }
+    if got["grads"][-1] == 0.0 and not any(any(handed) for handed in got["handed"]):
+        return {"Nothing arrived: does the walk begin with root.grad = 1.0?": got["grads"][index]}
+    one_share = "Each use adds its share: `+=`, not `=`, also where a node stands twice among the parents."
+    known = {one_share: gradients(recipe, accumulate=False)[index]}
     for node, handed in enumerate(got["handed"]):
-        if handed and got["grads"][node] == 0.0:
+        if handed and handed[0] and got["grads"][node] == 0.0:
             reset = f"The .grad of {told(recipe, node)} was {handed[0]:.6g} when it handed on; it has to stay."
             return {reset: got["grads"][index], **known}
         if handed and handed[0] != got["grads"][node]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Wrong, expect
+from course.checking import Answer, Wrong, expect
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -27,12 +27,6 @@ def pair(got: Any, called: str) -> tuple[Any, Any]:
     return got[0], got[1]
 
 
-def then_arguments(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Probe: what the arguments are after the call."""
-    function(*arguments)
-    return list(arguments)
-
-
 def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
     """Probe: the most memory that arrays took at once during a call, beside the arguments."""
     function(*arguments)
@@ -42,6 +36,20 @@ def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+def compare_memory(answer: Answer, g: Array, x: Array, w: Array, large: tuple[int, int, int]) -> None:
+    """Raise Wrong if vjp_matmul takes more memory than a few matrices, or gives neither gradient."""
+    got = pair(answer(g, x, w), f"vjp_matmul(g, X, W) with m, k, n = {large}")
+    is_right = [np.shape(a) == b.shape and np.allclose(a, b) for a, b in zip(got, (g @ w.T, x.T @ g), strict=True)]
+    expect.true(any(is_right), f"With m, k, n = {large} neither gradient is right: its memory says nothing yet.")
+    given = g.nbytes + x.nbytes + w.nbytes
+    needed = answer.run(peak_bytes, g, x, w)
+    expect.true(
+        needed <= 12 * given,  # lists of Python's numbers take 8; m*k*n products 16
+        f"vjp_matmul with m, k, n = {large} took {needed:,} bytes at its peak; X, W and g together have {given:,}.",
+        "Neither m*k*n products nor a Jacobian of (m*n) * (m*k) are needed: a matrix product sums as it goes.",
+    )
 
 
 def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:
