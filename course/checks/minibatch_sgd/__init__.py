@@ -31,7 +31,8 @@ from course.checks.minibatch_sgd.noisy_digits import digits_with_noise
 from course.checks.minibatch_sgd.shuffles import compare_all, compare_repeated
 from course.checks.minibatch_sgd.training_orders import compare_orders
 from course.checks.minibatch_sgd.training_picture import draw_training
-from course.checks.minibatch_sgd.training_run import TrainingRun, compare_three_steps
+from course.checks.minibatch_sgd.training_run import TrainingRun
+from course.checks.minibatch_sgd.training_steps import compare_later_epochs, compare_three_steps
 
 __all__ = [
     "adam_step",
@@ -282,8 +283,9 @@ def train(
     with part(2, "each step is one of minibatch SGD, that of the smaller last batch too"):
         for seed in seeds:
             compare_three_steps(answer, seed)
+            compare_later_epochs(answer, seed)
     runs = []
-    for seed in seeds:
+    for seed in seeds:  # outside of a part: three parts look at them
         sets = noisy_digits.samples(seed)
         run = answer.run(noisy_digits.trained, noisy_digits.start(seed), sets, lr, epochs, batch_size, seed)
         runs.append(TrainingRun(seed, sets, lr, epochs, batch_size, **run))
