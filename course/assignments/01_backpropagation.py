@@ -10,7 +10,8 @@
 # Write each function in place of its line `raise NotImplementedError(...)` and run the cell below it: the check says
 # what was called, what was expected and what came. `check.hint("vjp_mul")` prints a hint, the same call again the next
 # one. When the course is graded the same checks are made with other sizes and other random numbers. All numbers are
-# float64 arrays.
+# float64 arrays. A function leaves its arguments as they were, bit by bit, unless its text says what it may change:
+# the caller may still need them. The check compares after every call; a change costs the first part in which it shows.
 
 # %% given="setup"
 import numpy as np
@@ -140,8 +141,15 @@ check.vjp_broadcast_add(vjp_broadcast_add)
 ### BEGIN HIDDEN TESTS
 check.vjp_broadcast_add(
     vjp_broadcast_add,
-    leading=[((2, 3, 4), (3, 4)), ((), (3,)), ((0, 3), (3,)), ((), ()), ((2,), (4, 3, 2))],
-    stretched=[((1, 5), (3, 5)), ((2, 1, 3), (1, 4, 1)), ((4, 1), (0,)), ((1,), (1,)), ((1,), (2, 2))],
+    leading=[((2, 3, 4), (3, 4)), ((2, 2, 2), (2,)), ((), (3,)), ((0, 3), (3,)), ((), ()), ((2,), (4, 3, 2))],
+    stretched=[
+        ((1, 5), (3, 5)),
+        ((1, 2), (2, 1)),
+        ((2, 1, 3), (1, 4, 1)),
+        ((4, 1), (0,)),
+        ((1,), (1,)),
+        ((1,), (2, 2)),
+    ],
     seed=11,
 )
 ### END HIDDEN TESTS
@@ -177,8 +185,10 @@ def backward(root):
     """Set the .grad of root, and of every node that it was made from, to the gradient of root with respect to it.
 
     root: a Node; every .grad is 0.0 beforehand. The gradient of root with respect to itself is 1. The graph may share
-    nodes in any way and be 10,000 nodes deep. No node's vjp is called more than once, and recursion is not used.
-    Returns nothing.
+    nodes in any way and be 10,000 nodes deep; nodes with equal values are different nodes. A node's vjp is called once,
+    with its whole gradient, and recursion is not used. root may itself be a parent of nodes that it was not made from;
+    their .grad stays as it is. With every .grad set to 0.0 again, the function can be called again, on this root or
+    another one. Returns nothing.
 
     >>> a = Node(3.0)
     >>> f = a * a + a
@@ -214,7 +224,7 @@ check.backward(backward, graphs=[2, 5, 7, 9], times=17, deep=12_000, seed=11)
 # ## The test
 #
 # ### 6. A gradient checker (4 points)
-# Whoever writes a vjp needs this. Yours is judged on ten gradients, some sound, some with a planted bug. A checker
+# Whoever writes a vjp needs this. Yours is judged on eleven gradients, some sound, some with a planted bug. A checker
 # that raises false alarms is switched off by its users, so a false alarm costs as much as a bug missed: a part gives
 # its point only if all its verdicts are right.
 
@@ -227,7 +237,7 @@ def check_gradient(f, gradient, x):
     x: an array (n,), not all zero. What may be assumed:
 
     - a sound gradient is right up to rounding; a bug makes at least one element wrong by at least 1 % of the largest
-      element of the true gradient;
+      element of the true gradient, or not a number (NaN);
     - the size of x (max |x|) lies anywhere from 1e-10 to 1e10, and f bends over distances of that size, not over much
       shorter ones, but for kinks; the values of f may be of any size;
     - at a kink, where the slope of f along an axis is not the same on both sides, any number between the two slopes is
@@ -244,7 +254,7 @@ def check_gradient(f, gradient, x):
     left = np.array([(f(x) - f(x - step)) / h for step in steps])
     right = np.array([(f(x + step) - f(x)) / h for step in steps])
     claimed = gradient(x)
-    tolerance = 1e-3 * max(np.abs(left).max(), np.abs(right).max(), np.abs(claimed).max())
+    tolerance = 1e-3 * max(np.abs(left).max(), np.abs(right).max())
     lowest, highest = np.minimum(left, right) - tolerance, np.maximum(left, right) + tolerance
     return bool(np.all((lowest <= claimed) & (claimed <= highest)))
     ### END SOLUTION
@@ -278,7 +288,7 @@ def live_bytes(widths, batch, mode):
     """The most bytes that live at once.
 
     widths: a list of L + 1 whole numbers, L at least 1. batch: samples in the minibatch. mode: "evaluation", "training"
-    or "nothing freed". Returns a whole number.
+    or "nothing freed". Returns a whole number, which may be far above 2**31.
 
     >>> live_bytes([4, 3], 2, "evaluation")  # (2 * 4 + 2 * 3) numbers
     112
@@ -304,7 +314,9 @@ def live_bytes(widths, batch, mode):
 # %% test="live_bytes" points=3
 check.live_bytes(live_bytes)
 ### BEGIN HIDDEN TESTS
-check.live_bytes(live_bytes, chains=[((1, 1), 1), ((30, 2, 2, 30), 5), ((3, 3, 50, 3, 3), 4), ((7, 40), 6)], seed=11)
+check.live_bytes(
+    live_bytes, chains=[((1, 1), 1), ((30, 2, 2, 30), 5), ((3, 3, 50, 3, 3), 4), ((50_000, 70_000), 90_000)], seed=11
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -10,6 +10,9 @@
 # often as you like. A check says what it called, what it expected and what came, and gives points for parts;
 # `check.hint("minibatches")` tells a hint, the same call again the next one. When the work is graded, the same checks
 # are made with other sizes and seeds. There are 20 points in all.
+#
+# A function leaves its arguments as they were, bit by bit, unless its text says what it may change: the caller may
+# still need them. The check compares after every call; a change costs the first part in which it shows.
 
 # %% given="setup"
 import numpy as np
@@ -32,8 +35,9 @@ def minibatches(n, batch_size, seed, epoch):
 
     n: the number of samples, 0 or more; batch_size: 1 or more; seed, epoch: whole numbers, 0 or more.
     Every one of the indices 0 … n - 1 is in one batch. All batches have batch_size indices, the last one has the rest,
-    and none is empty. The same seed and epoch give the same batches, whatever was called in between; another
-    epoch or another seed gives another shuffle.
+    and none is empty. The same seed and epoch give the same batches, whatever was called in between, in another process
+    and tomorrow, too. Every epoch of every seed has a shuffle of its own, in which any order is possible: epoch 1 of
+    seed 0 is not epoch 0 of seed 1. The global generators, np.random and random, are neither drawn from nor seeded.
 
     >>> [len(batch) for batch in minibatches(10, 4, seed=0, epoch=0)]
     [4, 4, 2]
@@ -73,7 +77,8 @@ def gradient_variance(gradients, batch_size, replacement):
 
     gradients: (n, d), the gradient of each of n samples, n at least 1; batch_size: from 1 to n with or without
     replacement (True or False); with replacement it may also be above n. The n samples are all there are. There may be
-    thousands, so the batches cannot be tried one by one; the exact value is wanted, not an estimate from some draws.
+    thousands, so the batches cannot be tried one by one; the exact value is wanted, not an estimate from some draws, to
+    six digits also where the mean gradient is 1e8 times as large as the differences from it.
 
     >>> gradients = np.array([[0.0], [2.0], [4.0]])  # their mean is 2; the squared distances are 4, 0 and 4
     >>> round(float(gradient_variance(gradients, 1, replacement=True)), 4)
@@ -117,7 +122,7 @@ def momentum_step(w, state, gradient, lr, mu, form):
     """One step with momentum: the new weights and the new state, `return w, state`.
 
     w, state, gradient: arrays of one shape; state is v or u before the step; lr: the rate eta; mu: the momentum, from 0
-    to below 1; form: "velocity" or "pytorch". The arrays may be changed in place, or new ones returned.
+    to below 1; form: "velocity" or "pytorch". w and state may be changed in place, or new arrays returned.
 
     >>> w, v, g = np.array([1.0]), np.array([-1.0]), np.array([2.0])
     >>> [x.round(3).tolist() for x in momentum_step(w, v, g, lr=0.1, mu=0.5, form="velocity")]
@@ -154,7 +159,7 @@ def corrected_step(w, v, gradient, lr, lr_before, mu):
     """One step of the velocity form with momentum correction: the new weights and velocity, `return w, v`.
 
     w, v, gradient: arrays of one shape; lr: the rate of this step, lr_before: that of the step before, both above 0.
-    v is the velocity after the step before; the one returned will be given to the next step.
+    v is the velocity after the step before; the one returned will be given to the next step. Returns new arrays.
 
     >>> w, v, g = np.array([1.0]), np.array([-1.0]), np.array([2.0])
     >>> [x.round(3).tolist() for x in corrected_step(w, v, g, lr=0.1, lr_before=0.1, mu=0.5)]
@@ -197,7 +202,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     """Step t of Adam: the new weights and means, `return w, m, v`.
 
     w, m, v, gradient: arrays of one shape; m and v are the means before the step, zero before the first; t: the
-    number of this step, 1 for the first; beta1, beta2: from 0 to below 1.
+    number of this step, 1 for the first; beta1, beta2: from 0 to below 1. Returns new arrays.
 
     >>> zero = np.zeros(2)
     >>> w, m, v = adam_step(np.ones(2), zero, zero, 1, np.array([3.0, -0.2]), lr=0.5, beta1=0.9, beta2=0.999, eps=0.0)

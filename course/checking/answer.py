@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from course.checking import ranks
+from course.checking.arguments import first_change
 from course.checking.asked import Asked
+from course.checking.builds import Builds
 from course.checking.ending import Died, TooLong
 from course.checking.outcome import Status
 from course.checking.session import Session
+from course.checking.wrong import Wrong
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
@@ -31,17 +34,36 @@ class Answer:
     *arguments)` has `probe(function, *arguments)` called there, a function of `course/probes/`, for what
     cannot be seen from here: how often something was visited, what was left in an object. `answer.on_ranks(...)` runs
     the function as a program of simulated nodes. Every one raises AnswerFailed if no value comes.
+
+    After a call the arguments come back and are compared, here, with what was sent: an answer leaves them as they
+    were, unless the exercise's text says that it may change some (`may_change`, counted from 0). A change is not raised
+    by the call, whose value is judged as any other: the part in which it shows first and in which nothing else is
+    wrong is lost for it (`unchanged`, which a Part calls), no further one. Of rank runs a check compares
+    `RankRun.arguments` itself.
     """
 
     def __init__(self, name: str, session: Session) -> None:
         self.name = name
         self.session = session
+        self._change: tuple[str, str] | None = None
+        self._is_change_told = False
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self._call(None, arguments)
+    def __call__(self, *arguments: Any, may_change: Collection[int] = ()) -> Any:
+        return self._call_and_compare(None, arguments, may_change)
 
     def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
-        return self._call(probe, arguments)
+        return self._call_and_compare(probe, arguments)
+
+    def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
+        """A check begins: what was found and printed before is forgotten. refused: see Session."""
+        self._change, self._is_change_told = None, False
+        self.session.begin_check(refused)
+
+    def unchanged(self) -> None:
+        """Raise Wrong, once a check, if a call has changed what it was given."""
+        if self._change is not None and not self._is_change_told:
+            self._is_change_told = True
+            raise Wrong(*self._change)
 
     def offered(self, function: Callable[..., Any], name: str) -> Asked:
         """A function for the answer to call, of plain data, whose code stays here: what to pass as its argument."""
@@ -56,9 +78,37 @@ class Answer:
         except ranks.AnswerError as failed:
             raise self._failure(failed.described, f" of {len(arguments)}") from None
 
-    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...]) -> Any:
+    def _call_and_compare(
+        self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], may_change: Collection[int] = ()
+    ) -> Any:
+        reply = self._call(probe, arguments, method="call_then_arguments")
+        if not isinstance(reply, tuple) or len(reply) != 2:
+            raise AnswerFailed(Status.RAISED, f"{self.name} wrote into the connection to the check.", last=True)
+        value, after = reply
+        if self._change is None:
+            self._change = self._change_of(arguments, after, may_change, is_direct=probe is None)
+        return value
+
+    def _change_of(
+        self, before: tuple[Any, ...], after: Any, may_change: Collection[int], is_direct: bool
+    ) -> tuple[str, str] | None:
+        """What a call has changed, in a sentence, with its likely cause."""
+        if not first_change(before, after, [""] * len(before), may_change):
+            return None
+        names = [f"number {number + 1}" for number in range(len(before))]
+        if is_direct:
+            with self._failures():
+                kind, own = self.session.request("parameters", (self.name,))
+            if kind == "value" and isinstance(own, list):
+                names[: len(own)] = [str(name) for name in own[: len(names)]]
+        else:
+            names = ["what it was given"] * len(before)
+        found = first_change(before, after, names, may_change)
+        return found and (f"{self.name} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
+
+    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], method: str = "call") -> Any:
         with self._failures():
-            kind, value = self.session.request("call", (probe, self.name, arguments))
+            kind, value = self.session.request(method, (probe, self.name, arguments))
         if kind == "value":
             return value
         raise self._failure(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import inspect
 import os
 import pickle
 import signal
@@ -104,6 +105,15 @@ class StudentSide:
         if probe is not None:
             return probe(function, *arguments)
         return function(*arguments)
+
+    def call_then_arguments(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """What `call` returns, and the arguments as they are then; the check compares these with what it sent."""
+        return self.call(probe, name, arguments), arguments
+
+    def parameters(self, name: str) -> list[str]:
+        """What the student calls the parameters of the function `name` that are given by position."""
+        parameters = inspect.signature(self._function(name)).parameters.values()
+        return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
     def fork_ranks(self, number: int, ranks: int) -> list[int]:
         """The processes of new ranks, for which descriptors come with that number."""

@@ -52,16 +52,20 @@ class Part:
     """Collects a check's parts: `with part(2, "the sums are right"):` gives 2 points unless the block raises.
 
     After a Wrong, or an exception of the answer, the check goes on with what follows the block. After a time-out, or
-    the death of the student's process, it ends, and what was not reached gives no points.
+    the death of the student's process, it ends, and what was not reached gives no points. A part is also lost where
+    the answer has first changed an argument that it should leave as it was (`Answer.unchanged`).
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Answer | None = None) -> None:
         self.results: list[PartResult] = []
+        self._answer = answer
 
     @contextmanager
     def __call__(self, points: float, title: str) -> Iterator[None]:
         try:
             yield
+            if self._answer is not None:
+                self._answer.unchanged()
         except Wrong as wrong:
             self.results.append(PartResult(title, points, Status.WRONG, wrong.message, wrong.cause))
         except AnswerFailed as failed:
@@ -139,8 +143,8 @@ class Exercise:
 
         Raises DefectiveCheckError if the check does not work.
         """
-        part, defect, is_cut_short = Part(), None, False
-        answer.session.begin_check((self.name, self.builds) if self.builds else None)
+        part, defect, is_cut_short = Part(answer), None, False
+        answer.begin_check((self.name, self.builds) if self.builds else None)
         try:
             self._check(answer, part, **cases)
         except AnswerFailed as failed:

@@ -1,10 +1,10 @@
-"""Beside the answers of chapter 01: graphs of nodes that count, the memory of a call, what is left in arguments."""
+"""Beside the answers of chapter 01: graphs of nodes that count, the memory of a call."""
 
 from __future__ import annotations
 
 import sys
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Recipe = list[Any]
@@ -36,8 +36,11 @@ class CountedNode:
         return [g * slope for slope in self._slopes]
 
 
-def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
-    """Probe: make the graph, call function(last node); each node's gradient and what its vjp was handed."""
+def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -> dict[str, Any]:
+    """Probe: make the graph, call function(node) for each root, with every .grad 0.0 beforehand.
+
+    Returns each node's gradient after the last call, and what its vjp was handed in that call.
+    """
     CountedNode.deepest = CountedNode.looks = 0
     nodes: list[CountedNode] = []
     for item in recipe:
@@ -48,19 +51,16 @@ def walked(function: Callable[..., Any], recipe: Recipe) -> dict[str, Any]:
             nodes.append(CountedNode(value, parents, (b.value, a.value) if product else (1.0, 1.0)))
         else:
             nodes.append(CountedNode(item, (), ()))
-    function(nodes[-1])
+    for root in roots:
+        for node in nodes:
+            node.grad, node.handed = 0.0, []
+        function(nodes[root])
     return {
         "grads": [node.grad for node in nodes],
         "handed": [node.handed[:5] for node in nodes],
         "calls": [len(node.handed) for node in nodes],
         "deepest": CountedNode.deepest,
     }
-
-
-def then_arguments(function: Callable[..., Any], *arguments: Any) -> list[Any]:
-    """Probe: what the arguments are after the call."""
-    function(*arguments)
-    return list(arguments)
 
 
 def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:

@@ -59,12 +59,12 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     is_always_one = all(handed in ([], [1.0]) for handed in got["handed"])
     if is_one_missed and is_always_one and got["grads"][-1] == 1.0 and not is_order_at_stake(recipe):
         return {"Every vjp was called with 1: a node hands on its own gradient, vjp(node.grad).": got["grads"][index]}
-    known = {
-        "Nothing arrived: does the walk begin with root.grad = 1.0?": 0.0,
-        "Each use adds its share: `+=`, not `=`.": gradients(recipe, accumulate=False)[index],
-    }
+    if got["grads"][-1] == 0.0 and not any(any(handed) for handed in got["handed"]):
+        return {"Nothing arrived: does the walk begin with root.grad = 1.0?": got["grads"][index]}
+    one_share = "Each use adds its share: `+=`, not `=`, also where a node stands twice among the parents."
+    known = {one_share: gradients(recipe, accumulate=False)[index]}
     for node, handed in enumerate(got["handed"]):
-        if handed and got["grads"][node] == 0.0:
+        if handed and handed[0] and got["grads"][node] == 0.0:
             reset = f"The .grad of {told(recipe, node)} was {handed[0]:.6g} when it handed on; it has to stay."
             return {reset: got["grads"][index], **known}
         if handed and handed[0] != got["grads"][node]:

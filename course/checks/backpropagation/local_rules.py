@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Wrong, expect
+from course.checking import Answer, Wrong, expect
+from course.probes.backpropagation import peak_bytes
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
@@ -23,6 +24,20 @@ def pair(got: Any, called: str) -> tuple[Any, Any]:
     if not isinstance(got, (tuple, list)) or len(got) != 2:
         raise Wrong(f"{called}: expected two gradients, `return gx, gy`, got {expect.shown(got)}.")
     return got[0], got[1]
+
+
+def compare_memory(answer: Answer, g: Array, x: Array, w: Array, large: tuple[int, int, int]) -> None:
+    """Raise Wrong if vjp_matmul takes more memory than a few matrices, or gives neither gradient."""
+    got = pair(answer(g, x, w), f"vjp_matmul(g, X, W) with m, k, n = {large}")
+    is_right = [np.shape(a) == b.shape and np.allclose(a, b) for a, b in zip(got, (g @ w.T, x.T @ g), strict=True)]
+    expect.true(any(is_right), f"With m, k, n = {large} neither gradient is right: its memory says nothing yet.")
+    given = g.nbytes + x.nbytes + w.nbytes
+    needed = answer.run(peak_bytes, g, x, w)
+    expect.true(
+        needed <= 12 * given,  # lists of Python's numbers take 8; m*k*n products 16
+        f"vjp_matmul with m, k, n = {large} took {needed:,} bytes at its peak; X, W and g together have {given:,}.",
+        "Neither m*k*n products nor a Jacobian of (m*n) * (m*k) are needed: a matrix product sums as it goes.",
+    )
 
 
 def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:

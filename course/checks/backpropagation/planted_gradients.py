@@ -1,13 +1,17 @@
-"""Ten functions with a gradient each, some right and some with a planted bug, for the check of `check_gradient`.
+"""Eleven functions with a gradient each, some right and some with a planted bug, for the check of `check_gradient`.
 
-A sound gradient is right to rounding. A planted bug makes at least one element wrong by at least 1 % of the largest.
+A sound gradient is right to rounding. A planted bug makes at least one element wrong by at least 1 % of the largest, or
+not a number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from course.checking import Wrong, expect
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Network:
 
 @dataclass(frozen=True)
 class NetworkGradient:
-    """The gradient of a Network; `bug`: "", "factor", "outer", "zero" or "one element"."""
+    """The gradient of a Network; `bug`: "", "factor", "outer", "zero", "one element" or "NaN"."""
 
     network: Network
     bug: str = ""
@@ -51,6 +55,8 @@ class NetworkGradient:
             return np.zeros_like(gradient)
         if self.bug == "one element":
             gradient[2 * len(gradient) // 3] -= 0.02 * np.abs(gradient).max()
+        if self.bug == "NaN":
+            gradient[len(gradient) // 3] = np.nan
         return gradient
 
 
@@ -133,6 +139,11 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
     mean = "One element is wrong by 2 % of the largest: look at the largest difference, not at a mean or a norm."
     network(title, f"a sound gradient of {many} elements", "", zero, wide)
     network(title, f"a gradient of {many} elements of which one is wrong", "one element", mean, wide)
+    unordered = (
+        "A comparison with NaN is False: neither `difference > tolerance` nor max() notices it. Ask whether every "
+        "`difference <= tolerance` is True."
+    )
+    network(title, f"a gradient of {many} elements of which one is NaN", "NaN", unordered, wide)
 
     title = "kinks"
     at_kink = "At a kink any slope between the left and the right one is right; either may be the larger one."
@@ -148,3 +159,14 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
     ):
         drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
     return drawn
+
+
+def compare_verdict(got: Any, case: Case) -> None:
+    """Raise Wrong unless `got` says whether the gradient is sound: True, False, 1 or 0, of Python or numpy."""
+    called = f"check_gradient(f, gradient, x) for {case.told}"
+    if isinstance(got, np.ndarray) and got.ndim:
+        message = f"{called}: expected {case.sound}, got an array of shape {got.shape}."
+        raise Wrong(message, "One verdict is wanted, not one for each element: np.all makes one of them.")
+    got = bool(got) if isinstance(got, (int, float)) and got in (0, 1) else got
+    verdict = "A false alarm. " if case.sound else "A planted bug was missed. "
+    expect.same(got, case.sound, called, mistakes={verdict + case.cause: not case.sound})

@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Answer, Chapter, Part, Wrong, expect
+from course.checking import Answer, Chapter, Part, expect
 from course.checks.minibatch_sgd import noisy_digits
-from course.checks.minibatch_sgd.adam_moves import adam_cases, adam_moves
-from course.checks.minibatch_sgd.epoch_batches import (
-    batches_of,
-    brief,
-    compare_samples,
-    compare_shuffles,
-    compare_sizes,
-)
-from course.checks.minibatch_sgd.gradient_noise import variance, variance_mistakes
+from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
+from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
+from course.checks.minibatch_sgd.gradient_noise import compare_large_mean, compare_variance
 from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
@@ -35,9 +29,11 @@ from course.checks.minibatch_sgd.momentum_forms import (
     velocity_step,
 )
 from course.checks.minibatch_sgd.noisy_digits import digits_with_noise
+from course.checks.minibatch_sgd.shuffles import compare_all, compare_repeated
 from course.checks.minibatch_sgd.training_orders import compare_orders
 from course.checks.minibatch_sgd.training_picture import draw_training
-from course.checks.minibatch_sgd.training_run import TrainingRun, compare_three_steps
+from course.checks.minibatch_sgd.training_run import TrainingRun
+from course.checks.minibatch_sgd.training_steps import compare_later_epochs, compare_three_steps
 
 __all__ = [
     "adam_step",
@@ -78,32 +74,21 @@ def minibatches(
     sizes: Sequence[tuple[int, int]] = ((10, 4), (12, 4), (3, 8), (1, 1), (0, 4)),
     seed: int = 0,
 ) -> None:
-    """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch."""
+    """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch.
+
+    Samples in the order in which they lie lose the two parts that are about shuffles; so do samples drawn with
+    replacement, and all three.
+    """
     with part(1, "every sample once an epoch, in batches of batch_size, the last one with the rest"):
         for n, batch_size in sizes:
             for epoch in (0, 1):
                 batches, called = batches_of(answer, n, batch_size, seed, epoch)
                 compare_sizes(batches, n, batch_size, called)
                 compare_samples(batches, n, called)
-    with part(1, "the same seed and epoch give the same batches"):
-        first, called = batches_of(answer, 60, 7, seed, 2)
-        batches_of(answer, 60, 7, seed + 1, 0)
-        again, _ = batches_of(answer, 60, 7, seed, 2)
-        expect.true(
-            first == again,
-            f"{called}, called twice: the first batch was {brief(next(iter(first), []))}, "
-            f"then {brief(next(iter(again), []))}.",
-            "The generator is not made from seed and epoch, or it lives on from one call to the next.",
-        )
+    with part(1, "the seed and the epoch alone decide on the shuffle"):
+        compare_repeated(answer, seed)
     with part(1, "every epoch and every seed has a shuffle of its own"):
-        compare_shuffles([batches_of(answer, 60, 7, seed, epoch)[0] for epoch in range(3)], 60, seed)
-        other, _ = batches_of(answer, 60, 7, seed + 1, 0)
-        first, _ = batches_of(answer, 60, 7, seed, 0)
-        expect.true(
-            first != other,
-            f"minibatches(n=60, batch_size=7, …, epoch=0): seeds {seed} and {seed + 1} have the same batches.",
-            "Does the generator depend on the seed?",
-        )
+        compare_all(answer, seed)
 
 
 # ---- the variance of a minibatch gradient ----
@@ -128,29 +113,16 @@ def gradient_variance(
     sizes: Sequence[tuple[int, int, int]] = ((4, 2, 1), (4, 2, 2), (6, 1, 6), (1, 3, 1), (3, 2, 5), (2000, 20, 64)),
     seed: int = 0,
 ) -> None:
-    """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without."""
+    """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without; to all digits, whatever the mean is."""
     rng = np.random.default_rng(seed)
     cases = [(np.round(rng.normal(1.0, 2.0, (n, d)), 2), batch_size) for n, d, batch_size in sizes]
-    for replacement, points in ((True, 2), (False, 1)):
+    for replacement, points in ((True, 1.5), (False, 1)):
         with part(points, f"drawn {'with' if replacement else 'without'} replacement"):
             for gradients, batch_size in cases:
-                (n, d), shown = gradients.shape, "gradients"
-                if batch_size > n and not replacement:
-                    continue
-                if gradients.size <= 8:
-                    shown = f"np.array({gradients.tolist()})"
-                called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
-                called += "" if gradients.size <= 8 else f" with gradients of shape {(n, d)}"
-                want = variance(gradients, batch_size, replacement)
-                mistakes = variance_mistakes(gradients, batch_size, replacement)
-                got = answer(gradients, batch_size, replacement)
-                if isinstance(got, np.ndarray) and got.ndim:
-                    message = f"{called}: expected a number, got an array of shape {got.shape}."
-                    raise Wrong(message, "The variances of the coordinates are to be added up.")
-                if isinstance(got, float) and np.isnan(got) and n == 1:
-                    cause = "With a single sample there is nothing to draw, and n - 1 is 0: answer 0."
-                    raise Wrong(f"{called}: expected 0, got nan.", cause)
-                expect.number(got, want, called, mistakes=mistakes)
+                if replacement or batch_size <= len(gradients):
+                    compare_variance(answer, gradients, batch_size, replacement)
+    with part(0.5, "a mean that is far larger than the spread"):
+        compare_large_mean(answer, rng)
 
 
 # ---- update rules ----
@@ -177,7 +149,7 @@ def momentum_step(
                 arguments = told(w=w, state=state, gradient=gradient, lr=lr, mu=mu, form=form)
                 right = velocity_step(lr, mu) if form == "velocity" else pytorch_step(lr, mu)
                 mistakes = velocity_mistakes(lr, mu) if form == "velocity" else pytorch_mistakes(lr, mu)
-                got = answer(w, state, gradient, lr, mu, form)
+                got = answer(w, state, gradient, lr, mu, form, may_change=(0, 1))
                 compare_step(got, right, mistakes, (w, state, gradient), f"momentum_step({arguments})", "state")
 
 
@@ -200,7 +172,10 @@ def corrected_step(
     sizes: Sequence[int] = (2, 5),
     seed: int = 0,
 ) -> None:
-    """The velocity form, corrected so that its path is that of PyTorch's form also where the rate changes."""
+    """The velocity form, corrected so that its path is that of PyTorch's form also where the rate changes.
+
+    The correction is the lesson: momentum_step's velocity form, handed in again, has a quarter of the points.
+    """
 
     def compare(w: Array, v: Array, gradient: Array, lr: float, lr_before: float) -> None:
         called = f"corrected_step({told(w=w, v=v, gradient=gradient, lr=lr, lr_before=lr_before, mu=mu)})"
@@ -211,12 +186,12 @@ def corrected_step(
         right = corrected_velocity_step(lr, lr_before, mu)
         compare_step(got, right, mistakes, (w, v, gradient), called, "v")
 
-    with part(1, "as long as the rate is constant, the velocity form"):
+    with part(0.5, "as long as the rate is constant, the velocity form"):
         rng = np.random.default_rng(seed)
         for d in sizes:
             w, v, gradient = vectors(rng, d, 3)
             compare(w, v, gradient, rates[0], rates[0])
-    with part(1, "where the rate changes, the path of PyTorch's form"):
+    with part(1.5, "where the rate changes, the path of PyTorch's form"):
         rng = np.random.default_rng(seed)
         for d in sizes:
             w, u = vectors(rng, d, 2)
@@ -246,7 +221,10 @@ def adam_step(
     steps: int = 3,
     seed: int = 0,
 ) -> None:
-    """m, v and w after each of the first steps, and after one when the corrections have become 1; eps is 0.1."""
+    """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1.
+
+    Half of the points are the correction's, which counts as long as beta2**t does: 5,000 steps with beta2 = 0.999.
+    """
     beta1, beta2 = betas
     lr, eps = 0.5, 0.1
     cases = [case for d in sizes for case in adam_cases(np.random.default_rng((seed, d)), d, beta1, beta2, steps)]
@@ -256,40 +234,19 @@ def adam_step(
         called = f"adam_step({told(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
         return results(answer(w, m, v, t, gradient, lr, beta1, beta2, eps), "w, m, v", called), called
 
-    with part(1, "m and v are the decayed means of the gradient and of its square"):
+    with part(0.75, "m and v are the decayed means of the gradient and of its square"):
         for w, m, v, t, gradient in cases:
             (_, got_m, got_v), called = step(w, m, v, t, gradient)
-            want_m, want_v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
-            corrected = "The corrected mean was returned: the division by 1 - beta**t is for the step only."
-            mistakes = {
-                "They came in another order: return w, m, v.": want_v,
-                corrected: want_m / (1 - beta1**t),
-                "The mean before the step is missing.": (1 - beta1) * gradient,
-                "beta and 1 - beta have changed places.": (1 - beta1) * m + beta1 * gradient,
-                "The gradient was not multiplied by 1 - beta1.": beta1 * m + gradient,
-                "This is beta2's mean: m decays with beta1.": beta2 * m + (1 - beta2) * gradient,
-            }
-            expect.array(got_m, want_m, f"m after {called}", mistakes=mistakes)
-            mistakes = {
-                corrected: want_v / (1 - beta2**t),
-                "v is the mean of the squares.": beta2 * v + (1 - beta2) * gradient,
-                "beta and 1 - beta have changed places.": (1 - beta2) * v + beta2 * gradient**2,
-                "The square was not multiplied by 1 - beta2.": beta2 * v + gradient**2,
-                "This is beta1's mean: v decays with beta2.": beta1 * v + (1 - beta1) * gradient**2,
-                "v is the mean of the squares, not of absolute values.": beta2 * v + (1 - beta2) * abs(gradient),
-                "v is the mean of the gradient's squares, not of m's.": beta2 * v + (1 - beta2) * want_m**2,
-                "Each element has a mean of its own: the squares of all were added up.": beta2 * v
-                + (1 - beta2) * (gradient**2).sum(),
-                "The mean before the step is missing.": (1 - beta2) * gradient**2,
-            }
-            expect.array(got_v, want_v, f"v after {called}", mistakes=mistakes)
-    for late, title in (
-        (True, "m over the root of v, eps outside the root"),
-        (False, "the first steps, corrected for the start at 0"),
+            want, mistakes = mean_mistakes(m, v, t, gradient, betas)
+            for name, got, right in zip("mv", (got_m, got_v), want, strict=True):
+                expect.array(got, right, f"{name} after {called}", mistakes=mistakes[name])
+    for late, points, title in (
+        (True, 0.75, "m over the root of v, eps outside the root"),
+        (False, 1.5, "corrected for the start at 0, at the first steps and later"),
     ):
-        with part(1, title):
+        with part(points, title):
             for w, m, v, t, gradient in cases:
-                if (t > 1000) == late:
+                if (t >= CORRECTED) == late:
                     (got, _, _), called = step(w, m, v, t, gradient)
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
@@ -327,8 +284,9 @@ def train(
     with part(2, "each step is one of minibatch SGD, that of the smaller last batch too"):
         for seed in seeds:
             compare_three_steps(answer, seed)
+            compare_later_epochs(answer, seed)
     runs = []
-    for seed in seeds:
+    for seed in seeds:  # outside of a part: three parts look at them
         sets = noisy_digits.samples(seed)
         run = answer.run(noisy_digits.trained, noisy_digits.start(seed), sets, lr, epochs, batch_size, seed)
         runs.append(TrainingRun(seed, sets, lr, epochs, batch_size, **run))

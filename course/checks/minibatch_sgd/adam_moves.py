@@ -11,9 +11,15 @@ from course.checks.minibatch_sgd.momentum_forms import vectors
 
 Array = NDArray[Any]
 
+LATER = (11, 100, 1000)
+"""Steps after the first ones, at which beta**t still counts."""
+
+CORRECTED = 100_000
+"""A step at which 1 - beta**t is 1."""
+
 
 def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, steps: int) -> list[Any]:
-    """(w, m, v, t, gradient) before each of the first steps, and before one when 1 - beta**t is 1."""
+    """(w, m, v, t, gradient) before each of the first steps, before some LATER, and when they are CORRECTED."""
     m, v = np.zeros(d), np.zeros(d)
     cases = []
     for t in range(1, steps + 1):
@@ -21,8 +27,40 @@ def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, ste
         cases.append((w, m, v, t, gradient))
         m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
         m, v = np.round(m, 6), np.round(v, 8)
-    w, m, gradient = vectors(rng, d, 3)
-    return [*cases, (w, m, np.round(rng.uniform(0.01, 0.3, d), 3), 100_000, np.round(gradient / 10, 3))]
+    for t in (*LATER, CORRECTED):
+        w, m, gradient = vectors(rng, d, 3)
+        cases.append((w, m, np.round(rng.uniform(0.01, 0.3, d), 3), t, np.round(gradient / 10, 3)))
+    return cases
+
+
+def mean_mistakes(
+    m: Array, v: Array, t: int, gradient: Array, betas: tuple[float, float]
+) -> tuple[tuple[Array, Array], dict[str, dict[str, Array]]]:
+    """m and v after step t, and by their names what each is under the classic mistakes."""
+    beta1, beta2 = betas
+    want_m, want_v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
+    corrected = "The corrected mean was returned: the division by 1 - beta**t is for the step only."
+    of_m = {
+        "They came in another order: return w, m, v.": want_v,
+        corrected: want_m / (1 - beta1**t),
+        "The mean before the step is missing.": (1 - beta1) * gradient,
+        "beta and 1 - beta have changed places.": (1 - beta1) * m + beta1 * gradient,
+        "The gradient was not multiplied by 1 - beta1.": beta1 * m + gradient,
+        "This is beta2's mean: m decays with beta1.": beta2 * m + (1 - beta2) * gradient,
+    }
+    of_v = {
+        corrected: want_v / (1 - beta2**t),
+        "v is the mean of the squares.": beta2 * v + (1 - beta2) * gradient,
+        "beta and 1 - beta have changed places.": (1 - beta2) * v + beta2 * gradient**2,
+        "The square was not multiplied by 1 - beta2.": beta2 * v + gradient**2,
+        "This is beta1's mean: v decays with beta2.": beta1 * v + (1 - beta1) * gradient**2,
+        "v is the mean of the squares, not of absolute values.": beta2 * v + (1 - beta2) * abs(gradient),
+        "v is the mean of the gradient's squares, not of m's.": beta2 * v + (1 - beta2) * want_m**2,
+        "Each element has a mean of its own: the squares of all were added up.": beta2 * v
+        + (1 - beta2) * (gradient**2).sum(),
+        "The mean before the step is missing.": (1 - beta2) * gradient**2,
+    }
+    return (want_m, want_v), {"m": of_m, "v": of_v}
 
 
 def adam_moves(
@@ -46,6 +84,9 @@ def adam_moves(
         "Only v was corrected for its start at zero, not m.": m / (np.sqrt(v_hat) + eps),
         "eps was added to the root of v, and that was corrected; it belongs to the root of the corrected v_hat.": m_hat
         * np.sqrt(1 - beta2**t) / (np.sqrt(v) + eps),
+        "The corrections are those of step t - 1; t counts from 1 and is this step's number.": powers(
+            m, 1 - beta1 ** (t - 1), v, 1 - beta2 ** (t - 1), 1, eps
+        ),
         "The corrections are those of step t + 1; t counts from 1 and is this step's number.": (
             m / (1 - beta1 ** (t + 1)) / (np.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
         ),

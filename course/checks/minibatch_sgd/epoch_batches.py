@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 from course.checking import Answer, Wrong, expect
 from course.probes.minibatch_sgd import listed
@@ -69,30 +68,6 @@ def compare_samples(batches: list[list[int]], n: int, called: str) -> None:
             f"{called}: expected every sample once; {often}, and {never}.",
             "The samples of a batch were drawn with replacement, or each batch from all samples.",
         )
-
-
-def compare_shuffles(epochs: Sequence[list[list[int]]], n: int, seed: int) -> None:
-    """The orders are shuffles of single samples, and every epoch has its own."""
-    orders = [[index for batch in batches for index in batch] for batches in epochs]
-    said = f"minibatches(n={n}, batch_size=…, seed={seed}, epoch=…)"
-    same = next(((a, b) for b in range(len(orders)) for a in range(b) if orders[a] == orders[b]), None)
-    if orders[0] == sorted(orders[0]):
-        raise Wrong(f"{said}: the samples of epoch 0 come in order, {brief(orders[0])}.", "They were not shuffled.")
-    if same:
-        message = f"{said}: epochs {same[0]} and {same[1]} have the same batches, {brief(orders[same[0]])}."
-        raise Wrong(message, f"Does the generator depend on the epoch (and not on seed * epoch, 0 for seed {seed})?")
-    if all(set(a) == set(b) for a, b in zip(epochs[0], epochs[1], strict=False)):
-        message = f"{said}: in epochs 0 and 1 each batch has the same samples, such as {brief(epochs[0][0])}."
-        raise Wrong(message, "Each batch was shuffled by itself: shuffle all samples, then cut.")
-    if {frozenset(batch) for batch in epochs[0]} == {frozenset(batch) for batch in epochs[1]}:
-        message = f"{said}: epochs 0 and 1 have the same batches in another order, such as {brief(epochs[0][0])}."
-        raise Wrong(message, "The order of the batches was shuffled; shuffle the samples.")
-    neighbours = sum(abs(b - a) == 1 for a, b in pairwise(orders[0]))
-    expect.true(
-        neighbours < n / 2,
-        f"{said}: {neighbours} times in epoch 0 a sample is followed by its neighbour: {brief(orders[0])}.",
-        "Blocks were moved, or the order was turned round as a whole; every order must be possible.",
-    )
 
 
 def brief(numbers: Sequence[int]) -> str:

@@ -7,7 +7,45 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from course.checking import Answer, Wrong, expect
+
 Array = NDArray[Any]
+
+
+LARGE_MEAN = 1e8
+CANCELLED = (
+    "Without the mean the answer is right. E[x^2] - E[x]^2 is the difference of two numbers near 1e16, of which "
+    "float64 has no digits left: subtract the mean first, then square."
+)
+
+
+def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacement: bool) -> None:
+    """Raise Wrong unless the answer gives the variance of the mean of batch_size of these gradients."""
+    shown = f"np.array({gradients.tolist()})" if gradients.size <= 8 else "gradients"
+    called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
+    called += "" if gradients.size <= 8 else f" with gradients of shape {gradients.shape}"
+    got = answer(gradients, batch_size, replacement)
+    if isinstance(got, np.ndarray) and got.ndim:
+        message = f"{called}: expected a number, got an array of shape {got.shape}."
+        raise Wrong(message, "The variances of the coordinates are to be added up.")
+    if isinstance(got, float) and np.isnan(got) and len(gradients) == 1:
+        cause = "With a single sample there is nothing to draw, and n - 1 is 0: answer 0."
+        raise Wrong(f"{called}: expected 0, got nan.", cause)
+    mistakes = variance_mistakes(gradients, batch_size, replacement)
+    expect.number(got, variance(gradients, batch_size, replacement), called, mistakes=mistakes)
+
+
+def compare_large_mean(answer: Answer, rng: np.random.Generator) -> None:
+    """The same where the mean is LARGE_MEAN: if it is right without that mean, what is wrong is the rounding."""
+    gradients = LARGE_MEAN + np.round(rng.normal(0.0, 2.0, (50, 3)), 2)
+    for batch_size, replacement in ((4, True), (4, False)):
+        compare_variance(answer, gradients - LARGE_MEAN, batch_size, replacement)
+        called = (
+            f"gradient_variance(gradients, batch_size={batch_size}, replacement={replacement}) with gradients of shape "
+            f"{gradients.shape}, all near {LARGE_MEAN:g}"
+        )
+        got = answer(gradients, batch_size, replacement)
+        expect.number(got, variance(gradients, batch_size, replacement), called, mistakes={CANCELLED: got})
 
 
 def variance(gradients: Array, batch_size: int, replacement: bool) -> float:

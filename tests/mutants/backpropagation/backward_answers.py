@@ -5,10 +5,11 @@ from __future__ import annotations
 from course.checking import Status
 from tests.mutants import Alternative, Mutant
 
-PATH, SUM, ONCE, DEEP = (
+PATH, SUM, WHOLE, ONCE, DEEP = (
     "the chain rule along one path",
     "what was used several times gets the sum",
-    "each node is visited once",
+    "a node hands on when its gradient is whole",
+    "each node's vjp is called once, whatever was called before",
     "10,000 nodes deep",
 )
 
@@ -34,7 +35,7 @@ MUTANTS = [
         "every vjp is called with 1",
         f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
         "            for p, g in zip(node.parents, node.vjp(1.0)):\n                p.grad += g\n",
-        (PATH, SUM),
+        (PATH, SUM, WHOLE),
         "Every vjp was called with 1",
     ),
     walk(
@@ -42,7 +43,7 @@ MUTANTS = [
         f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
         "            node.grad = 0.0\n",
-        (PATH, SUM, DEEP),
+        (PATH, SUM, WHOLE, DEEP),
         "when it handed on; it has to stay",
     ),
     walk(
@@ -71,21 +72,21 @@ def backward(root):
                 if uses[p] == 0:
                     ready.append(p)
 """,
-        (SUM, ONCE),
+        (WHOLE, ONCE),
         "random graph",
     ),
     walk(
         "overwritten instead of accumulated",
         f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad = g\n",
-        (SUM, DEEP),
+        (SUM, WHOLE, DEEP),
         "`+=`, not `=`",
     ),
     walk(
         "the root's gradient is not set",
         f"def backward(root):{ORDER}    for node in order[::-1]:\n        if node.parents:\n"
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
-        (PATH, SUM, DEEP),
+        (PATH, SUM, WHOLE, DEEP),
         "does the walk begin with root.grad = 1.0",
     ),
     walk(
@@ -100,7 +101,7 @@ def backward(root):
     root.grad = 1.0
     visit(root)
 """,
-        (SUM, ONCE, DEEP),
+        (WHOLE, ONCE, DEEP),
         "it handed on before",
     ),
     walk(
@@ -114,7 +115,7 @@ def backward(root):
         if node.parents:
             stack += zip(node.parents, node.vjp(share))
 """,
-        (ONCE,),
+        (WHOLE, ONCE),
         "along every path",
     ),
     walk(
@@ -131,7 +132,7 @@ def backward(root):
                     seen.add(p)
                     stack.append(p)
 """,
-        (SUM,),
+        (WHOLE,),
         "it handed on before",
     ),
     walk(
@@ -147,7 +148,7 @@ def backward(root):
                     seen.add(p)
                     queue.append(p)
 """,
-        (SUM,),
+        (WHOLE,),
         "it handed on before",
     ),
     walk(
@@ -200,19 +201,209 @@ def backward(root):
         "the order is not reversed",
         f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order:\n        if node.parents:\n"
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
-        (PATH, SUM, DEEP),
+        (PATH, SUM, WHOLE, DEEP),
         "backward(f)",
     ),
     walk(
         "a parent that stands there twice is taken once",
         f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
         "            for p, g in dict(zip(node.parents, node.vjp(node.grad))).items():\n                p.grad += g\n",
-        (SUM,),
+        (SUM, WHOLE),
         "b = a * a",
+    ),
+    walk(
+        "nodes are known by their values",
+        """
+def backward(root):
+    order, seen, stack = [], set(), [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif node.value not in seen:
+            seen.add(node.value)
+            stack.append((node, True))
+            stack += [(p, False) for p in node.parents]
+    root.grad = 1.0
+    for node in order[::-1]:
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+        (WHOLE,),
+        "Nodes with equal values are different nodes",
+    ),
+    walk(
+        "gradients in a dict by value",
+        f"def backward(root):{ORDER}    grads = {{root.value: 1.0}}\n    for node in order[::-1]:\n"
+        "        node.grad = grads[node.value]\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n"
+        "                grads[p.value] = grads.get(p.value, 0.0) + g\n",
+        (WHOLE,),
+        "Nodes with equal values are different nodes",
+    ),
+    walk(
+        "by the distance from the root",
+        """
+def backward(root):
+    distance, queue = {root: 0}, [root]
+    for node in queue:
+        for p in node.parents:
+            if p not in distance:
+                distance[p] = distance[node] + 1
+                queue.append(p)
+    root.grad = 1.0
+    for node in sorted(distance, key=distance.get):
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+        (WHOLE,),
+        "it handed on before",
+    ),
+    walk(
+        "marks are left on the nodes",
+        """
+def backward(root):
+    order, stack = [], [(root, False)]
+    while stack:
+        node, done = stack.pop()
+        if done:
+            order.append(node)
+        elif not hasattr(node, "visited"):
+            node.visited = True
+            stack.append((node, True))
+            stack += [(p, False) for p in node.parents]
+    root.grad = 1.0
+    for node in order[::-1]:
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+        (ONCE,),
+        "left something behind",
+    ),
+    walk(
+        "the seen nodes live on as a default",
+        f"def backward(root, seen=set()):{ORDER.replace('order, seen, stack = [], set(), ', 'order, stack = [], ')}"
+        "    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
+        (ONCE,),
+        "left something behind",
+    ),
+    walk(
+        "relaxed until nothing changes",
+        """
+def backward(root):
+    nodes, stack = {root}, [root]
+    while stack:
+        stack += [p for p in stack.pop().parents if p not in nodes and not nodes.add(p)]
+    for _ in range(20):
+        grads = dict.fromkeys(nodes, 0.0)
+        grads[root] = 1.0
+        for node in nodes:
+            for p, g in zip(node.parents, node.vjp(node.grad) if node.parents else []):
+                grads[p] += g
+        for node in nodes:
+            node.grad = grads[node]
+""",
+        (WHOLE, ONCE, DEEP),
+        "expected one call, with its whole gradient",
+    ),
+    walk(
+        "vjp is asked three times",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n"
+        "        if node.parents and len(node.vjp(node.grad)) == len(node.parents) and node.vjp(node.grad) != []:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n",
+        (ONCE,),
+        "Every node's vjp was called 3 times",
+    ),
+    walk(
+        "a node without a gradient does not take its turn",
+        """
+def backward(root):
+    uses, stack, seen = {}, [root], {root}
+    while stack:
+        for p in stack.pop().parents:
+            uses[p] = uses.get(p, 0) + 1
+            if p not in seen:
+                seen.add(p)
+                stack.append(p)
+    root.grad, ready = 1.0, [root]
+    while ready:
+        node = ready.pop()
+        if node.grad and node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+                uses[p] -= 1
+                if uses[p] == 0:
+                    ready.append(p)
+""",
+        (WHOLE,),
+        "0 is a gradient like any other",
+    ),
+    walk(
+        "only the root's parents",
+        "def backward(root):\n    root.grad = 1.0\n    if root.parents:\n"
+        "        for p, g in zip(root.parents, root.vjp(1.0)):\n            p.grad += g\n",
+        (PATH, SUM, WHOLE, ONCE, DEEP),
+        "backward(f)",
     ),
 ]
 
 ALTERNATIVES = [
+    Alternative(
+        "backward",
+        "by the longest way from the root, numpy's numbers, the root comes back",
+        """
+def backward(root):
+    stack, uses = [root], {root: 0}
+    while stack:
+        for p in stack.pop().parents:
+            if p not in uses:
+                uses[p] = 0
+                stack.append(p)
+            uses[p] += 1
+    level, front = {root: 0}, [root]
+    while front:
+        node = front.pop()
+        for p in node.parents:
+            uses[p] -= 1
+            level[p] = max(level.get(p, 0), level[node] + 1)
+            if uses[p] == 0:
+                front.append(p)
+    root.grad = np.float64(1.0)
+    for node in sorted(level, key=level.get):
+        if node.vjp:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad = np.add(p.grad, g)
+    return root
+""",
+    ),
+    Alternative(
+        "backward",
+        "marks on the nodes, which are taken off again",
+        """
+def backward(root):
+    order, stack = [], [root]
+    while stack:
+        node = stack[-1]
+        if getattr(node, "mark", 0) == 0:
+            node.mark = 1
+            stack += [p for p in node.parents if not getattr(p, "mark", 0)]
+        else:
+            stack.pop()
+            if node.mark == 1:
+                node.mark = 2
+                order.append(node)
+    root.grad = 1.0
+    for node in reversed(order):
+        del node.mark
+        if node.parents:
+            for p, g in zip(node.parents, node.vjp(node.grad)):
+                p.grad += g
+""",
+    ),
     Alternative(
         "backward",
         "by counting uses",

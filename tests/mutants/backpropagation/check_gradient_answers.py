@@ -144,9 +144,119 @@ MUTANTS = [
         (ONE,),
         "planted bug was missed",
     ),
+    checker(
+        "NaN is not noticed",
+        SIDES.format(
+            h=SCALED,
+            verdict="not np.any((g < np.minimum(left, right) - 1e-3 * size) | "
+            "(g > np.maximum(left, right) + 1e-3 * size))",
+        ).replace("np.abs(g).max()", "np.nanmax(np.abs(g))"),
+        (ONE,),
+        "A comparison with NaN is False",
+    ),
+    checker(
+        "only what differs is looked at, and NaN does not",
+        """    g, h, e = gradient(x), 6e-6 * np.linalg.norm(x) / np.sqrt(len(x)), np.eye(len(x))
+    central = np.array([f(x + h * v) - f(x - h * v) for v in e]) / (2 * h)
+    size = np.max(np.abs(central)) + np.max(np.abs(g)) * 0.01
+    for i in np.flatnonzero(np.abs(central - g) > 1e-3 * size):
+        sides = sorted([(f(x + h * e[i]) - f(x)) / h, (f(x) - f(x - h * e[i])) / h])
+        if g[i] < sides[0] - 1e-3 * size or g[i] > sides[1] + 1e-3 * size:
+            return False
+    return True
+""",
+        (ONE,),
+        "A comparison with NaN is False",
+    ),
+    checker(
+        "NaN is left out of the largest difference",
+        CENTRAL.format(h=SCALED, verdict="bool(np.nanmax(np.abs(slopes - g)) <= 1e-3 * np.abs(slopes).max())"),
+        (ONE, KINKS),
+        "A comparison with NaN is False",
+    ),
+    checker(
+        "x is put back by arithmetic",
+        """
+    h, sides = 1e-5 * np.abs(x).max(), []
+    middle = f(x)
+    for i in range(len(x)):
+        x[i] += h
+        right = (f(x) - middle) / h
+        x[i] -= 2 * h
+        left = (middle - f(x)) / h
+        x[i] += h
+        sides.append((min(left, right), max(left, right)))
+    g = gradient(x)
+    size = np.abs(sides).max()
+    return bool(all(a - 1e-3 * size <= c <= b + 1e-3 * size for (a, b), c in zip(sides, g)))
+""",
+        (SMOOTH,),
+        "x + h - h is not x",
+    ),
+    checker(
+        "x is not put back",
+        """
+    h, g, slopes = 1e-5 * np.abs(x).max(), gradient(x), []
+    for i in range(len(x)):
+        before = f(x)
+        x[i] += h
+        slopes.append((f(x) - before) / h)
+    return bool(np.abs(slopes - g).max() <= 1e-3 * np.abs(slopes).max())
+""",
+        (SMOOTH, KINKS),
+        "check_gradient changed its argument x at [0]",
+    ),
+    checker(
+        "the norm of the differences, 1 %",
+        CENTRAL.format(h=SCALED, verdict="bool(np.linalg.norm(slopes - g) <= 0.01 * np.linalg.norm(slopes))"),
+        (ONE, KINKS),
+        "look at the largest difference, not at a mean or a norm",
+    ),
+    checker(
+        "only the direction",
+        CENTRAL.format(h=SCALED, verdict="bool(slopes @ g >= 0.9999 * np.linalg.norm(slopes) * np.linalg.norm(g) > 0)"),
+        (SMOOTH, ONE, KINKS),
+        "planted bug was missed",
+    ),
+    checker(
+        "only the signs",
+        CENTRAL.format(h=SCALED, verdict="bool((np.sign(np.round(slopes, 6)) == np.sign(np.round(g, 6))).all())"),
+        (SMOOTH, SCALE, ONE, KINKS),
+        "planted bug was missed",
+    ),
+    checker(
+        "the slope is not divided by 2",
+        CENTRAL.format(h=SCALED, verdict=RELATIVE).replace("/ (2 * h)", "/ h"),
+        (SMOOTH, SCALE, ONE, KINKS),
+        "false alarm",
+    ),
+    checker(
+        "the error instead of a verdict",
+        CENTRAL.format(h=SCALED, verdict="np.abs(slopes - g).max()"),
+        (SMOOTH, SCALE, ONE, KINKS),
+        "expected True, got",
+    ),
 ]
 
 ALTERNATIVES = [
+    Alternative(
+        "check_gradient",
+        "x is changed and put back from a kept value, numpy's truth value",
+        """
+def check_gradient(f, gradient, x):
+    h, middle, good, sides = 1e-6 * np.abs(x).max(), f(x), True, []
+    for i, old in enumerate(x.tolist()):
+        x[i] = old + h
+        right = (f(x) - middle) / (x[i] - old)
+        x[i] = old - h
+        left = (middle - f(x)) / (old - x[i])
+        x[i] = old
+        sides.append([left, right])
+    low, high, g = np.min(sides, axis=1), np.max(sides, axis=1), gradient(x)
+    tolerance = 4e-3 * np.abs(sides).max()
+    return np.logical_and(g > low - tolerance, g < high + tolerance).all()
+""",
+    ),
     Alternative(
         "check_gradient",
         "entry by entry, in place, early exit",
@@ -177,10 +287,10 @@ def check_gradient(f, gradient, x):
 def check_gradient(f, gradient, x):
     g, h, e = gradient(x), 6e-6 * np.linalg.norm(x) / np.sqrt(len(x)), np.eye(len(x))
     central = np.array([f(x + h * v) - f(x - h * v) for v in e]) / (2 * h)
-    size = np.max(np.abs(central)) + np.max(np.abs(g)) * 0.01
-    for i in np.flatnonzero(np.abs(central - g) > 1e-3 * size):
+    size = np.max(np.abs(central))
+    for i in np.flatnonzero(~(np.abs(central - g) <= 1e-3 * size)):
         sides = sorted([(f(x + h * e[i]) - f(x)) / h, (f(x) - f(x - h * e[i])) / h])
-        if g[i] < sides[0] - 1e-3 * size or g[i] > sides[1] + 1e-3 * size:
+        if not sides[0] - 1e-3 * size <= g[i] <= sides[1] + 1e-3 * size:
             return False
     return True
 """,

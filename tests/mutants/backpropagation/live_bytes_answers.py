@@ -129,6 +129,41 @@ MUTANTS = [
         (EVALUATION, KEPT, FREED),
         "in any case",
     ),
+    Mutant(
+        "live_bytes",
+        "the list is used up",
+        chain().replace("    a = [batch", "    a = [batch", 1).replace("    L = ", "    widths.reverse()\n    L = "),
+        (EVALUATION,),
+        "live_bytes changed its argument widths[0]",
+    ),
+    Mutant(
+        "live_bytes",
+        "numbers of 32 bits",
+        chain()
+        .replace("[batch * n for n in widths]", "np.array(widths, np.int32) * np.int32(batch)")
+        .replace(
+            "[0] + [m * n for m, n in zip(widths, widths[1:])]",
+            "np.array([0] + [np.int32(m) * np.int32(n) for m, n in zip(widths, widths[1:])], np.int32)",
+        ),
+        (EVALUATION, KEPT, FREED),
+        "'evaluation'): expected",
+    ),
+    memory(
+        "the gradient of the output twice",
+        "",
+        "8 * (2 * sum(a) - a[0] + a[-1] + sum(w))",
+        "8 * max(sum(a[:i + 1]) + a[-1] + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) for i in L)",
+        (KEPT, FREED),
+        "'nothing freed'): expected",
+    ),
+    memory(
+        "weights with a bias",
+        "",
+        "8 * (2 * sum(a) - a[0] + sum(w) + sum(widths[1:]))",
+        "8 * max(sum(a[:i + 1]) + a[i] + (i > 1) * a[i - 1] + sum(w[i:]) + sum(widths[i:]) for i in L)",
+        (KEPT, FREED),
+        "'nothing freed'): expected",
+    ),
 ]
 
 ALTERNATIVES = [

@@ -78,6 +78,21 @@ MUTANTS = [
         (STRETCHED,),
         "may be stretched to length 0",
     ),
+    broadcast(
+        "every axis of equal length is kept, whichever it is",
+        "keep = [i for i, n in enumerate(g.shape) if n in shape]\n"
+        "        return g.sum(axis=tuple(i for i in range(g.ndim) if i not in keep)).reshape(shape)",
+        (LEADING, STRETCHED),
+        "cannot reshape",
+        Status.RAISED,
+    ),
+    broadcast(
+        "divided by the number of rows",
+        "t = g.sum(axis=tuple(range(g.ndim - len(shape)))) / max(1, len(g) if g.ndim > len(shape) else 1)\n"
+        "        return t.sum(axis=tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True)",
+        (LEADING, STRETCHED),
+        "This is the mean",
+    ),
 ]
 
 ALTERNATIVES = [

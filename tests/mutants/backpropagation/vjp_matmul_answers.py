@@ -23,7 +23,7 @@ MUTANTS = [
     vjp_matmul("the mean over the rows", "return g @ W.T, X.T @ g / max(len(X), 1)", (OF_W,), "mean over the rows"),
     vjp_matmul("transposed", "return g @ W.T, g.T @ X", (OF_W,), "the gradient of W: expected an array"),
     vjp_matmul("only the last row", "return g @ W.T, np.outer(X[-1:], g[-1:])", (OF_W,), "last row's share"),
-    vjp_matmul("the two are swapped", "return X.T @ g, g @ W.T", (OF_X, OF_W), "The two gradients are swapped"),
+    vjp_matmul("the two are swapped", "return X.T @ g, g @ W.T", (OF_X, OF_W, MEMORY), "The two gradients are swapped"),
     vjp_matmul(
         "all products before the sum",
         "gX = (g[:, None, :] * W).sum(axis=2)\n    return gX, (X[:, :, None] * g[:, None, :]).sum(axis=0)",
@@ -36,7 +36,9 @@ MUTANTS = [
         (MEMORY,),
         "at its peak",
     ),
-    vjp_matmul("g is missing", "return np.ones_like(g) @ W.T, X.T @ np.ones_like(g)", (OF_X, OF_W), "g is missing"),
+    vjp_matmul(
+        "g is missing", "return np.ones_like(g) @ W.T, X.T @ np.ones_like(g)", (OF_X, OF_W, MEMORY), "g is missing"
+    ),
     vjp_matmul(
         "fails without rows",
         "return np.stack([W @ row for row in g]), X.T @ g",
@@ -44,7 +46,20 @@ MUTANTS = [
         "need at least one array to stack",
         Status.RAISED,
     ),
-    vjp_matmul("elementwise", "return g * W.sum(), X * g.sum()", (OF_X, OF_W), "the gradient of X: expected"),
+    vjp_matmul("elementwise", "return g * W.sum(), X * g.sum()", (OF_X, OF_W, MEMORY), "the gradient of X: expected"),
+    vjp_matmul(
+        "both transposed",
+        "return W @ g.T, g.T @ X",
+        (OF_X, OF_W, MEMORY),
+        "the gradient of X: expected an array of shape",
+    ),
+    vjp_matmul(
+        "the result is written into W",
+        "gX = g @ W.T\n    W[...] = X.T @ g\n    return gX, W",
+        (OF_X,),
+        "vjp_matmul changed its argument W at [0, 0]",
+    ),
+    vjp_matmul("the gradient of W alone", "return X.T @ g", (OF_X, OF_W, MEMORY), "expected two gradients"),
 ]
 
 ALTERNATIVES = [

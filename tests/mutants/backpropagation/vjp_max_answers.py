@@ -90,6 +90,44 @@ MUTANTS = [
         "could not be broadcast",
         Status.RAISED,
     ),
+    vjp_max(
+        "g is divided in place",
+        "m = x == x.max(axis=1, keepdims=True)\n    g /= m.sum(axis=1)\n    return m * g[:, None]",
+        (TIES,),
+        "vjp_max changed its argument g at [0]",
+    ),
+    vjp_max(
+        "x is shifted in place",
+        "x -= x.max(axis=1, keepdims=True)\n    m = x == 0\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
+        (LARGEST,),
+        "vjp_max changed its argument x at [0, 0]",
+    ),
+    vjp_max(
+        "equal up to rounding",
+        "m = x >= x.max(axis=1, keepdims=True) - 1e-12\n    return m / m.sum(axis=1, keepdims=True) * g[:, None]",
+        (LARGEST,),
+        "vjp_max(g, x), x of shape (",
+    ),
+    vjp_max(
+        "a steep softmax",
+        "e = np.exp(1e6 * (x - x.max(axis=1, keepdims=True)))\n"
+        "    return e / e.sum(axis=1, keepdims=True) * g[:, None]",
+        (LARGEST,),
+        "vjp_max(g, x), x of shape (",
+    ),
+    vjp_max(
+        "one flag for all rows that have ties",
+        "m = x == x.max(axis=1, keepdims=True)\n    return m * g[:, None] / (m.sum(axis=1).max() if len(x) else 1)",
+        (TIES,),
+        "ties",
+    ),
+    vjp_max(
+        "in single precision",
+        "m = (x == x.max(axis=1, keepdims=True)).astype(np.float32)\n"
+        "    return m / m.sum(axis=1, keepdims=True) * g.astype(np.float32)[:, None]",
+        (LARGEST, TIES),
+        "vjp_max(g, x)",
+    ),
 ]
 
 ALTERNATIVES = [

@@ -16,7 +16,9 @@ def vjp_mul(mistake: str, body: str, loses: tuple[str, ...], says: str, status: 
 MUTANTS = [
     vjp_mul("swapped", "return g * x, g * y", (VALUES,), "swapped"),
     vjp_mul("g is missing", "return y, x", (VALUES,), "g is missing"),
-    vjp_mul("works in place", "g *= y\n    return g, g * x", (VALUES, UNCHANGED), "g was overwritten"),
+    vjp_mul(
+        "works in place", "g *= y\n    return g, g * x", (UNCHANGED, VALUES), "vjp_mul changed its argument g at [0]"
+    ),
     vjp_mul(
         "right, but in place",
         "gy = g * x\n    g *= y\n    return g, gy",
@@ -24,11 +26,24 @@ MUTANTS = [
         "changed its argument g",
     ),
     vjp_mul("divides by the operand", "z = x * y\n    return g * z / x, g * z / y", (VALUES,), "gradient of x"),
-    vjp_mul("only one gradient", "return g * y", (VALUES,), "expected two gradients"),
-    vjp_mul("no return", "gx, gy = g * y, g * x", (VALUES,), "return"),
-    vjp_mul("summed to a number", "return np.sum(g * y), np.sum(g * x)", (VALUES,), "got shape ()"),
+    vjp_mul("only one gradient", "return g * y", (UNCHANGED, VALUES), "expected two gradients"),
+    vjp_mul("no return", "gx, gy = g * y, g * x", (UNCHANGED, VALUES), "return"),
+    vjp_mul(
+        "summed to a number",
+        "return np.sum(g * y), np.sum(g * x)",
+        (UNCHANGED, VALUES),
+        "expected two arrays of that shape",
+    ),
     vjp_mul("the gradient of a sum", "return g, g", (VALUES,), "gradient of x"),
     vjp_mul("truncated to whole numbers", "return (g * y).astype(int), g * x", (VALUES,), "got 0 (the first of"),
+    vjp_mul(
+        "writes into y, which is returned",
+        "gx = g * y\n    np.multiply(g, x, out=y)\n    return gx, y",
+        (UNCHANGED,),
+        "vjp_mul changed its argument y at [0]",
+    ),
+    vjp_mul("the product for both", "return g * x * y, g * x * y", (VALUES,), "gradient of x"),
+    vjp_mul("in single precision", "return np.float32(g * y), np.float32(g * x)", (VALUES,), "gradient of x: expected"),
 ]
 
 ALTERNATIVES = [

@@ -6,7 +6,7 @@ from tests.mutants import Alternative, Mutant
 
 MEANS = "m and v are the decayed means of the gradient and of its square"
 ROOT = "m over the root of v, eps outside the root"
-START = "the first steps, corrected for the start at 0"
+START = "corrected for the start at 0, at the first steps and later"
 
 
 def adam(lines: str) -> str:
@@ -174,6 +174,88 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
         loses=(MEANS, ROOT, START),
         says="v is the mean of the squares",
     ),
+    Mutant(
+        "adam_step",
+        "right, but in place",
+        """
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
+    m += (1 - beta1) * (gradient - m)
+    v += (1 - beta2) * (np.square(gradient) - v)
+    root = np.sqrt(1 - beta2**t)
+    w -= lr * root / (1 - beta1**t) * m / (np.sqrt(v) + eps * root)
+    return w, m, v
+""",
+        loses=(MEANS,),
+        says="adam_step changed its argument w at [0]",
+    ),
+    Mutant(
+        "adam_step",
+        "corrected in the first ten steps",
+        adam(
+            "c = [1 - beta1**t, 1 - beta2**t] if t <= 10 else [1, 1]; w = w - lr * m / c[0] / (np.sqrt(v / c[1]) + eps)"
+        ),
+        loses=(START,),
+        says="were not corrected",
+    ),
+    Mutant(
+        "adam_step",
+        "t counted from 0, saved from the division by 0",
+        adam("t = max(t - 1, 1); w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)"),
+        loses=(START,),
+        says="The corrections are those of step t - 1",
+    ),
+    Mutant(
+        "adam_step",
+        "counts the steps itself",
+        """
+steps = 0
+
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
+    global steps
+    steps += 1
+    m = beta1 * m + (1 - beta1) * gradient
+    v = beta2 * v + (1 - beta2) * gradient**2
+    w = w - lr * (m / (1 - beta1**steps)) / (np.sqrt(v / (1 - beta2**steps)) + eps)
+    return w, m, v
+""",
+        loses=(ROOT, START),
+        says="w after adam_step(",
+    ),
+    Mutant(
+        "adam_step",
+        "means of its own",
+        """
+means = {}
+
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
+    if t == 1:
+        means.update(m=0, v=0)
+    m = means["m"] = beta1 * means["m"] + (1 - beta1) * gradient
+    v = means["v"] = beta2 * means["v"] + (1 - beta2) * gradient**2
+    return w - lr * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + eps), m, v
+""",
+        loses=(MEANS, ROOT, START),
+        says="after adam_step(",
+    ),
+    Mutant(
+        "adam_step",
+        "the root of the correction is forgotten",
+        adam("w = w - lr * (1 - beta2**t) / (1 - beta1**t) * m / (np.sqrt(v) + eps * (1 - beta2**t))"),
+        loses=(START,),
+        says="w after adam_step(",
+    ),
+    Mutant(
+        "adam_step",
+        "AdaGrad's sum",
+        """
+def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
+    m = beta1 * m + (1 - beta1) * gradient
+    v = v + gradient**2
+    return w - lr * m / (1 - beta1**t) / (np.sqrt(v) + eps), m, v
+""",
+        loses=(MEANS, ROOT, START),
+        says="v after adam_step(",
+    ),
 ]
 
 ALTERNATIVES = [
@@ -182,10 +264,10 @@ ALTERNATIVES = [
         "the other order of operations, eps corrected with it",
         """
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
-    m += (1 - beta1) * (gradient - m)
-    v += (1 - beta2) * (np.square(gradient) - v)
+    m = m + (1 - beta1) * (gradient - m)
+    v = v + (1 - beta2) * (np.square(gradient) - v)
     root = np.sqrt(1 - beta2**t)
-    w -= lr * root / (1 - beta1**t) * m / (np.sqrt(v) + eps * root)
+    w = w - lr * root / (1 - beta1**t) * m / (np.sqrt(v) + eps * root)
     return w, m, v
 """,
     ),

@@ -109,6 +109,34 @@ MUTANTS = [
         loses=(CONSTANT, CHANGING),
         says="The old velocity was not multiplied by mu",
     ),
+    Mutant(
+        "corrected_step",
+        "right, but in place",
+        """
+def corrected_step(w, v, gradient, lr, lr_before, mu):
+    v *= lr / lr_before
+    for i in range(len(w)):
+        v[i] = mu * v[i] - lr * gradient[i]
+        w[i] += v[i]
+    return w, v
+""",
+        loses=(CONSTANT,),
+        says="corrected_step changed its argument w at [0]",
+    ),
+    Mutant(
+        "corrected_step",
+        "only where the rate falls",
+        corrected("v = mu * v * min(1.0, lr / lr_before) - lr * gradient; w = w + v"),
+        loses=(CHANGING,),
+        says="it still holds the old rate",
+    ),
+    Mutant(
+        "corrected_step",
+        "by the difference of the rates",
+        corrected("v = mu * v * (1 + lr - lr_before) - lr * gradient; w = w + v"),
+        loses=(CHANGING,),
+        says="after corrected_step(",
+    ),
 ]
 
 ALTERNATIVES = [
@@ -124,14 +152,14 @@ def corrected_step(w, v, gradient, lr, lr_before, mu):
     ),
     Alternative(
         "corrected_step",
-        "in place, element by element",
+        "element by element, in copies",
         """
 def corrected_step(w, v, gradient, lr, lr_before, mu):
-    v *= lr / lr_before
+    w, v = w.copy(), v * (lr / lr_before)
     for i in range(len(w)):
         v[i] = mu * v[i] - lr * gradient[i]
         w[i] += v[i]
-    return w, v
+    return [w, v]
 """,
     ),
 ]

@@ -6,7 +6,7 @@ from course.checking import Status
 from tests.mutants import Alternative, Mutant
 
 ONCE = "every sample once an epoch, in batches of batch_size, the last one with the rest"
-REPEATABLE = "the same seed and epoch give the same batches"
+REPEATABLE = "the seed and the epoch alone decide on the shuffle"
 OWN_SHUFFLE = "every epoch and every seed has a shuffle of its own"
 
 
@@ -61,7 +61,7 @@ MUTANTS = [
         "minibatches",
         "draws with replacement",
         sampler("np.random.default_rng((seed, epoch)).integers(0, max(n, 1), n)"),
-        loses=(ONCE,),
+        loses=(ONCE, REPEATABLE, OWN_SHUFFLE),
         says="drawn with replacement",
     ),
     Mutant(
@@ -82,7 +82,7 @@ MUTANTS = [
         "minibatches",
         "without a shuffle",
         sampler("np.arange(n)"),
-        loses=(OWN_SHUFFLE,),
+        loses=(REPEATABLE, OWN_SHUFFLE),
         says="They were not shuffled",
     ),
     Mutant(
@@ -207,6 +207,191 @@ def minibatches(n, batch_size, seed, epoch):
         says="minidl.data.loader.DataLoader may not be used in minibatches",
         status=Status.RAISED,
     ),
+    Mutant(
+        "minibatches",
+        "seed + epoch",
+        sampler("np.random.default_rng(seed + epoch).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="as with seed + epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "ten times the seed plus the epoch",
+        sampler("np.random.default_rng(10 * seed + epoch).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Two pairs of seed and epoch give the generator the same number",
+    ),
+    Mutant(
+        "minibatches",
+        "seed and epoch in either order",
+        sampler("np.random.default_rng(sorted((seed, epoch))).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Two pairs of seed and epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "digits behind one another",
+        sampler("np.random.default_rng(int(str(seed) + str(epoch))).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Two pairs of seed and epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "the global generator is seeded",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    np.random.seed((seed, epoch))
+    order = np.random.permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(REPEATABLE,),
+        says="has drawn from the global generator np.random, or seeded it",
+    ),
+    Mutant(
+        "minibatches",
+        "Python's global generator is seeded",
+        """
+import random
+
+def minibatches(n, batch_size, seed, epoch):
+    random.seed(f'{seed} {epoch}')
+    order = random.sample(range(n), n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(REPEATABLE,),
+        says="has drawn from the global generator random, or seeded it",
+    ),
+    Mutant(
+        "minibatches",
+        "the global generator was seeded once, in a cell",
+        """
+np.random.seed(0)
+
+def minibatches(n, batch_size, seed, epoch):
+    order = np.random.permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(REPEATABLE,),
+        says="it lives on from one call to the next",
+    ),
+    Mutant(
+        "minibatches",
+        "hash() of a text",
+        sampler("np.random.default_rng(abs(hash(f'{seed}, {epoch}'))).permutation(n)"),
+        loses=(REPEATABLE,),
+        says="Python draws anew in every process what hash() gives for a text",
+    ),
+    Mutant(
+        "minibatches",
+        "the clock",
+        """
+import time
+
+def minibatches(n, batch_size, seed, epoch):
+    order = np.random.default_rng((seed, epoch, int(time.time()) // 86400)).permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(REPEATABLE,),
+        says="The clock decides on the order",
+    ),
+    Mutant(
+        "minibatches",
+        "one shuffle, rotated",
+        sampler("np.roll(np.random.default_rng(seed).permutation(n), epoch)"),
+        loses=(OWN_SHUFFLE,),
+        says="has the order of epoch 0, rotated or reversed",
+    ),
+    Mutant(
+        "minibatches",
+        "one shuffle, every other epoch backwards",
+        sampler("np.roll(np.random.default_rng(seed).permutation(n), epoch // 2)[:: 1 - 2 * (epoch % 2)]"),
+        loses=(OWN_SHUFFLE,),
+        says="has the order of epoch 0, rotated or reversed",
+    ),
+    Mutant(
+        "minibatches",
+        "in the order in which they lie, backwards",
+        sampler("np.roll(np.arange(n)[::-1], 1000 * seed + epoch)"),
+        loses=(OWN_SHUFFLE,),
+        says="Blocks were moved",
+    ),
+    Mutant(
+        "minibatches",
+        "one shuffle, cut once, its batches shuffled",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    order = np.random.default_rng(seed).permutation(n)
+    full = [order[i : i + batch_size] for i in range(0, n - n % batch_size, batch_size)]
+    full = [full[i] for i in np.random.default_rng((seed, epoch)).permutation(len(full))]
+    return full + ([order[n - n % batch_size :]] if n % batch_size else [])
+""",
+        loses=(OWN_SHUFFLE,),
+        says="The order of the batches was shuffled; shuffle the samples",
+    ),
+    Mutant(
+        "minibatches",
+        "in equal steps",
+        sampler(
+            "(np.arange(n) * 7 + 11 * seed + epoch) % n if n % 7 else "
+            "np.random.default_rng((seed, epoch)).permutation(n)"
+        ),
+        loses=(OWN_SHUFFLE,),
+        says="is followed by the one 7 further",
+    ),
+    Mutant(
+        "minibatches",
+        "a small buffer",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    rng, order, buffer = np.random.default_rng((seed, epoch)), [], []
+    for i in range(n):
+        buffer.append(i)
+        if len(buffer) == 5:
+            order.append(buffer.pop(rng.integers(5)))
+    order += [buffer[i] for i in rng.permutation(len(buffer))]
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(OWN_SHUFFLE,),
+        says="as with a small buffer",
+    ),
+    Mutant(
+        "minibatches",
+        "a few samples change places",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    order, rng = np.random.default_rng(seed).permutation(n), np.random.default_rng((seed, epoch))
+    for i in range(0, n, 10):
+        j = rng.integers(n)
+        order[[i, j]] = order[[j, i]]
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(OWN_SHUFFLE,),
+        says="Every epoch needs a shuffle of its own",
+    ),
+    Mutant(
+        "minibatches",
+        "the first sample stays",
+        sampler("np.append(0, 1 + np.random.default_rng((seed, epoch)).permutation(n - 1)) if n else []"),
+        loses=(OWN_SHUFFLE,),
+        says="sample 0 has place 0 in every epoch",
+    ),
+    Mutant(
+        "minibatches",
+        "each batch drawn from all samples",
+        sampler(
+            "np.random.default_rng((seed, epoch))",
+            "[order.choice(n, min(batch_size, n - i), replace=False) for i in range(0, n, batch_size)]",
+        ),
+        loses=(ONCE, REPEATABLE, OWN_SHUFFLE),
+        says="or each batch from all samples",
+    ),
+    Mutant(
+        "minibatches",
+        "a fixed seed",
+        sampler("np.random.default_rng(42).permutation(n)"),
+        loses=(OWN_SHUFFLE,),
+        says="Does the generator depend on the epoch",
+    ),
 ]
 
 ALTERNATIVES = [
@@ -226,13 +411,43 @@ def minibatches(n, batch_size, seed, epoch):
     ),
     Alternative(
         "minibatches",
-        "numpy's old generator, seed + epoch, array_split",
+        "numpy's old generator of its own, np.split",
         """
 def minibatches(n, batch_size, seed, epoch):
-    np.random.seed(seed + epoch)
     order = np.arange(n)
-    np.random.shuffle(order)
+    np.random.RandomState([seed, epoch]).shuffle(order)
     return np.split(order, range(batch_size, n, batch_size)) if n else []
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "sorted by random numbers, a nested tuple of numpy's whole numbers",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    keys = np.random.Generator(np.random.MT19937(np.random.SeedSequence(seed, spawn_key=(epoch,)))).random(n)
+    order = tuple(np.argsort(keys).astype(np.uint8))
+    return tuple(order[i : i + batch_size] for i in range(0, n, batch_size))
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "Fisher and Yates by hand, from epoch 0 on",
+        """
+import random
+
+def minibatches(n, batch_size, seed, epoch):
+    rng = random.Random(seed)
+    for _ in range(epoch + 1):
+        order = list(range(n))
+        for i in range(n - 1, 0, -1):
+            j = rng.randrange(i + 1)
+            order[i], order[j] = order[j], order[i]
+    batches = [[]]
+    for sample in order:
+        if len(batches[-1]) == batch_size:
+            batches.append([])
+        batches[-1].append(sample)
+    return batches if n else []
 """,
     ),
     Alternative(

@@ -149,6 +149,27 @@ def momentum_step(w, state, gradient, lr, mu, form):
         loses=(VELOCITY, PYTORCH),
         says="w has not moved",
     ),
+    Mutant(
+        "momentum_step",
+        "the gradient is used up",
+        momentum("gradient *= lr; state = mu * state - gradient; w = w + state", RIGHT_PYTORCH),
+        loses=(VELOCITY,),
+        says="momentum_step changed its argument gradient at [0]",
+    ),
+    Mutant(
+        "momentum_step",
+        "in place, moved twice by one array",
+        momentum("state *= mu; state -= lr * gradient; w += state; w = w + state", RIGHT_PYTORCH),
+        loses=(VELOCITY,),
+        says="w after momentum_step(",
+    ),
+    Mutant(
+        "momentum_step",
+        "one form for both",
+        momentum(RIGHT_PYTORCH, RIGHT_PYTORCH),
+        loses=(VELOCITY,),
+        says="This is PyTorch's form",
+    ),
 ]
 
 ALTERNATIVES = [

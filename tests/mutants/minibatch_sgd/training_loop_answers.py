@@ -263,9 +263,134 @@ def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, se
         loses=(OPENS,),
         says="This is the accuracy",
     ),
+    Mutant(
+        "train",
+        "drawn with replacement",
+        loop((".permutation(len(train_set))", ".integers(0, len(train_set), len(train_set))")),
+        loses=(LEARNS,),
+        says="The batches were drawn with replacement",
+    ),
+    Mutant(
+        "train",
+        "each batch drawn from all samples",
+        loop(("            x, y = train_set[order[start : start + batch_size]]\n",
+              "            some = np.random.default_rng((seed, epoch, start))\n"
+              "            x, y = train_set[some.choice(len(order), min(batch_size, len(order) - start), False)]\n")),
+        loses=(LEARNS,),
+        says="The batches were drawn with replacement",
+    ),
+    Mutant(
+        "train",
+        "seed + epoch",
+        loop(("default_rng((seed, epoch))", "default_rng(seed + epoch)")),
+        loses=(LEARNS,),
+        says="The generator was made from seed + epoch",
+    ),
+    Mutant(
+        "train",
+        "from numpy's global generator",
+        loop(("np.random.default_rng((seed, epoch))", "np.random")),
+        loses=(LEARNS,),
+        says="a run could not be repeated",
+    ),
+    Mutant(
+        "train",
+        "the rate falls",
+        loop(("parameter.data -= lr *", "parameter.data -= lr / (1 + epoch) *")),
+        loses=(STEPS,),
+        says="The rate falls from epoch to epoch",
+    ),
+    Mutant(
+        "train",
+        "the rate times the size of the batch",
+        loop(("parameter.data -= lr *", "parameter.data -= lr * batch_size *")),
+        loses=(STEPS, LEARNS),
+        says="The rate was multiplied by batch_size",
+    ),
+    Mutant(
+        "train",
+        "every epoch begins from the best weights",
+        loop(("            lowest, best = error, model.state_dict()\n    model.load_state_dict(best)\n",
+              "            lowest, best = error, model.state_dict()\n        model.load_state_dict(best)\n")),
+        loses=(STEPS,),
+        says="It began from the best weights so far",
+    ),
+    Mutant(
+        "train",
+        "chosen by the training set",
+        loop(("        error = validation_set.error(model)\n",
+              "        validation_set.error(model)\n"
+              "        error = float((model(train_set.x).numpy().argmax(axis=1) != train_set.y).mean())\n")),
+        loses=(CHOOSES,),
+        says="were they best by the validation error",
+    ),
+    Mutant(
+        "train",
+        "the training set is shuffled in place",
+        loop(("        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))\n",
+              "        order = np.random.default_rng((seed, epoch)).permutation(len(train_set))\n"
+              "        train_set.x[:], train_set.y[:] = train_set.x[order], train_set.y[order]\n")),
+        loses=(LEARNS,),
+        says="train changed what it was given",
+    ),
+    Mutant(
+        "train",
+        "the mean of the batch is subtracted",
+        loop(("            for parameter in parameters:\n                parameter.grad = None\n",
+              "            x = x - x.mean(axis=0)\n"
+              "            for parameter in parameters:\n                parameter.grad = None\n")),
+        loses=(STEPS,),
+        says="should move the weights by",
+    ),
+    Mutant(
+        "train",
+        "gradients are forgotten once an epoch",
+        loop(("            for parameter in parameters:\n                parameter.grad = None\n", ""),
+             ("        for start in", "        for parameter in parameters:\n            parameter.grad = None\n"
+              "        for start in")),
+        loses=(STEPS, LEARNS),
+        says="zero_grad()",
+    ),
+    Mutant(
+        "train",
+        "gradients are forgotten between backward and the step",
+        loop(("            loss.backward()\n", "            loss.backward()\n            model.zero_grad()\n"),
+             ("lr * parameter.grad", "lr * (0 if parameter.grad is None else parameter.grad)")),
+        loses=(STEPS, LEARNS),
+        says="a zero_grad() between it and the step",
+    ),
+    Mutant(
+        "train",
+        "the first epoch is not asked about",
+        loop(("        if error < lowest:", "        if epoch and error < lowest:"), ("lowest, best = 2.0, None",
+              "lowest, best = 2.0, model.state_dict()")),
+        loses=(STEPS,),
+        says="The weights have not changed",
+    ),
 ]  # fmt: skip
 
 ALTERNATIVES = [
+    Alternative(
+        "train",
+        "the sampler of exercise 1, a model of its own, every epoch kept",
+        """
+import copy
+
+def train(model, train_set, validation_set, test_set, lr, epochs, batch_size, seed):
+    own, kept = copy.deepcopy(model), {}
+    for epoch in range(epochs):
+        for batch in minibatches(len(train_set), batch_size, seed, epoch):
+            x, y = train_set[list(batch)]
+            loss = F.cross_entropy(own(x), y)
+            own.zero_grad()
+            loss.backward()
+            for parameter in own.parameters():
+                parameter.data = (parameter.data - lr * parameter.grad).astype(np.float32)
+        kept.setdefault(validation_set.error(own), own.state_dict())
+    model.load_state_dict(kept[min(kept)])
+    return float(test_set.error(model))
+""",
+    ),
     Alternative(
         "train",
         "minidl's loader and optimizer, gradients forgotten after the step",

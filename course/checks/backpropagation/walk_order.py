@@ -1,0 +1,121 @@
+"""In which order a walk through a graph handed gradients on, and how often: what is right, and the likely mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from course.checking import Answer, Wrong, expect
+from course.checks.backpropagation.counted_graph import doubled, gradients, told
+from course.probes.backpropagation import Recipe, walked
+
+LATE_SHARES: dict[str, Recipe] = {
+    "b = a + a; c = b + b; d = c + b; backward(d)": [1.5, ("add", 0, 0), ("add", 1, 1), ("add", 2, 1)],
+    "b = a + a; c = b + b; d = c + c; backward(d)": doubled(3),
+}
+"""Graphs with a node that gets its gradient in several shares; by the call that is made of them."""
+
+TAKEN_FOR_ONE = (
+    "Nodes with equal values are different nodes. Keep the nodes themselves in a set or as keys (or id(node)), not "
+    "their values."
+)
+ZERO_IS_A_GRADIENT = "0 is a gradient like any other: the node was reached, and has its turn all the same."
+SPECIAL_VALUES: dict[str, tuple[Recipe, str]] = {
+    "a = 2; b = a + a; c = a * a; d = b + c; e = b * d; backward(e), where b and c have the same value": (
+        [2.0, ("add", 0, 0), ("mul", 0, 0), ("add", 1, 2), ("mul", 1, 3)],
+        TAKEN_FOR_ONE,
+    ),
+    "a = 3; b = 3; c = a * b; d = c + b; backward(d), where a and b have the same value": (
+        [3.0, 3.0, ("mul", 0, 1), ("add", 2, 1)],
+        TAKEN_FOR_ONE,
+    ),
+    "a = 0; b = x + x; c = b + b; d = a * c; e = d + b; backward(e), where c gets a gradient of 0": (
+        [0.0, 3.0, ("add", 1, 1), ("add", 2, 2), ("mul", 0, 3), ("add", 4, 2)],
+        ZERO_IS_A_GRADIENT,
+    ),
+}
+"""Graphs in which nodes have equal values, or get a gradient of 0; with the mistake that they show."""
+
+OF_TWO_ROOTS: Recipe = [1.5, 2.0, ("mul", 0, 1), ("add", 2, 2), ("mul", 3, 2)]
+BACKWARD_TWICE = {
+    (-1, 3): "c = a * b; d = c + c; e = d * c; backward(e), then, with every .grad 0.0 again, backward(d)",
+    (3, -1): "c = a * b; d = c + c; e = d * c; backward(d), then, with every .grad 0.0 again, backward(e)",
+}
+"""By the roots, one after the other: what is called."""
+
+LEFT_BEHIND = (
+    "The first call left something behind: a mark on the nodes, or a set or a list that lives on between calls."
+)
+
+ALONG_EVERY_PATH = (
+    "The walk goes along every path from the root, and where nodes are used twice each, the number of paths doubles "
+    "with every node. Collect a node's whole gradient before you hand it on."
+)
+ONE_CALL_FOR_ALL = (
+    "One call returns the gradients of all parents, in a list: call it once a node, and go through the list."
+)
+ALL_ALIKE = (
+    "Every node's vjp was called {} times. One call is enough, when the node's gradient is whole; what it returns can "
+    "be kept."
+)
+AGAIN = "It handed on again when more had arrived: wait until all that was made from the node has handed on."
+NEVER = (
+    "The walk never came to it. If it waits until all uses of a node have handed on: each use is counted once, not "
+    "once for each path."
+)
+
+
+def walk(answer: Answer, recipe: Recipe, roots: Sequence[int] = (-1,)) -> tuple[dict[str, Any], list[float]]:
+    """What `walked` saw of a graph, after backward from one root after the other, and the right gradients."""
+    last = range(len(recipe))[roots[-1]]
+    return answer.run(walked, recipe, roots), gradients(recipe[: last + 1]) + [0.0] * (len(recipe) - 1 - last)
+
+
+def compare_handed(recipe: Recipe, got: dict[str, Any], called: str) -> None:
+    """Raise Wrong unless every node handed its final gradient on, and no part of it."""
+    for index, (handed, grad) in enumerate(zip(got["handed"], got["grads"], strict=True)):
+        if any(g != grad for g in handed):
+            shares = ", ".join(f"{g:.6g}" for g in handed) + (", …" if got["calls"][index] > len(handed) else "")
+            raise Wrong(
+                f"{called}: vjp of {told(recipe, index)} was called with {shares}; expected one call, with its whole "
+                f"gradient, {grad:.6g}.",
+                cause_of_calls(recipe, got["calls"]),
+            )
+
+
+def compare_calls(recipe: Recipe, got: dict[str, Any], times: int) -> None:
+    """Raise Wrong unless the vjp of every node of `doubled(times)` was called once."""
+    for index in range(1, len(recipe)):
+        calls = got["calls"][index]
+        expect.true(
+            calls == 1,
+            f"b = a + a; c = b + b; ... {times} times; backward(root): vjp of {told(recipe, index)} was called "
+            f"{calls:,} times, expected 1.",
+            cause_of_calls(recipe, got["calls"]),
+        )
+
+
+def cause_of_calls(recipe: Recipe, calls: Sequence[int]) -> str:
+    """The likely cause, by how often the vjp of every made node was called; all of them are made into the root."""
+    made = {index: calls[index] for index, item in enumerate(recipe) if isinstance(item, tuple)}
+    paths = paths_from_root(recipe)
+    if 0 in made.values():
+        return NEVER
+    if all(count == paths[index] for index, count in made.items()):
+        return ALONG_EVERY_PATH
+    if set(made.values()) == {2}:
+        return ONE_CALL_FOR_ALL
+    if len(set(made.values())) == 1:
+        return ALL_ALIKE.format(calls[-1])
+    return AGAIN
+
+
+def paths_from_root(recipe: Recipe) -> list[int]:
+    """By how many paths each node is reached from the root."""
+    paths = [0] * len(recipe)
+    paths[-1] = 1
+    for index in reversed(range(len(recipe))):
+        item = recipe[index]
+        for parent in item[1:] if isinstance(item, tuple) else ():
+            paths[parent] += paths[index]
+    return paths

@@ -1,0 +1,170 @@
+"""Whether the orders of several epochs and seeds are shuffles: each its own, and decided by seed and epoch alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+from course.checking import Answer, Wrong, expect
+from course.checks.minibatch_sgd.epoch_batches import batches_of, brief
+from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
+
+N, BATCH_SIZE = 60, 7
+Order = Sequence[int]
+
+ELSEWHERE = {
+    "after other random numbers": (
+        "The global generator, np.random or random, was used: make one of your own, such as "
+        "np.random.default_rng((seed, epoch))."
+    ),
+    "at another time": "The clock decides on the order: seed and epoch alone shall.",
+    "in another process": (
+        "Python draws anew in every process what hash() gives for a text: make the generator from the numbers."
+    ),
+}
+ONE_NUMBER = (
+    "Two pairs of seed and epoch give the generator the same number, as with seed + epoch: give it both numbers, such "
+    "as np.random.default_rng((seed, epoch))."
+)
+
+
+def compare_repeated(answer: Answer, seed: int) -> None:
+    """Raise Wrong unless one seed and epoch give one shuffle, anywhere, and other random numbers are left alone."""
+    first, called = batches_of(answer, N, BATCH_SIZE, seed, 2)
+    batches_of(answer, N, BATCH_SIZE, seed + 1, 0)
+    again, _ = batches_of(answer, N, BATCH_SIZE, seed, 2)
+    expect.true(
+        first == again,
+        f"{called}, called twice: the first batch was {brief(next(iter(first), []))}, "
+        f"then {brief(next(iter(again), []))}.",
+        "The generator is not made from seed and epoch, or it lives on from one call to the next.",
+    )
+    compare_shuffled(order_of(first), f"minibatches(n={N}, batch_size=…, seed={seed}, epoch=2)")
+    for where, cause in ELSEWHERE.items():
+        there = answer.run(listed_elsewhere, where, N, BATCH_SIZE, seed, 2)
+        expect.true(there["batches"] == first, f"{called} gives other batches {where}.", cause)
+        changed = " and ".join(there["changed"])
+        expect.true(
+            not changed,
+            f"{called} has drawn from the global generator {changed}, or seeded it.",
+            "Whoever draws from it elsewhere in the program then gets other numbers, or the same ones again: make a "
+            "generator of your own, such as np.random.default_rng((seed, epoch)).",
+        )
+
+
+def compare_all(answer: Answer, seed: int) -> None:
+    """Raise Wrong unless each epoch of each seed has a shuffle of its own, of the samples and not of blocks of them."""
+    pairs = [(seed + s, epoch) for s in range(3) for epoch in range(4)]
+    pairs += [(seed, 10), (seed, 100), (1, 11), (11, 1)]
+    epochs = {pair: batches_of(answer, N, BATCH_SIZE, *pair)[0] for pair in dict.fromkeys(pairs)}
+    orders = {pair: order_of(batches) for pair, batches in epochs.items()}
+    said = f"minibatches(n={N}, batch_size=…, seed={seed}, epoch=…)"
+    compare_shuffled(orders[seed, 0], said)
+    compare_cuts(epochs[seed, 0], epochs[seed, 1], said)
+    compare_steps(orders[seed, 0], said)
+    compare_different(orders, said, seed)
+    for epoch in (1, 2, 3):
+        compare_turned(orders[seed, 0], orders[seed, epoch], f"{said}: epoch {epoch}")
+    for place, samples in enumerate(zip(*orders.values(), strict=False)):
+        expect.true(
+            len(set(samples)) > 1,
+            f"{said}: sample {samples[0]} has place {place} in every epoch, with every seed.",
+            "Every sample has to be shuffled, the first and the last one too.",
+        )
+
+
+def order_of(batches: Sequence[Order]) -> list[int]:
+    return [index for batch in batches for index in batch]
+
+
+def compare_shuffled(order: Order, said: str) -> None:
+    """Not the order in which the samples lie, and none of them twice; how many they are is judged elsewhere."""
+    often = Counter(order).most_common(1)
+    if len(order) == N and often[0][1] > 1:
+        raise Wrong(
+            f"{said}: sample {often[0][0]} came {often[0][1]} times in an epoch.",
+            "A shuffle has every sample once; these were drawn with replacement.",
+        )
+    expect.true(
+        list(order) != sorted(order), f"{said}: the samples come in order, {brief(order)}.", "They were not shuffled."
+    )
+
+
+def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int) -> None:
+    """No two pairs of seed and epoch have one order."""
+    seen: dict[tuple[int, ...], tuple[int, int]] = {}
+    same = []
+    for pair, order in orders.items():
+        if (other := seen.setdefault(tuple(order), pair)) != pair:
+            same.append((other, pair))
+    of_epochs = next(((a, b) for a, b in same if a[0] == b[0]), None)
+    if of_epochs:
+        (_, a), (_, b) = of_epochs
+        message = f"{said}: epochs {a} and {b} have the same batches, {brief(orders[seed, a])}."
+        raise Wrong(message, f"Does the generator depend on the epoch (and not on seed * epoch, 0 for seed {seed})?")
+    of_seeds = next(((a, b) for a, b in same if a[1] == b[1]), None)
+    if of_seeds:
+        (a, epoch), (b, _) = of_seeds
+        message = (
+            f"minibatches(n={N}, batch_size={BATCH_SIZE}, …, epoch={epoch}): seeds {a} and {b} have the same batches."
+        )
+        raise Wrong(message, "Does the generator depend on the seed?")
+    if same:
+        (s, e), (t, f) = same[0]
+        message = f"minibatches(n={N}, batch_size={BATCH_SIZE}, …): seed {s} has in epoch {e} the batches that seed {t}"
+        raise Wrong(f"{message} has in epoch {f}.", ONE_NUMBER)
+
+
+def compare_cuts(first: Sequence[Order], second: Sequence[Order], said: str) -> None:
+    """The samples were shuffled, not the batches, nor each batch by itself."""
+    if first == second:
+        return  # of which there is more to say
+    if all(set(a) == set(b) for a, b in zip(first, second, strict=False)):
+        message = f"{said}: in epochs 0 and 1 each batch has the same samples, such as {brief(first[0])}."
+        raise Wrong(message, "Each batch was shuffled by itself: shuffle all samples, then cut.")
+    if {frozenset(batch) for batch in first} == {frozenset(batch) for batch in second}:
+        message = f"{said}: epochs 0 and 1 have the same batches in another order, such as {brief(first[0])}."
+        raise Wrong(message, "The order of the batches was shuffled; shuffle the samples.")
+
+
+def compare_steps(order: Order, said: str) -> None:
+    """Neither from sample to sample nor from place to sample is there a rule."""
+    step, times = Counter((b - a) % N for a, b in pairwise(order)).most_common(1)[0]
+    back = sum(abs(b - a) == 1 for a, b in pairwise(order))
+    if back >= N / 2:
+        raise Wrong(
+            f"{said}: {back} times in an epoch a sample is followed by its neighbour: {brief(order)}.",
+            "Blocks were moved, or the order was turned round as a whole; every order must be possible.",
+        )
+    if times >= N / 2:
+        raise Wrong(
+            f"{said}: {times} times in an epoch a sample is followed by the one {step} further: {brief(order)}.",
+            "The samples were taken in equal steps; every order must be possible.",
+        )
+    moved = sum(abs(sample - place) for place, sample in enumerate(order)) / N
+    if moved < N / 6:
+        raise Wrong(
+            f"{said}: a sample's place in an epoch is only {moved:.3g} from where it lies on average; in a shuffle of "
+            f"{N} samples that is about {N / 3:.3g}: {brief(order)}.",
+            "The samples were shuffled among their neighbours only, as with a small buffer: where they lie sorted by "
+            "class, a batch still has one class.",
+        )
+
+
+def compare_turned(order: Order, other: Order, said: str) -> None:
+    """Another epoch's order is not the first one's, rotated, reversed or with a few samples exchanged."""
+    neighbours = {frozenset(pair) for pair in [*pairwise(order), (order[-1], order[0])]}
+    kept = sum(frozenset(pair) in neighbours for pair in [*pairwise(other), (other[-1], other[0])])
+    if kept >= N / 2:
+        raise Wrong(
+            f"{said} has the order of epoch 0, rotated or reversed as a whole or in blocks: {kept} of {N} samples have "
+            f"the same neighbour, {brief(order)} and {brief(other)}.",
+            "Every epoch needs a shuffle of its own, not the first one turned.",
+        )
+    stayed = sum(a == b for a, b in zip(order, other, strict=False))
+    if stayed >= N / 2:
+        raise Wrong(
+            f"{said} has {stayed} of {N} samples at the same place as epoch 0.",
+            "Every epoch needs a shuffle of its own, not the first one with a few samples exchanged.",
+        )
