@@ -105,9 +105,8 @@ class Session:
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
-        self.refused = refused
         self.functions.clear()
-        self._check_began = time.monotonic()
+        self.refused, self._check_began = refused, time.monotonic()
         self._check_ends_at = min(self._ends_at, self._check_began + self.limits.total)
 
     def end_check(self) -> None:
@@ -208,7 +207,8 @@ class Session:
                     self._requests.send(pickle.dumps(told(self.functions, *value), protocol=5), until)
                 elif number == self._number:
                     return kind, value
-                continue
+                if time.monotonic() < min(until, self._check_ends_at, self._watched_at + WATCH_SECONDS):
+                    continue
             now = time.monotonic()
             if now >= self._check_ends_at:
                 together = self._check_ends_at - self._check_began
