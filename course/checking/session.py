@@ -99,9 +99,8 @@ class Session:
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
         """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
         self._forget_printed()
-        self.refused = refused
         self.functions.clear()
-        self._check_ends = Deadline(min(self._ends.left(), self.limits.total), self._starved)
+        self.refused, self._check_ends = refused, Deadline(min(self._ends.left(), self.limits.total), self._starved)
 
     def end_check(self) -> None:
         """The check is over: cells may run again without its bounds."""
@@ -256,7 +255,8 @@ class Session:
                     self._requests.send(pickle.dumps(told(self.functions, *value), protocol=5), until)
                 elif number == self._number:
                     return kind, value
-                continue
+                if time.monotonic() < min(until, self._check_ends.time(), self._watched_at + WATCH_SECONDS):
+                    continue
             if why := self.out_of_time():
                 raise TooLong(f"{why}{self._where()}")
             if time.monotonic() >= until:

@@ -15,7 +15,7 @@ import multiprocess
 import pytest
 
 from course.bootstrap import ROOT
-from course.checking import strays
+from course.checking import Answer, strays
 from course.checking.ending import Died, TooLong
 from course.checking.limits import Limits, starved
 from course.checking.session import Session
@@ -112,6 +112,19 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
         session.begin_check()
         call(session)
         call(session)
+
+
+def test_functions_of_the_check_are_called_through_it_and_not_without_end() -> None:
+    source = "def f(g, x):\n    return g(x) + g(x + 1)\ndef without_end(g):\n    while True:\n        g(1)\n"
+    source += "def with_text(g):\n    return g('one')\ndef seen(g):\n    return vars(g), g.__doc__, repr(g)\n"
+    with Session(loading(source), Limits(seconds=2.0)) as session:
+        double = Answer("f", session).offered(lambda x: 2.0 * x, "double")
+        assert call(session, "f", double, 3.0) == 14.0
+        assert "lambda" not in str(call(session, "seen", double))
+        kind, error = session.request("call", (None, "with_text", (double,)))
+        assert (kind, error["type"]) == ("error", "TypeError")
+        with pytest.raises(TooLong, match="did not finish within 2 s; it was at cell 1, line"):
+            call(session, "without_end", double)
 
 
 def test_what_is_printed_is_there_when_the_answer_is() -> None:
