@@ -81,6 +81,7 @@ def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> C
     getrlimit, unlimited, mark_bound = resource.getrlimit, resource.RLIM_INFINITY, MARK_BOUND
     own_pid, own_group, is_linux = os.getpid, os.getpgid, sys.platform == "linux"
     started, most = mmap.mmap(-1, 8), MOST_STARTED  # shared with the processes that it forks
+    caller, uncounted = sys._getframe, fork_uncounted.__code__
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         if event not in watched:  # there are events that come by the million, as that of `id`
@@ -107,7 +108,8 @@ def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> C
             if arguments[-1] is not None:
                 bounding(*arguments[-2:])
         elif event in starts:
-            starting()
+            if caller(1).f_code is not uncounted:
+                starting()
         elif event in network:
             if isinstance(arguments[-1], tuple):  # as addresses of the internet are; those of one machine are paths
                 raise PermissionError(f"an answer may not use the network, and it tried {arguments[-1][:2]}")
@@ -173,6 +175,11 @@ def place_finder() -> Callable[[Any, Any, bool], str]:
             return ""
 
     return place_of
+
+
+def fork_uncounted() -> int:
+    """As os.fork, for processes that a check starts: of them there may be as many as it needs."""
+    return os.fork()
 
 
 def no_input(prompt: object = "") -> NoReturn:

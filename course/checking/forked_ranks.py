@@ -17,8 +17,8 @@ from course.checking.deadline import Deadline
 from course.checking.ending import Died, Stopped, TooLong, ending_of
 from course.checking.limits import mark_of, starved
 from course.checking.plain_data import DamagedError
-from course.checking.rank_process import NUMBER_BYTES
-from course.checking.session import WATCH_SECONDS, Session
+from course.checking.rank_process import NUMBER_BYTES, READY
+from course.checking.session import START_SECONDS, WATCH_SECONDS, Session
 from course.checking.student_error import place_in_text
 
 _numbers = itertools.count(1)
@@ -62,15 +62,27 @@ class ForkedRanks:
                 its.close()
                 os.close(stack)
         if missing > 0:
-            kind, value = self._session.request("fork_ranks", (number, missing))
+            kind, value = self._session.request("fork_ranks", (number, missing), START_SECONDS)
             if kind == "error":
                 raise Died(f"its process could not be copied for {size} ranks: {value['text']}")
             if not isinstance(value, list) or len(value) != missing or not all(type(one) is int for one in value):
                 raise Died("it wrote into the connection to the check")
             self._processes += value
+            self._await_ready(range(size - missing, size))
         self._size = size
         self._ends = Deadline(self.limits.seconds, self.starved)
         self._look_at = self._ends.began + WATCH_SECONDS
+
+    def _await_ready(self, ranks: range) -> None:
+        """Return when the processes of new ranks can be given arguments: none of that is the answer's time."""
+        until = time.monotonic() + START_SECONDS
+        for rank in ranks:
+            try:
+                message = self._receivers[rank].receive(until)
+            except (Broken, Garbage):
+                message = b""
+            if message != READY:
+                raise Died(f"on rank {rank} of {len(self._processes)} {self._ending(rank)}")
 
     def close(self) -> None:
         """Let go of the processes: whoever waits for the check ends."""
@@ -80,7 +92,7 @@ class ForkedRanks:
     def end(self) -> None:
         """End the processes, in the midst of whatever they do."""
         self.close()
-        self._session.request("end_ranks", (self._processes,))
+        self._session.request("end_ranks", (self._processes,), START_SECONDS)
 
     # For the simulated ranks
 
@@ -136,7 +148,7 @@ class ForkedRanks:
     def _ending(self, rank: int) -> str:
         """How the process of a rank has ended, in words."""
         try:
-            kind, code = self._session.request("ended", (self._processes[rank],))
+            kind, code = self._session.request("ended", (self._processes[rank],), START_SECONDS)
         except (Died, TooLong):
             kind, code = "error", None
         return ending_of(code if kind == "value" and isinstance(code, int) else None)

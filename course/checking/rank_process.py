@@ -22,6 +22,7 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from course.checking import channel, plain_data
+from course.checking.fence import fork_uncounted
 from course.checking.rank_communicator import Communicator, World
 from course.checking.rank_walls import put_up
 from course.checking.sources import Sources
@@ -35,6 +36,9 @@ RESERVE = 1 << 24
 """Bytes that are freed when a rank's code has used up the memory, to be able to say so."""
 
 NUMBER_BYTES = 8
+
+READY = b"ready"
+"""The first message of a rank's process."""
 
 
 @dataclass(frozen=True)
@@ -90,28 +94,13 @@ def descriptors_of(passed: socket.socket, number: int) -> list[int]:
             os.close(descriptor)
 
 
-def fork_uncounted() -> int:
-    """As os.fork; the processes that a check starts are not those of which the fence allows a number."""
-    import ctypes
-
-    python = ctypes.pythonapi
-    python.PyOS_BeforeFork()
-    process = int(ctypes.PyDLL(None).fork())
-    if process == 0:
-        python.PyOS_AfterFork_Child()
-    else:
-        python.PyOS_AfterFork_Parent()
-    if process < 0:
-        raise OSError("the system starts no more processes")
-    return process
-
-
 def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoReturn:
     """In the new process: shut out the other ranks, play this one in every run that there is, and end."""
     try:
         gc.freeze()
         put_up(keep=(connection, stack))
         faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+        channel.write_message(connection, READY)
         while (message := channel.read_message(connection)) is not None:
             play(look_up, sources, connection, pickle.loads(message))
     finally:

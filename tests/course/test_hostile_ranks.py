@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from course.checking import Answer, AnswerFailed, Status, rank_calls, rank_walls, strays
+from course.checking.fence import MOST_STARTED
 from course.checking.forked_ranks import ForkedRanks
 from course.checks import messages_and_collectives
 from tests.course.student_on_ranks import Student
@@ -141,6 +142,31 @@ def test_ranks_are_forked_once_and_anew_when_a_cell_has_run(student):
     student._load(student.session)
     assert student.session.ranks is None
     assert processes_of(student) == 1
+
+
+THREADS = """
+import threading
+def run():
+    while True: pass
+for _ in range(2): threading.Thread(target=run, daemon=True).start()
+"""
+
+
+def test_threads_that_a_cell_left_running_hold_no_rank_up(student):
+    program = f"{THREADS}\ndef program(comm): return comm.all_reduce(1)"
+    assert student.on_ranks(program, [()] * 4).results == [4] * 4
+    for _ in range(3):
+        student.session.drop_ranks()
+        assert Answer("program", student.session).on_ranks([()] * 4).results == [4] * 4
+    student.session.close()
+
+
+@pytest.mark.exhaustive
+def test_a_check_may_fork_more_ranks_than_an_answer_may_start_processes(student):
+    student.on_ranks("def program(comm): return comm.rank", [()] * 2)
+    for _ in range(MOST_STARTED // 10 + 1):
+        student.session.drop_ranks()
+        assert Answer("program", student.session).on_ranks([()] * 10).results == list(range(10))
 
 
 @pytest.mark.exhaustive
