@@ -22,8 +22,8 @@ CHECKS_SIDE = tuple(
     f"course.checking.{name}"
     for name in (
         "answer", "arguments", "carried", "check_names", "display", "ending", "exercise", "expect", "forked_ranks",
-        "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply", "scratch", "served_rank",
-        "session", "shipping", "student_frames", "wrong",
+        "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply", "scratch",
+        "served_rank", "session", "shipping", "student_frames", "wrong",
     )
 )  # fmt: skip
 
