@@ -26,7 +26,7 @@ class Scratch:
     """
 
     def __init__(self, original: Path | None) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="minidl-answer-"))
+        self.root = Path(tempfile.mkdtemp(prefix=f"minidl-answer-{os.getpid()}-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
