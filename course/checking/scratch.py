@@ -21,7 +21,7 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix="minidl-answer-"))
+        self.root = Path(tempfile.mkdtemp(prefix=f"minidl-answer-{os.getpid()}-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()

@@ -20,6 +20,7 @@ from filelock import FileLock, Timeout
 
 from course.grading import grade_tables
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
+from course.grading.leftovers import remove_leftovers
 from course.grading.points_by_hand import basis_of, changes_in
 from course.grading.state import Graded, Key, State
 
@@ -52,6 +53,7 @@ class Results:
             except Timeout:
                 raise BlockingIOError(None, "another grader is at work there; wait for it, or stop it") from None
             try:
+                remove_leftovers(self.folder / "state" / "run")
                 self._state = State(self.folder / "state" / "graded.sqlite")
             except BaseException:
                 self._lock.release()

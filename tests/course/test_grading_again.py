@@ -75,10 +75,10 @@ def test_a_class_whose_grader_is_killed_twice_has_the_table_of_one_whose_grader_
 
 
 def left_by(folder: Path) -> list[object]:
-    """Processes that have a folder of an answer there for their temporary files."""
+    """Folders of answers there, and processes that have one for their temporary files."""
     import psutil
 
-    left: list[object] = []
+    left: list[object] = list(folder.glob("minidl-answer-*"))
     for process in psutil.process_iter():
         try:
             left += [process] if process.environ().get("TMPDIR", "").startswith(f"{folder}/minidl-answer-") else []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import errno
+import json
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -322,6 +325,25 @@ def test_a_row_that_fits_only_in_part_is_taken_out_again(tmp_path: Path, monkeyp
     with pytest.raises(OSError, match="No space left"):
         grade_tables.append([{"student": "bob", "of": 1.0}], path, ("student", "of"))
     assert path.read_bytes() == before
+
+
+def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for name in (f"minidl-answer-{ended.pid}-x", f"minidl-answer-{os.getpid()}-x", f"minidl-answer-{ended.pid}1-x"):
+        (tmp_path / name / "work").mkdir(parents=True)
+    with Results(tmp_path / "graded"):
+        note = tmp_path / "graded" / "state" / "run"
+        assert json.loads(note.read_text()) == {"process": os.getpid(), "folder": str(tmp_path)}
+    note.write_text(json.dumps({"process": ended.pid, "folder": str(tmp_path)}))
+    for _ in range(2):  # the second time, this process is noted, which has not ended
+        with Results(tmp_path / "graded"):
+            assert sorted(path.name for path in tmp_path.glob("minidl-answer-*")) == sorted(
+                [f"minidl-answer-{os.getpid()}-x", f"minidl-answer-{ended.pid}1-x"]
+            )
 
 
 def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""What a killed run has left: an answer's folder that was made, when no process was there yet to remove it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from course.grading.grade_tables import replace
+
+
+def remove_leftovers(note: Path) -> None:
+    """Remove the folders of the run that is noted in a file, if it has ended, and note this run."""
+    try:
+        before = json.loads(note.read_text(encoding="utf-8"))
+        pid, folder = int(before["process"]), Path(before["folder"])
+    except (OSError, ValueError, TypeError, KeyError):
+        pid = 0
+    if pid and not psutil.pid_exists(pid):
+        for left in folder.glob(f"minidl-answer-{pid}-*"):  # as `scratch.py` names them
+            shutil.rmtree(left, ignore_errors=True)
+    replace(note, json.dumps({"process": os.getpid(), "folder": tempfile.gettempdir()}).encode())
