@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from course.checking import Wrong
 from course.checks.minibatch_sgd import noisy_digits, training_picture
 from course.checks.minibatch_sgd.training_picture import draw_training
-from course.checks.minibatch_sgd.training_run import BATCH_SIZE, COPIES, TrainingRun, descended
+from course.checks.minibatch_sgd.training_run import TrainingRun
+from course.checks.minibatch_sgd.training_steps import BATCH_SIZE, COPIES, descended
 from minidl import functional as F
 from minidl import optim
 
