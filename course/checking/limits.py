@@ -1,10 +1,9 @@
-"""What a student's process may use, and the mark by which it and all that it starts are known."""
+"""What a student's process may use, and how long it has waited for a core."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sys
 from dataclasses import dataclass
 
@@ -31,7 +30,7 @@ class Limits:
     reply: int = 2**28
     cpu: int = 1200
 
-    def apply(self, mark: int) -> None:
+    def apply(self) -> None:
         """Bind this process, and all that it will start, to the limits that the operating system keeps."""
         import resource
 
@@ -40,28 +39,6 @@ class Limits:
         _lower(resource.RLIMIT_CPU, self.cpu)
         if sys.platform == "linux":
             _lower(resource.RLIMIT_AS, self.memory)
-            _lower(resource.RLIMIT_MSGQUEUE, mark)
-
-
-def new_mark() -> int:
-    """A number that no other student's process has.
-
-    It becomes the bound of a resource that nothing here uses (POSIX message queues), which a process passes on to all
-    that it starts. One that means to can lower it: see `supervisor.py`.
-    """
-    return random.SystemRandom().randrange(100_000, 800_000)  # the system's own bound is 819,200
-
-
-def mark_of(pid: int) -> int | None:
-    """The mark of a process, if it has one and may be asked."""
-    import resource
-
-    if sys.platform != "linux":
-        return None
-    try:
-        return resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[1]
-    except OSError:
-        return None
 
 
 def _lower(what: int, value: int) -> None:

@@ -106,7 +106,7 @@ def run(
                 raise forked.ended from None
             raise AnswerError(error_of(error, ranks, lines)) from None
         finally:
-            session.note_printed("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
+            session.output.note("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
     events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
     ledger = done.trace.ledger()
     return RankRun(

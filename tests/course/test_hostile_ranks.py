@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course.checking import Answer, AnswerFailed, Status, rank_calls, rank_walls, strays
+from course.checking import Answer, AnswerFailed, Status, landlock, rank_calls, rank_walls, strays
 from course.checking.fence import MOST_STARTED
 from course.checking.forked_ranks import ForkedRanks
 from course.checks import messages_and_collectives
@@ -29,7 +29,7 @@ def student() -> Iterator[Student]:
 def processes_of(student: Student) -> int:
     """How many there are: looked for until only the student's own is left, or for ten seconds."""
     until = time.monotonic() + 10.0
-    while len(found := strays.marked(student.session.mark)) > 1 and time.monotonic() < until:
+    while len(found := strays.marked(student.session.process._mark)) > 1 and time.monotonic() < until:
         time.sleep(0.05)
     return len(found)
 
@@ -68,7 +68,7 @@ def test_one_rank_ends_the_run_and_is_named(student, what, status, says):
         student.on_ranks(f"def program(comm):\n    if comm.rank == 1:\n        {what}\n    comm.barrier()", [()] * 3)
     assert failed.value.status is status
     assert says in f"{failed.value.message}\n"
-    if student.session._process is not None:
+    if student.session.process is not None:
         assert processes_of(student) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_check_may_fork_more_ranks_than_an_answer_may_start_processes(student)
 def test_memory_of_cells_that_ranks_share_counts_once(student, monkeypatch):
     program = "much = np.ones(2**26)\ndef program(comm): return comm.all_reduce(1)"
     assert student.on_ranks(program, [()] * 9).results == [9] * 9
-    monkeypatch.setattr(student.session, "limits", replace(student.session.limits, memory=2**31))
+    monkeypatch.setattr(student.session.process, "limits", replace(student.session.limits, memory=2**31))
     student.session.watch()  # a quarter of that is the array
 
 
@@ -281,7 +281,7 @@ FORBIDDEN = {
 
 def of_this_system() -> dict[str, tuple[str, str, str]]:
     """The ways that are closed on this machine."""
-    version = rank_walls.landlock_version()
+    version = landlock.version()
     return {
         **WAYS,
         **{name: way for since, ways in FORBIDDEN.items() if version >= since for name, way in ways.items()},

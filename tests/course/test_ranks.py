@@ -119,7 +119,7 @@ def test_events_are_in_order_of_time_without_work_of_no_time(student):
 
 def test_what_ranks_print_comes_in_their_order(student):
     student.on_ranks("def program(comm): print('I am', comm.rank); comm.barrier(); print('done')", [()] * 2)
-    assert student.session.printed == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"
+    assert student.session.output.text == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"
 
 
 def test_the_work_of_kernels_takes_virtual_time_on_a_node(student):
