@@ -10,7 +10,7 @@ from course.checking.limits import Limits
 CONNECTION_CLOSED = 97
 """The exit code of a process whose student's code has closed the descriptor to reply to."""
 
-MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir()"
+MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir(), and on several ranks nowhere"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course.checking import Answer, AnswerFailed, Status, landlock, rank_calls, rank_walls, strays
+from course.checking import Answer, AnswerFailed, Status, landlock, rank_calls, strays
 from course.checking.fence import MOST_STARTED
 from course.checking.forked_ranks import ForkedRanks
 from course.checks import messages_and_collectives
