@@ -29,13 +29,9 @@ from course.checking.builds import Builds
 from course.checking.fence import Fence
 from course.checking.originals import Originals, is_guarded
 from course.checking.sources import Sources
-from course.checking.streams import Streams
-from course.checking.student_error import NOT_DEFINED, told
+from course.checking.streams import Streams, flush
+from course.checking.student_error import NOT_DEFINED, RESERVE, told
 from course.checking.terms import CONNECTION_CLOSED, Terms
-
-RESERVE = 1 << 24
-"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
-
 
 THIS_MODULE = sys.modules[__name__]
 """Kept, since the shell for cells takes its place among the modules: for cells, `__main__` is the notebook."""
@@ -167,15 +163,6 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
         del message, arguments, reply
         value = None
         reserve[:] = reserve or [bytearray(RESERVE)]
-
-
-def flush() -> None:
-    """Let go of what was printed; a student's code may have closed or replaced these, and then nothing is lost."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            continue
 
 
 def main(arguments: list[str]) -> None:

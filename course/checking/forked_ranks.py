@@ -18,7 +18,7 @@ from course.checking.limits import starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES, READY
 from course.checking.session import WATCH_SECONDS, Session
-from course.checking.student_process import START_SECONDS, StudentProcess, place_of
+from course.checking.student_process import START_SECONDS, StudentProcess, where_is
 
 _numbers = itertools.count(1)
 
@@ -159,7 +159,7 @@ class ForkedRanks:
         process = self._processes[rank]
         if not self._parent.has_started(process):  # the number is the student's process's word
             return ""
-        place = place_of(process, self._stack(rank), self._session.sources)
+        place = where_is(process, self._stack(rank), self._session.sources)
         return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
     def _stack(self, rank: int) -> Path:

@@ -26,14 +26,12 @@ from course.checking.fence import fork_uncounted
 from course.checking.rank_communicator import Communicator, World
 from course.checking.rank_walls import put_up
 from course.checking.sources import Sources
-from course.checking.student_error import told
+from course.checking.streams import flush
+from course.checking.student_error import RESERVE, told
 from minidl import random
 
 MOST_FRAMES = 8
 """Calls of the student's own functions, the innermost ones, that are told with a call of the communicator."""
-
-RESERVE = 1 << 24
-"""Bytes that are freed when a rank's code has used up the memory, to be able to say so."""
 
 NUMBER_BYTES = 8
 
@@ -68,9 +66,7 @@ LookUp = Callable[[str], Callable[..., Any]]
 def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, ranks: int) -> list[int]:
     """Fork as many ranks; each takes over the descriptors that the check has passed for it. Returns their processes."""
     processes = []
-    for stream in (sys.stdout, sys.stderr):  # or each rank would have what waits there as well
-        with contextlib.suppress(Exception):  # a student's code may have closed or replaced them
-            stream.flush()
+    flush()  # or each rank would have what waits there as well
     for _ in range(ranks):
         descriptors = descriptors_of(passed, number)
         process = fork_uncounted()

@@ -15,7 +15,6 @@ fence lets them write. So a check does not rely on walls alone: `carried.py` say
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import re
@@ -24,6 +23,7 @@ import tempfile
 from collections.abc import Collection, Iterator
 
 from course.checking import landlock
+from course.checking.supervisor import close_all_but
 
 HARMLESS = ("null", "zero", "full", "tty")
 """Devices to which a rank may write."""
@@ -40,22 +40,19 @@ MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])[x-]s ", re.MULTILIN
 def put_up(keep: Collection[int]) -> None:
     """Shut out the other ranks, for good; `keep`: the descriptors of this rank's own."""
     tempfile.tempdir = tempfile.gettempdir()  # known, if no use: libraries ask for it when they are imported
-    close_all_but(keep)
+    print_nowhere()
+    close_all_but(*keep)
     if sys.platform == "linux":
         unshare_memory()
         if landlock.restrict((), (), (), HARMLESS):
             save_no_kernels()
 
 
-def close_all_but(keep: Collection[int]) -> None:
-    """Close what this process has open; what it prints to descriptors, and reads from the first one, is nothing."""
+def print_nowhere() -> None:
+    """From now on what this process prints to descriptors, and reads from the first one, is nothing."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    for name in os.listdir("/dev/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            with contextlib.suppress(OSError):  # the one that this list was read by
-                os.close(int(name))
 
 
 def unshare_memory() -> None:

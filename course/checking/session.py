@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from course.checking import plain_data
-from course.checking.asked import told
+from course.checking.asked import reply_of
 from course.checking.builds import Builds
 from course.checking.captured_output import CapturedOutput
 from course.checking.channel import Broken, Garbage
@@ -72,7 +72,7 @@ class Session:
         self.ranks: ForkedRanks | None = None
         self._load = load
         self._folder = None if folder is None else Path(folder).resolve()
-        self._secret = [str(path.resolve()) for path in dict.fromkeys((*ORACLES, *secret))]
+        self._secret = [str(path.resolve()) for path in (*ORACLES, *secret)]
         self._is_stopped = is_stopped
         self._is_refused: tuple[str, Builds] | None = None
         self._is_loaded = self._is_loading = False
@@ -197,7 +197,7 @@ class Session:
             if data is not None:
                 number, kind, value = reply_in(data)
                 if number == self._number and kind == "ask":
-                    process.requests.send(pickle.dumps(told(self.functions, *value), protocol=5), until)
+                    process.requests.send(pickle.dumps(reply_of(self.functions, *value), protocol=5), until)
                 elif number == self._number:
                     return kind, value
                 if time.monotonic() < min(until, self._check_ends.time(), self._watched_at + WATCH_SECONDS):

@@ -121,7 +121,7 @@ class StudentProcess:
 
     def place(self, sources: Sources) -> str:
         """In which of the student's lines it is; "" if that is not known."""
-        return "" if self.supervisor.poll() is not None else place_of(self.pid, self.scratch.stack, sources)
+        return "" if self.supervisor.poll() is not None else where_is(self.pid, self.scratch.stack, sources)
 
     def has_started(self, process: int) -> bool:
         """Whether a number is that of a process below this one."""
@@ -196,7 +196,7 @@ class StudentProcess:
         }
 
 
-def place_of(process: int, stack: Path, sources: Sources) -> str:
+def where_is(process: int, stack: Path, sources: Sources) -> str:
     """In which of the student's lines a process is, as it says itself in the file `stack` when it gets a signal."""
     with contextlib.suppress(OSError):
         os.kill(process, signal.SIGUSR1)
