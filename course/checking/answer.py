@@ -66,7 +66,7 @@ class Answer:
             raise Wrong(*self._change)
 
     def offered(self, function: Callable[..., Any], name: str) -> Asked:
-        """A function for the answer to call, of plain data, whose code stays here: what to pass as its argument."""
+        """What to pass the answer as an argument that it can call with plain data: `function` itself runs here."""
         self.session.functions.append(function)
         return Asked(len(self.session.functions) - 1, name)
 

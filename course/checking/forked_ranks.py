@@ -49,7 +49,7 @@ class ForkedRanks:
         self._receivers: list[Receiver] = []
 
     def begin_run(self, size: int) -> None:
-        """Fork as many ranks as there are too few; from now on the time of a run counts."""
+        """Fork the ranks that are missing; the time of the run counts from then on."""
         missing, number = size - len(self._processes), next(_numbers)
         for rank in range(len(self._processes), size):
             own, its = socket.socketpair()
@@ -86,7 +86,7 @@ class ForkedRanks:
                 raise Died(f"on rank {rank} of {len(self._processes)} {self._ending(rank)}")
 
     def close(self) -> None:
-        """Let go of the processes: whoever waits for the check ends."""
+        """Close the connections: a rank that waits for the check ends."""
         for own in self._sockets:
             own.close()
 
@@ -132,7 +132,7 @@ class ForkedRanks:
         return message
 
     def _look(self, rank: int) -> None:
-        """Raise if the run takes too long, which this rank is computing in, or the processes use too much."""
+        """Raise if the run takes too long, or the processes use too much; `rank` is the one that computes."""
         now = time.monotonic()
         if why := self._session.out_of_time():
             raise TooLong(f"{why}{self._where(rank)}")

@@ -12,12 +12,18 @@ from dataclasses import dataclass
 class Limits:
     """Bounds of one student's process, and of all that it starts.
 
-    seconds: of one call of a check, or one cell, by the wall clock; time in which the process was ready to run and
-    others had the cores does not count, so that a busy machine fails no right answer. total: seconds of all calls, or
-    of a whole notebook. memory: bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1
-    GB of it before any work), and of memory in use by all. processes: at a time. file_size: bytes of any one file it
-    writes; written: bytes of all. printed: characters of its output that are kept. reply: bytes of an answer. cpu:
-    seconds of computing, after which a process ends even if nobody is left to end it.
+    Parameters
+        seconds     of one call of a check, or one cell, by the wall clock; time in which the process was ready to run
+                    and others had the cores does not count, so that a busy machine fails no right answer
+        total       seconds of all calls of a check
+        memory      bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1 GB of it before
+                    any work), and of memory in use by all
+        processes   at a time
+        file_size   bytes of any one file it writes
+        written     bytes of all files
+        printed     characters of its output that are kept
+        reply       bytes of one reply
+        cpu         seconds of computing, after which a process ends even if nobody is left to end it
     """
 
     seconds: float = 20.0

@@ -41,11 +41,16 @@ READY = b"ready"
 
 @dataclass(frozen=True)
 class Start:
-    """What a rank is given for a run: pickled, by the check.
+    """What the check sends a rank for a run, pickled.
 
-    name: of the function. ranks: all of them, and `rank`: which one it is. network: as `comm.network` has it, pickled.
-    seed: of the generator `comm.rng`. counts: whether the work of minidl's kernels is to be told with each call. reply:
-    bytes of a message at most. printed: characters of its output that are kept.
+    Attributes
+        name      of the function
+        rank      which one it is, of all `ranks`
+        network   pickled, as `comm.network` has it
+        seed      of the generator `comm.rng`
+        counts    whether each call tells the work of minidl's kernels
+        reply     bytes of a message at most
+        printed   characters of its output that are kept
     """
 
     name: str
@@ -79,7 +84,7 @@ def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, 
 
 
 def descriptors_of(passed: socket.socket, number: int) -> list[int]:
-    """The next two descriptors with that number; those of ranks that have not come about are closed."""
+    """The next two descriptors with that number; those of ranks that were never forked are closed."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(passed, NUMBER_BYTES, 2)
         if not data:

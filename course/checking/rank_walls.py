@@ -7,10 +7,10 @@ Put up in each rank's process, before it is given its arguments:
 - On Linux with Landlock it can write no file, wherever, nor read or trace another rank's memory; from version 4 neither
   connect to a port nor listen at one; from version 6 neither signal another rank nor reach it by an abstract socket.
 
-What holds nowhere: ranks can still tell each other something by what they do to the machine (how long they compute,
-how much memory they take), by System V's shared memory and queues, and by UDP; and the student's own process, with what
-a cell has left running in it, is there when they are forked. Without Landlock they can by files, too, as far as the
-fence lets them write. So a check does not rely on walls alone: `carried.py` says what messages can have told a rank.
+Ranks can still tell each other something by what they do to the machine (how long they compute, how much memory they
+take), by System V's shared memory and queues, and by UDP; and the student's own process, with what a cell has left
+running in it, goes on beside them. Without Landlock they can by files, too, as far as the fence lets them write. So a
+check does not rely on walls alone: `carried.py` says what messages can have told a rank.
 """
 
 from __future__ import annotations

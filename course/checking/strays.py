@@ -36,7 +36,7 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def below(supervisor: int, mark: str) -> list[psutil.Process]:
-    """All that a supervisor's process has started; where orphans leave it, all that carries the mark."""
+    """The processes below a supervisor; where orphans leave it (not on Linux), those that carry the mark."""
     if sys.platform != "linux":
         return marked(mark)
     found = []
@@ -59,7 +59,7 @@ ASKED_BEYOND = 2**31
 
 
 def memory_of(process: psutil.Process, is_shared: bool) -> int:
-    """The bytes that a process has for itself; is_shared: of those that copies made by fork have too, its part."""
+    """The bytes that a process has for itself; is_shared: with its share of what forked copies have as well."""
     with contextlib.suppress(psutil.Error):
         if is_shared:
             with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
@@ -74,7 +74,7 @@ def memory_of(process: psutil.Process, is_shared: bool) -> int:
 def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
     """Have a supervisor end all that is below it; return when that is gone.
 
-    Where it cannot know all, or was itself ended, the rest is found by its mark.
+    The mark finds what a supervisor cannot know (not on Linux), and what it has left if it was killed.
     """
     with contextlib.suppress(OSError):  # it has ended
         control.send(b"e")

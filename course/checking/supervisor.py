@@ -198,7 +198,7 @@ def close_all_but(*kept: int) -> None:
 
 
 def reaped(answer: int) -> int | None:
-    """Take note of the children that have ended; the status of the answer, if it is one of them."""
+    """Reap the children that have ended; return the status of the answer if it is one of them."""
     status = None
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:

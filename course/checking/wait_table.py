@@ -13,7 +13,7 @@ MOST_ROWS = 8
 
 
 def wait_table(error: ClusterError, sources: Sources) -> str:
-    """What came to no end, a line a rank, and the place; where each rank is somewhere else, at its line."""
+    """The ranks that wait, a line each; the place stands once if it is the same for all, else in each line."""
     first, *situation = str(error).splitlines()
     waits = error.waits[:MOST_ROWS]
     places = [place(wait, sources) for wait in waits]
