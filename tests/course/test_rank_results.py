@@ -200,6 +200,6 @@ def test_padded_chunks_are_a_ring_s_and_missing_ones_are_not():
 def test_arrows_that_are_no_ring_of_all_ranks_are_told():
     closed_early = ring_run([0, 1, 2, 3])
     sends = [(rank, {0: 1, 1: 0, 2: 3, 3: 2}[rank], *rest) for rank, _, *rest in closed_early.sends]
-    run = RankRun([None] * 4, [()] * 4, closed_early.traffic, 3.0, sends, [])
+    run = RankRun([None] * 4, [()] * 4, closed_early.traffic, 3.0, sends, [], *all_told(4))
     with pytest.raises(Wrong, match="from rank 0 to 1 to 0, which is no ring of all ranks"):
         rank_messages.round_the_ring(run, "ring_all_gather", [1, 1, 1, 1], times=1)
