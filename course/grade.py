@@ -25,8 +25,8 @@ from course.checking.limits import Limits
 from course.grading import class_reports, container, feedback, grades
 from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
-from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
+from course.grading.own_folders import given_to_none, own_folder
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs

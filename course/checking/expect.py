@@ -35,9 +35,12 @@ def array(
 ) -> None:
     """Raise Wrong unless `got` is an array of the shape and values of `want`; a NaN is never right.
 
-    called: what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements". mistakes: for each known
-    mistake, told in a sentence, the array that it gives. rtol and atol: the difference that rounding may make, relative
-    to `want` and absolute. dtype: of the elements, if it matters.
+    Parameters
+        called     what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements"
+        mistakes   the array that each known mistake gives, by the sentence that names the mistake
+        rtol       the difference that rounding may make, relative to `want`
+        atol       the same, absolute
+        dtype      of the elements, if it matters
     """
     want = np.asarray(want)
 

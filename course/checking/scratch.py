@@ -21,7 +21,7 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix=f"minidl-answer-{os.getpid()}-"))
+        self.root = Path(tempfile.mkdtemp(prefix=prefix(os.getpid())))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
@@ -48,6 +48,11 @@ class Scratch:
     def remove(self) -> None:
         """Remove it, with all that is in there."""
         remove(self.root)
+
+
+def prefix(process: int) -> str:
+    """How the names begin of the folders that a process makes."""
+    return f"minidl-answer-{process}-"
 
 
 def remove(root: str | os.PathLike[str]) -> None:

@@ -15,6 +15,9 @@ from course.checking.wait_table import wait_table
 
 NOT_DEFINED = "NotDefined"
 
+RESERVE = 1 << 24
+"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
+
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
 
 

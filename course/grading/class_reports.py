@@ -26,6 +26,7 @@ from course.grading.results import writing
 from course.grading.roles import role_of
 from course.grading.roster import Roster, read_roster
 from course.grading.submissions import Submission
+from course.whole_file import replace
 
 
 @dataclass(frozen=True)
@@ -160,5 +161,5 @@ def write_similarity(
     pairs = similarity.similar_pairs(answers)
     grade_tables.write([pair.row for pair in pairs], to / "similar.csv", similarity.COLUMNS)
     page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
-    grade_tables.replace(to / "similar.html", page)
+    replace(to / "similar.html", page)
     yield f"{len(pairs)} pairs of answers are alike, which is a reason to look, not a verdict: {to / 'similar.html'}."

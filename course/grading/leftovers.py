@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
 import psutil
 
-from course.grading.grade_tables import replace
+from course.checking import scratch
+from course.whole_file import replace
 
 
 def remove_leftovers(note: Path) -> None:
@@ -21,6 +21,6 @@ def remove_leftovers(note: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError):
         pid = 0
     if pid and not psutil.pid_exists(pid):
-        for left in folder.glob(f"minidl-answer-{pid}-*"):  # as `scratch.py` names them
-            shutil.rmtree(left, ignore_errors=True)
+        for left in folder.glob(f"{scratch.prefix(pid)}*"):
+            scratch.remove(left)
     replace(note, json.dumps({"process": os.getpid(), "folder": tempfile.gettempdir()}).encode())

@@ -18,6 +18,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from course import whole_file
 from course.grading import grade_tables
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.leftovers import remove_leftovers
@@ -91,7 +92,7 @@ class Results:
     def write_page(self, page: Path, text: str) -> str:
         """Why the page could not be written; "" if it is."""
         try:
-            grade_tables.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
+            whole_file.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             return f"its feedback page could not be written: {error.strerror}"
         return ""

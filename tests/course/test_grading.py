@@ -111,7 +111,7 @@ def orphans() -> list[object]:
     """Processes of answers without a parent."""
     import psutil
 
-    from course.checking.session import TOKEN
+    from course.checking.supervisor import TOKEN
 
     found = []
     for process in psutil.process_iter():

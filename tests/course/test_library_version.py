@@ -121,7 +121,7 @@ def outcome(session: Session, builds: Builds | None, body: str) -> str:
     assert session.request("run_cell", ("cell 2", f"def f():\n{lines}\n")) == ("value", None)
     session.refused = builds and ("exercise", builds)
     kind, value = session.request("call", (None, "f", ()))
-    return f"{value['type']}: {value['text']}" if kind == "error" else str(value)
+    return f"{value['type']}: {value['text']}" if kind == "error" else str(value[0])
 
 
 @pytest.mark.parametrize("way", REFUSED)
