@@ -36,9 +36,9 @@ ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 
 """The exit codes; the last one is Ctrl-C's."""
 
 EXIT_CODES = """\
-exit codes: 0, every file could be graded; 1, some could not, and their rows say why; 2, nothing was graded, since the
-command was wrong, or another grader is at work; 3, the results could not be written; 130, Ctrl-C. After 3, 130, or a
-kill, the same command goes on where it was."""
+exit codes: 0, every file could be graded; 1, some could not, or a check failed of itself, and their rows say why;
+2, nothing was graded, since the command was wrong, or another grader is at work; 3, the results could not be written;
+130, Ctrl-C. After 3, 130, or a kill, the same command goes on where it was."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,9 @@ class Done:
 def run(arguments: list[str]) -> int:
     """Grade and report; see EXIT_CODES."""
     options = parser().parse_args(arguments)
+    if problem := in_the_way(options):
+        print(problem, file=sys.stderr)
+        return NOTHING_TO_GRADE
     if options.container and options.folder.is_dir():
         return container.grade(parser(), options)
     try:
@@ -85,6 +88,18 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
+
+
+def in_the_way(options: argparse.Namespace) -> str:
+    """Why submissions or results cannot lie there: no answer may read there, and all read the course."""
+    needed = (ROOT / "course", ROOT / "minidl", Path(sys.prefix), Path(sys.base_prefix))
+    for folder in (options.folder, options.to):
+        if any(one.resolve().is_relative_to(folder.resolve()) for one in needed):
+            return (
+                f"{folder} holds the course itself, or Python, which every answer has to read, and an answer may read "
+                "neither the folder of the submissions nor that of the results: name one for these alone."
+            )
+    return ""
 
 
 def graded_folder(options: argparse.Namespace) -> int:
@@ -146,7 +161,15 @@ def graded_folder(options: argparse.Namespace) -> int:
         return INTERRUPTED
     for sentence in class_reports.write(graded, submissions, task.references, reports):
         print(sentence)
-    return SOME_NOT_GRADABLE if any(not one.judgement.outcomes for one in graded) else ALL_GRADED
+    if unfinished := [one for one in graded if one.unfinished]:
+        names = ", ".join(f"{one.student} ({', '.join(one.unfinished)})" for one in unfinished[:5])
+        more = f" and {len(unfinished) - 5} more" if len(unfinished) > 5 else ""
+        print(
+            f"{len(unfinished)} submissions have checks that failed through no fault of the answer, so that points are "
+            f"missing: {names}{more}. The remarks say why; the same command makes them again, or give points by hand.",
+            file=sys.stderr,
+        )
+    return SOME_NOT_GRADABLE if unfinished or any(not one.judgement.outcomes for one in graded) else ALL_GRADED
 
 
 def parser() -> argparse.ArgumentParser:

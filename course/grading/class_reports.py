@@ -91,11 +91,11 @@ def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
         for one in graded
         if one.judgement.outcomes
     ]
-    if len(judged) < 2:
+    counted = tallies(judged)
+    if len(judged) < 2 or not counted:
         return
     from course.grading.class_picture import save_picture  # matplotlib takes a second
 
-    counted = tallies(judged)
     grade_tables.write([tally.row for tally in counted], to / "statistics.csv", STATISTICS_COLUMNS)
     save_picture(counted, to / "statistics.png")
     yield f"Statistics by exercise and part: {to / 'statistics.csv'} and statistics.png."
@@ -123,14 +123,11 @@ def write_class(
 
 def result_of(grade: Grade, path: Path) -> Result:
     """What a submission brought, with the points that a person still has to give."""
-    waiting = sum(points for name, points, answer in grade.by_hand if answer and name not in grade.given)
-    for outcomes in grade.judgement.outcomes.values():
-        last = outcomes[-1]
-        if last.defect and last.exercise not in grade.given:
-            waiting += last.possible - last.points
+    last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
+    missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
     possible = grade.possible + grade.possible_by_hand
-    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem)
+    return Result(grade.student, grade.assignment, path, grade.total, possible, grade.waiting + missing, problem)
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:

@@ -67,13 +67,17 @@ class Results:
     def begin(self, wanted: Mapping[Key, str], again: Collection[Key] = ()) -> set[Key]:
         """Which of the submissions (by fingerprint) are graded already, and have a page; the tables have their rows.
 
-        Those of `again` count as not graded.
+        Those of `again`, and those with a check that failed through no fault of the answer, count as not graded.
         """
         with writing(self.folder):
             self._take_points_by_hand()
             for key, kept in self._state.graded().items():
-                if key not in again and wanted.get(key) == kept.fingerprint and self._has_page(kept):
-                    self.grades[key] = self._with_points_by_hand(kept.grade)
+                grade = self._with_points_by_hand(kept.grade)
+                if (
+                    key not in again and wanted.get(key) == kept.fingerprint
+                    and self._has_page(kept) and not grade.unfinished
+                ):  # fmt: skip
+                    self.grades[key] = grade
             self._write()
         return set(self.grades)
 

@@ -154,6 +154,10 @@ def test_a_notebook_of_unknown_origin_needs_to_be_told_its_assignment(tmp_path):
         (["nowhere"], "nowhere is not a folder"),
         ([str(ROOT / "tests" / "house")], "There is no notebook"),
         ([str(ROOT / "exercises"), "--assignment", "77"], "No assignment is called '77'"),
+        ([str(ROOT), "--to", "results"], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", str(ROOT)], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", str(ROOT.parent), "--container"], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", sys.prefix], "or Python"),
     ],
 )
 def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):

@@ -346,6 +346,24 @@ def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(
             )
 
 
+def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_it(tmp_path: Path) -> None:
+    def failed(student: str) -> Grade:
+        outcome = Outcome("add", 2.0, (PartResult("the check works", 2.0, Status.WRONG, "…"),), defect="OSError: full")
+        return Grade(student, ASSIGNMENT, Judgement({"check_add": [outcome]}, []), [])
+
+    graded(tmp_path, "ada", grade=failed)
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada")) == set()
+    graded(tmp_path, "ada", grade=failed)
+    table = tmp_path / "exercises.csv"
+    (row,) = rows(table)
+    assert (row["outcome"], row["points"]) == ("the check itself failed", "0.0")
+    grade_tables.write([row | {"points": "1.5"}], table, EXERCISE_COLUMNS)
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada")) == {("ada", ASSIGNMENT)}
+        assert folder.finish()[0].total == 1.5
+
+
 def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:
     graded(tmp_path, "ada")
     (tmp_path / "state" / "graded.sqlite").write_bytes(b"no data base" * 1000)
