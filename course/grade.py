@@ -35,6 +35,9 @@ from course.test import cores
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; the last one is Ctrl-C's."""
 
+MOST_TOLD = 5
+"""Of one kind, on the screen."""
+
 EXIT_CODES = """\
 exit codes: 0, every file could be graded; 1, some could not, or a check failed of itself, and their rows say why;
 2, nothing was graded, since the command was wrong, or another grader is at work; 3, the results could not be written;
@@ -60,7 +63,9 @@ class Task:
 
     def fingerprint(self, submission: Submission, digest: str) -> str:
         """What the grade of a submission depends on, where the file has this digest."""
-        return fingerprint(submission, digest, self.references.get(submission.assignment), self.options)
+        folder = own_folder(submission, self.submissions)
+        reference = self.references.get(submission.assignment)
+        return fingerprint(submission, digest, reference, self.options, Path(folder) if folder else None)
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,8 @@ def graded_folder(options: argparse.Namespace) -> int:
         grade_all(task, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
     report(graded, options.to, time.monotonic() - began)
+    if results.not_taken:
+        print(f"Points by hand that were not taken: {told(results.not_taken)}.", file=sys.stderr)
     if results.beside:
         print(f"What was there before is kept: {', '.join(path.name for path in results.beside)}")
     if len(graded) < len(submissions):
@@ -162,14 +169,18 @@ def graded_folder(options: argparse.Namespace) -> int:
     for sentence in class_reports.write(graded, submissions, task.references, reports):
         print(sentence)
     if unfinished := [one for one in graded if one.unfinished]:
-        names = ", ".join(f"{one.student} ({', '.join(one.unfinished)})" for one in unfinished[:5])
-        more = f" and {len(unfinished) - 5} more" if len(unfinished) > 5 else ""
+        names = told([f"{one.student} ({', '.join(one.unfinished)})" for one in unfinished])
         print(
             f"{len(unfinished)} submissions have checks that failed through no fault of the answer, so that points are "
-            f"missing: {names}{more}. The remarks say why; the same command makes them again, or give points by hand.",
+            f"missing: {names}. The remarks say why; the same command makes them again, or give points by hand.",
             file=sys.stderr,
         )
     return SOME_NOT_GRADABLE if unfinished or any(not one.judgement.outcomes for one in graded) else ALL_GRADED
+
+
+def told(ones: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    return "; ".join(ones[:MOST_TOLD]) + (f"; and {len(ones) - MOST_TOLD} more" if len(ones) > MOST_TOLD else "")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -183,7 +194,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the submissions")
     parser.add_argument("--to", type=Path, default=Path("graded"), help="where grades and feedback go (graded/)")
-    parser.add_argument("--assignment", default="", help="what all of them answer, where the files do not say: 04")
+    parser.add_argument("--assignment", default="", help="what all of them answer, whatever the files say: 04")
     parser.add_argument(
         "--again", action="append", default=[], metavar="STUDENT", help="grade this student anew; `all`: everybody"
     )

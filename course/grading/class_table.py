@@ -170,6 +170,8 @@ def line_of(
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""
     arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas)
+    if policy and arrival.remark:
+        remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
     return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
@@ -205,4 +207,7 @@ def summary(lines: Sequence[Line]) -> list[str]:
         sources = Counter(line.arrival.source for line in late if line.arrival)
         by = ", ".join(f"{number} by {source}" for source, number in sources.most_common())
         sentences.append(f"{len(late)} came too late ({by}).")
+    unread = sum(bool(line.policy and line.arrival and line.arrival.remark) for line in lines)
+    if unread:
+        sentences.append(f"When {unread} came is written in a way that cannot be read; the column remark has it.")
     return sentences

@@ -249,6 +249,37 @@ def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_pat
     assert (tmp_path / "grades.csv").exists()
 
 
+@pytest.mark.parametrize("points", ["1 1/2", "01.05.2026", "1.5 points"])
+def test_points_by_hand_that_are_no_number_are_named_and_not_lost(points: str, tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): points, ("bob", "why"): "2"}, "as it is")
+    again = graded(tmp_path, "ada", "bob")
+    assert again.not_taken == [f"ada, why: {points!r} is no number"]
+    assert points in again.beside[0].read_text(encoding="utf-8-sig")
+    assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["0.0", "2.0"]
+
+
+def test_points_by_hand_of_a_name_that_a_spreadsheet_has_turned_into_a_date_are_named(tmp_path: Path) -> None:
+    graded(tmp_path, "12-05")
+    table = rows(tmp_path / "exercises.csv")
+    for row in table:
+        row |= {"student": "2026-12-05", "points": row["points"] or "2"}
+    grade_tables.write(table, tmp_path / "exercises.csv", EXERCISE_COLUMNS)
+    assert graded(tmp_path, "12-05").not_taken == [f"2026-12-05, why: nobody of that name has handed in {ASSIGNMENT}"]
+
+
+@pytest.mark.parametrize(("points", "shown"), [("30", "30"), ("-1", "-1")])
+def test_points_by_hand_that_an_answer_cannot_have_count_and_are_remarked_on(
+    points: str, shown: str, tmp_path: Path
+) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): points, ("bob", "why"): "3"}, "as it is")
+    graded(tmp_path, "ada", "bob")
+    ada, bob = rows(tmp_path / "grades.csv")
+    assert ada["remarks"] == f"points by hand are less than 0, or more than there are: why ({shown} of 3)"
+    assert (float(ada["by_hand"]), bob["remarks"]) == (float(points), "")
+
+
 OTHERWISE = {
     "a column": lambda text: text.replace("message", "message,mine", 1).replace('got 4"', 'got 4",look'),
     "a text": lambda text: text.replace("expected 3", "expected three, I think"),
