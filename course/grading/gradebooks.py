@@ -13,7 +13,7 @@ from pathlib import Path
 
 from course.chapters import CHAPTERS
 from course.grading.class_table import Line, rounded
-from course.grading.grade_tables import harmless
+from course.grading.grade_tables import harmless, replace
 from course.grading.roster import HEADERS, Roster
 
 CANVAS_STUDENT = (
@@ -157,8 +157,7 @@ def points(line: Line) -> str:
 
 
 def write_table(table: Sequence[Sequence[str]], path: Path) -> None:
-    """Write a CSV file in UTF-8, without a byte order mark, which Canvas' importer does not expect."""
+    """Write a CSV file, whole or not at all; without a byte order mark, which Canvas' importer does not expect."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([cell if cell in SIGNS else harmless(cell) for cell in row] for row in table)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.getvalue().encode("utf-8", "backslashreplace"))
+    replace(path, text.getvalue().encode("utf-8", "backslashreplace"))
