@@ -27,6 +27,7 @@ from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
 from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
+from course.grading.notices import in_the_way, of_failed_checks, of_tables
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs
@@ -34,9 +35,6 @@ from course.test import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; the last one is Ctrl-C's."""
-
-MOST_TOLD = 5
-"""Of one kind, on the screen."""
 
 EXIT_CODES = """\
 exit codes: 0, every file could be graded; 1, some could not, or a check failed of itself, and their rows say why;
@@ -80,7 +78,7 @@ class Done:
 def run(arguments: list[str]) -> int:
     """Grade and report; see EXIT_CODES."""
     options = parser().parse_args(arguments)
-    if problem := in_the_way(options):
+    if problem := in_the_way(options.folder, options.to):
         print(problem, file=sys.stderr)
         return NOTHING_TO_GRADE
     if options.container and options.folder.is_dir():
@@ -93,18 +91,6 @@ def run(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
-
-
-def in_the_way(options: argparse.Namespace) -> str:
-    """Why submissions or results cannot lie there: no answer may read there, and all read the course."""
-    needed = (ROOT / "course", ROOT / "minidl", Path(sys.prefix), Path(sys.base_prefix))
-    for folder in (options.folder, options.to):
-        if any(one.resolve().is_relative_to(folder.resolve()) for one in needed):
-            return (
-                f"{folder} holds the course itself, or Python, which every answer has to read, and an answer may read "
-                "neither the folder of the submissions nor that of the results: name one for these alone."
-            )
-    return ""
 
 
 def graded_folder(options: argparse.Namespace) -> int:
@@ -155,10 +141,8 @@ def graded_folder(options: argparse.Namespace) -> int:
         grade_all(task, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
     report(graded, options.to, time.monotonic() - began)
-    if results.not_taken:
-        print(f"Points by hand that were not taken: {told(results.not_taken)}.", file=sys.stderr)
-    if results.beside:
-        print(f"What was there before is kept: {', '.join(path.name for path in results.beside)}")
+    for sentence in of_tables(results, options.folder):
+        print(sentence)
     if len(graded) < len(submissions):
         print(
             f"Interrupted: {len(graded)} of {len(submissions)} are graded, the others are not. "
@@ -168,19 +152,9 @@ def graded_folder(options: argparse.Namespace) -> int:
         return INTERRUPTED
     for sentence in class_reports.write(graded, submissions, task.references, reports):
         print(sentence)
-    if unfinished := [one for one in graded if one.unfinished]:
-        names = told([f"{one.student} ({', '.join(one.unfinished)})" for one in unfinished])
-        print(
-            f"{len(unfinished)} submissions have checks that failed through no fault of the answer, so that points are "
-            f"missing: {names}. The remarks say why; the same command makes them again, or give points by hand.",
-            file=sys.stderr,
-        )
+    if unfinished := of_failed_checks(graded):
+        print(unfinished, file=sys.stderr)
     return SOME_NOT_GRADABLE if unfinished or any(not one.judgement.outcomes for one in graded) else ALL_GRADED
-
-
-def told(ones: Sequence[str]) -> str:
-    """The first few, and how many more there are."""
-    return "; ".join(ones[:MOST_TOLD]) + (f"; and {len(ones) - MOST_TOLD} more" if len(ones) > MOST_TOLD else "")
 
 
 def parser() -> argparse.ArgumentParser:

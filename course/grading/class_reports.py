@@ -159,4 +159,6 @@ def write_similarity(
     grade_tables.write([pair.row for pair in pairs], to / "similar.csv", similarity.COLUMNS)
     page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
     grade_tables.replace(to / "similar.html", page)
-    yield f"{len(pairs)} pairs of answers are alike, which is a reason to look, not a verdict: {to / 'similar.html'}."
+    least = "at least " if len(pairs) == similarity.MOST_PAIRS else ""
+    alike = f"{least}{len(pairs)} pairs of answers are alike"
+    yield f"{alike}, which is a reason to look, not a verdict: {to / 'similar.html'}."

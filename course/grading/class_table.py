@@ -182,6 +182,11 @@ def listed(names: Sequence[str]) -> str:
     return "; ".join(names[:MOST_TOLD]) + more
 
 
+def shortened(name: str) -> str:
+    """A name that fits on a line of the screen: a path may be endless."""
+    return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
+
+
 def summary(lines: Sequence[Line]) -> list[str]:
     """What a teacher has to know of the class, a sentence each."""
     sentences = []
@@ -195,7 +200,7 @@ def summary(lines: Sequence[Line]) -> list[str]:
             sentences.append(f"  {MISSING}: {listed(missing)}.")
     uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
     sentences += [
-        f"  {line.result.student}: {line.status}{f' ({line.remark})' if line.remark else ''}."
+        f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."
         for line in uncertain[:MOST_TOLD]
         if line.result
     ]

@@ -35,7 +35,8 @@ class CannotWriteError(Exception):
 
 class Results:
     """What is graded in one folder, for one grader at a time. grades: those of this run; beside: files that were kept;
-    not_taken: points by hand that could not be read, a sentence each.
+    not_taken: points by hand that could not be read, a sentence each; absent: what was graded in an earlier run, and is
+    not among the submissions of this one.
 
     Every method that writes raises CannotWriteError.
     """
@@ -45,6 +46,7 @@ class Results:
         self.grades: dict[Key, Grade] = {}
         self.beside: list[Path] = []
         self.not_taken: list[str] = []
+        self.absent: list[Key] = []
         self._lock = FileLock(folder / "state" / "lock", timeout=0)
 
     def __enter__(self) -> Results:
@@ -73,6 +75,7 @@ class Results:
         """
         with writing(self.folder):
             self._take_points_by_hand()
+            self.absent = sorted(self._state.graded().keys() - wanted.keys())
             for key, kept in self._state.graded().items():
                 grade = self._with_points_by_hand(kept.grade)
                 if (

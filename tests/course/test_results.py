@@ -395,6 +395,17 @@ def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_
         assert folder.finish()[0].total == 1.5
 
 
+def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_back_with_it(tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "2"}, "as it is")
+    without = graded(tmp_path, "bob")
+    assert without.absent == [("ada", ASSIGNMENT)]
+    assert [row["student"] for row in rows(tmp_path / "grades.csv")] == ["bob"]
+    again = graded(tmp_path, "ada", "bob")
+    assert again.absent == []
+    assert again.grades["ada", ASSIGNMENT].given == {"why": 2.0}
+
+
 def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:
     graded(tmp_path, "ada")
     (tmp_path / "state" / "graded.sqlite").write_bytes(b"no data base" * 1000)
