@@ -27,7 +27,7 @@ from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
 from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
-from course.grading.notices import in_the_way, of_failed_checks, of_tables
+from course.grading.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs
@@ -141,7 +141,7 @@ def graded_folder(options: argparse.Namespace) -> int:
         grade_all(task, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
     report(graded, options.to, time.monotonic() - began)
-    for sentence in of_tables(results, options.folder):
+    for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
         print(sentence)
     if len(graded) < len(submissions):
         print(

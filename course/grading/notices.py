@@ -40,6 +40,12 @@ def of_tables(results: Results, folder: Path) -> Iterator[str]:
         yield f"What was there before is kept: {', '.join(path.name for path in results.beside)}"
 
 
+def of_points_by_hand(graded: Sequence[Grade]) -> Iterator[str]:
+    """Whose points by hand have a remark; they count as they are, in the gradebook's files as well."""
+    if remarked := [f"{one.student}: {'; '.join(one.remarks)}" for one in graded if one.remarks]:
+        yield f"These points count as they are. {told(remarked)}."
+
+
 def of_failed_checks(graded: Sequence[Grade]) -> str:
     """Who has no points yet because a check failed through no fault of the answer; "" if there is nobody."""
     unfinished = [one for one in graded if one.unfinished]

@@ -18,6 +18,7 @@ from course.checking import Outcome, PartResult, Status
 from course.grading import grade_tables, results, state
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.judged_notebook import Judgement
+from course.grading.notices import of_points_by_hand
 from course.grading.results import CannotWriteError, Results
 
 ASSIGNMENT = "01_x"
@@ -404,6 +405,26 @@ def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_bac
     again = graded(tmp_path, "ada", "bob")
     assert again.absent == []
     assert again.grades["ada", ASSIGNMENT].given == {"why": 2.0}
+
+
+def test_points_by_hand_to_look_at_again_are_named_and_confirmed_by_writing_them_once_more(tmp_path: Path) -> None:
+    graded(tmp_path, "ada")
+    table = tmp_path / "exercises.csv"
+    edited(table, {("ada", "why"): "2"}, "as it is")
+
+    def run() -> list[str]:
+        """What is said after a run in which the answer has changed."""
+        again = graded(tmp_path, "ada", grade=lambda name: grade_of(name, answer="another"), fingerprint="g")
+        return list(of_points_by_hand(list(again.grades.values())))
+
+    (told,) = run()
+    assert "count as they are" in told
+    assert "ada: points by hand were given before it changed, look again: why" in told
+    edited(table, {("ada", "why"): ""}, "as it is")
+    assert run() == []
+    edited(table, {("ada", "why"): "2"}, "as it is")
+    assert run() == []
+    assert rows(tmp_path / "grades.csv")[0]["by_hand"] == "2.0"
 
 
 def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:
