@@ -7,9 +7,9 @@ import itertools
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from course.checking.channel import Broken, Garbage, Receiver, Sender
@@ -19,6 +19,7 @@ from course.checking.limits import mark_of, starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES, READY
 from course.checking.session import START_SECONDS, WATCH_SECONDS, Session
+from course.checking.stack_file import StackFile
 from course.checking.student_error import place_in_text
 
 _numbers = itertools.count(1)
@@ -46,6 +47,7 @@ class ForkedRanks:
         self._sockets: list[socket.socket] = []
         self._senders: list[Sender] = []
         self._receivers: list[Receiver] = []
+        self._stacks: list[StackFile] = []
 
     def begin_run(self, size: int) -> None:
         """Fork as many ranks as there are too few; from now on the time of a run counts."""
@@ -55,17 +57,17 @@ class ForkedRanks:
             self._sockets.append(own)
             self._senders.append(Sender(own.fileno()))
             self._receivers.append(Receiver(own.fileno(), self.limits.reply + WRAPPING))
-            stack = os.open(self._stack(rank), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            self._stacks.append(StackFile())
             try:
-                self._session.pass_on(number.to_bytes(NUMBER_BYTES, "little"), [its.fileno(), stack])
+                descriptors = [its.fileno(), self._stacks[rank].descriptor]
+                self._session.pass_on(number.to_bytes(NUMBER_BYTES, "little"), descriptors)
             finally:
                 its.close()
-                os.close(stack)
         if missing > 0:
             kind, value = self._session.request("fork_ranks", (number, missing), START_SECONDS)
             if kind == "error":
                 raise Died(f"its process could not be copied for {size} ranks: {value['text']}")
-            if not isinstance(value, list) or len(value) != missing or not all(type(one) is int for one in value):
+            if not isinstance(value, list) or len(value) != missing or not all(map(is_process, value)):
                 raise Died("it wrote into the connection to the check")
             self._processes += value
             self._await_ready(range(size - missing, size))
@@ -86,7 +88,7 @@ class ForkedRanks:
 
     def close(self) -> None:
         """Let go of the processes: whoever waits for the check ends."""
-        for own in self._sockets:
+        for own in (*self._sockets, *self._stacks):
             own.close()
 
     def end(self) -> None:
@@ -155,20 +157,20 @@ class ForkedRanks:
 
     def _where(self, rank: int) -> str:
         """In which of the student's lines a process is, as it says itself when it gets a signal."""
-        process, stack = self._processes[rank], self._stack(rank)
-        if mark_of(process) in (self._session.mark, None):
+        process, stack = self._processes[rank], self._stacks[rank]
+        if mark_of(process) == self._session.mark or sys.platform != "linux":
             with contextlib.suppress(OSError):
                 os.kill(process, signal.SIGUSR1)
-        until, text = time.monotonic() + 0.5, ""
-        while time.monotonic() < until and not text.endswith("\n"):
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until and not (text := stack.text()).endswith("\n"):
             time.sleep(0.01)
-            with contextlib.suppress(OSError), open(stack, errors="replace") as file:
-                text = file.read(100_000)
         place = place_in_text(text, self._session.sources, is_innermost_first=True)
         return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
-    def _stack(self, rank: int) -> Path:
-        return self._session.stacks / f"stack-{rank}"
+
+def is_process(number: Any) -> bool:
+    """Whether this can be the number of one process: 0 and less stand for groups of them, or for all."""
+    return type(number) is int and 0 < number < 1 << 31
 
 
 WRAPPING = 10_000

@@ -23,7 +23,7 @@ CHECKS_SIDE = tuple(
     for name in (
         "answer", "arguments", "carried", "check_names", "display", "ending", "exercise", "expect", "forked_ranks",
         "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply", "scratch",
-        "served_rank", "session", "shipping", "student_frames", "wrong",
+        "served_rank", "session", "shipping", "stack_file", "student_frames", "wrong",
     )
 )  # fmt: skip
 

@@ -8,6 +8,9 @@ import random
 import sys
 from dataclasses import dataclass
 
+MOST_ASKED = 100
+"""Threads of a process that are asked how long they waited: the first ones."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -16,15 +19,17 @@ class Limits:
     seconds: of one call of a check, or one cell, by the wall clock; time in which the process was ready to run and
     others had the cores does not count, so that a busy machine fails no right answer. total: seconds of all calls, or
     of a whole notebook. memory: bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1
-    GB of it before any work), and of memory in use by all. processes: at a time. file_size: bytes of any one file it
-    writes; written: bytes of all. printed: characters of its output that are kept. reply: bytes of an answer. cpu:
-    seconds of computing, after which a process ends even if nobody is left to end it.
+    GB of it before any work), and of memory in use by all. processes, threads: at a time, of all. file_size: bytes of
+    any one file it writes; written: bytes of all, whether they are in a folder or not. printed: characters of its
+    output that are kept. reply: bytes of an answer. cpu: seconds of computing, after which a process ends even if
+    nobody is left to end it.
     """
 
     seconds: float = 20.0
     total: float = 300.0
     memory: int = 4 * 2**30
     processes: int = 100
+    threads: int = 10_000
     file_size: int = 2**28
     written: int = 2**30
     printed: int = 4000
@@ -76,7 +81,7 @@ def starved(pid: int) -> float:
     """Seconds in which a process was ready to run while others had the cores; 0 where the system does not say."""
     waited = 0
     with contextlib.suppress(OSError, IndexError, ValueError):
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in os.listdir(f"/proc/{pid}/task")[:MOST_ASKED]:
             with open(f"/proc/{pid}/task/{task}/schedstat") as file:
                 waited = max(waited, int(file.read().split()[1]))
     return waited / 1e9

@@ -33,6 +33,7 @@ from course.checking.limits import Limits, new_mark, starved
 from course.checking.reply import reply_in
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
+from course.checking.stack_file import StackFile
 from course.checking.strays import TOKEN
 from course.checking.student_error import place_in_text
 from course.checking.supervisor import OWN
@@ -136,11 +137,6 @@ class Session:
     def mark(self) -> int:
         return self._mark
 
-    @property
-    def stacks(self) -> Path:
-        """The folder in which processes say in which line they are."""
-        return self._scratch.root
-
     def pass_on(self, data: bytes, descriptors: Sequence[int]) -> None:
         """Give the process descriptors of this one. Raises Died if it takes no more of them."""
         try:
@@ -215,6 +211,7 @@ class Session:
             os.close(self._requests.descriptor)
             os.close(self._replies.descriptor)
             self._passed.close()
+            self._stack.close()
             self._scratch.remove()
             if not self._has_own_view:
                 strays.remove_shared_memory(self._shared_memory)
@@ -277,12 +274,16 @@ class Session:
         if process.poll() is not None:
             raise Broken
         self._watched_at = time.monotonic()
-        count, nbytes = strays.used(process.pid, self._mark)
-        if count > self.limits.processes:
-            raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
-        if nbytes > self.limits.memory:
+        used = strays.used(process.pid, self._mark)
+        if used.processes > self.limits.processes:
+            raise Died(
+                f"it had started {used.processes - 1} processes; more than {self.limits.processes} are not allowed"
+            )
+        if used.threads > self.limits.threads:
+            raise Died(f"it had {used.threads:,} threads; more than {self.limits.threads:,} are not allowed")
+        if used.memory > self.limits.memory:
             raise Died(f"it used more than {self.limits.memory / 2**30:.3g} GB of memory")
-        if self._scratch.is_fuller_than(self.limits.written):
+        if used.unnamed > self.limits.written or self._scratch.is_fuller_than(self.limits.written):
             raise Died(f"it wrote more than {self.limits.written / 2**30:.3g} GB of files, or too many of them")
 
     def _where(self) -> str:
@@ -293,16 +294,10 @@ class Session:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._pid, signal.SIGUSR1)
         until = time.monotonic() + 0.5
-        while time.monotonic() < until and not (text := self._stack_text()).endswith("\n"):
+        while time.monotonic() < until and not (text := self._stack.text()).endswith("\n"):
             time.sleep(0.01)
         place = place_in_text(text, self.sources, is_innermost_first=True)
         return f"; it was at {place}" if place else ""
-
-    def _stack_text(self) -> str:
-        try:
-            return self._scratch.stack.read_text(errors="replace")[:100_000]
-        except OSError:
-            return ""
 
     def _ending(self) -> str:
         """How the process ended, in words."""
@@ -327,7 +322,8 @@ class Session:
         self._passed.setblocking(False)
         self._requests, self._replies = Sender(requests), Receiver(replies, self.limits.reply)
         self._control, control = socket.socketpair()
-        to_pass = (to_child, from_child, passed.fileno())
+        self._stack = StackFile()
+        to_pass = (to_child, from_child, passed.fileno(), self._stack.descriptor)
         self._process = subprocess.Popen(
             [*self._supervised(control), sys.executable, "-P", "-m", "course.checking.answer_process",
              *map(str, to_pass)],
@@ -372,7 +368,7 @@ class Session:
     def _terms(self) -> Terms:
         own = [str(self._folder)] if self._folder else []
         return Terms(
-            self.limits, self._mark, str(self._scratch.root), str(self._scratch.folder), str(self._scratch.stack),
+            self.limits, self._mark, str(self._scratch.root), str(self._scratch.folder),
             self._path(), own, self._secret,
         )  # fmt: skip
 

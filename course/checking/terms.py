@@ -15,16 +15,14 @@ MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir()
 
 @dataclass(frozen=True)
 class Terms:
-    """limits and mark: see `limits.py`. scratch: where it may write. folder: in there, where it works. stack: the file
-    in which it writes its lines when asked by SIGUSR1. path: for imports. own: folders whose files are the student's.
-    secret: folders that it may not read.
+    """limits and mark: see `limits.py`. scratch: where it may write. folder: in there, where it works. path: for
+    imports. own: folders whose files are the student's. secret: folders that it may not read.
     """
 
     limits: Limits
     mark: int
     scratch: str
     folder: str
-    stack: str
     path: Sequence[str]
     own: Sequence[str]
     secret: Sequence[str]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
 import psutil
 
+from course.checking.scratch import remove
 from course.grading.grade_tables import replace
 
 
@@ -22,5 +22,5 @@ def remove_leftovers(note: Path) -> None:
         pid = 0
     if pid and not psutil.pid_exists(pid):
         for left in folder.glob(f"minidl-answer-{pid}-*"):  # as `scratch.py` names them
-            shutil.rmtree(left, ignore_errors=True)
+            remove(left)
     replace(note, json.dumps({"process": os.getpid(), "folder": tempfile.gettempdir()}).encode())
