@@ -101,8 +101,8 @@ def has_own_view(scratch: str, nbytes: int) -> bool:
     """Give this process, and all that it starts, its own view of the file system (Linux); whether that was possible.
 
     Nothing can be changed in there but the scratch folder, be it rights or dates. Shared memory of all kinds is empty
-    at first, and goes with the last process. Nobody else's terminal is there, to be written on or read. It takes an administrator's rights, or the right to make a namespace of
-    users.
+    at first, and goes with the last process. Nobody else's terminal is there, to be written on or read. It takes an
+    administrator's rights, or the right to make a namespace of users.
     """
     if sys.platform != "linux" or not os.path.isdir(SHARED_MEMORY):
         return False
