@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from course.checking import Answer, AnswerFailed, Status, rank_calls, rank_walls, strays
+from course.checking import Answer, AnswerFailed, Status, landlock, rank_calls, strays
 from course.checking.fence import MOST_STARTED
 from course.checking.forked_ranks import ForkedRanks
 from course.checks import messages_and_collectives
@@ -281,7 +281,7 @@ FORBIDDEN = {
 
 def of_this_system() -> dict[str, tuple[str, str, str]]:
     """The ways that are closed on this machine."""
-    version = rank_walls.landlock_version()
+    version = landlock.version()
     return {
         **WAYS,
         **{name: way for since, ways in FORBIDDEN.items() if version >= since for name, way in ways.items()},

@@ -56,8 +56,8 @@ def compare_later_epochs(answer: Answer, seed: int) -> None:
     epochs = 3
     before, one, copies = copies_of_one_digit(seed)
     run = answer.run(noisy_digits.trained, before, (copies, one, one), RATE, epochs, BATCH_SIZE, seed)
-    seen = run["validated"][-epochs:]
-    if len(seen) < epochs:
+    seen = after_epochs(run["validated"], before, epochs)
+    if not seen:
         return  # what is to be asked after every epoch is judged elsewhere
     options = f"lr={RATE}, epochs={epochs}, batch_size={BATCH_SIZE}, seed={seed}"
     called = f"train(model, {COPIES} copies of one digit, …, {options})"
@@ -75,6 +75,20 @@ def compare_later_epochs(answer: Answer, seed: int) -> None:
             f"length of the difference of all as one vector); the first epoch moves them by {length:.4g}.",
             "".join(causes[:1]),
         )
+
+
+def after_epochs(validated: list[list[Array]], before: list[Array], epochs: int) -> list[list[Array]]:
+    """The weights after each epoch, as the validation set saw them, or nothing if it was not asked once an epoch.
+
+    That it was asked again with the same weights, or with those of the start, makes no difference.
+    """
+    if len(validated) == epochs:
+        return validated
+    seen = [before]
+    for weights in validated:
+        if moved(weights, seen[-1]):
+            seen.append(weights)
+    return seen[1:] if len(seen) == epochs + 1 else []
 
 
 def falling(epoch: int) -> list[list[float]]:
