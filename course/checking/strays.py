@@ -99,7 +99,7 @@ def memory_of(process: psutil.Process) -> int:
     return found or status_of(process.pid)[1]
 
 
-MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/.* \(deleted\)$", re.MULTILINE)
+MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/(?!dev/zero |SYSV).* \(deleted\)$", re.MULTILINE)
 
 
 def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
