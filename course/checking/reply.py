@@ -26,7 +26,7 @@ def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
 def writable_error(error: dict[str, Any]) -> dict[str, Any]:
     """The same, with texts that any file can hold, and no longer than `student_error.described` makes them."""
     return {
-        name: plain_data.writable(text[:LONGEST.get(name, 0)]) if isinstance(text, str) else text
+        name: plain_data.writable(text[: LONGEST.get(name, 0)]) if isinstance(text, str) else text
         for name, text in error.items()
     }
 

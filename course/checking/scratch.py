@@ -13,6 +13,9 @@ import stat
 import tempfile
 from pathlib import Path
 
+PREFIX = "minidl-answer-"
+"""How the names of all these folders begin: an answer may not read that of another one."""
+
 MOST_WRITTEN = 10_000
 """Files and folders that it may come to hold."""
 
@@ -24,7 +27,7 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix=f"minidl-answer-{os.getpid()}-"))
+        self.root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()

@@ -138,6 +138,13 @@ def make_own_view(scratch: str, nbytes: int) -> bool:
         size = ctypes.c_size_t(len(attributes))
         return system.syscall(MOUNT_SETATTR, HERE, where, flags, attributes, size) == 0
 
+    for name, bound in (("shmall", nbytes // os.sysconf("SC_PAGE_SIZE")), ("shmmax", nbytes), ("msgmni", 100)):
+        try:
+            with open(f"/proc/sys/kernel/{name}", "w") as file:  # of the new namespace alone
+                file.write(str(bound))
+        except OSError:  # an older kernel leaves that to administrators
+            continue
+
     def own_terminals() -> bool:
         if not os.path.isdir(TERMINALS):
             return True
@@ -164,11 +171,12 @@ def become_answer(scratch: str, listed: Sequence[str], secret: Sequence[str], co
         if sys.platform == "linux":
             import landlock  # the files beside this one
             import system_calls
+            from scratch import PREFIX
 
             be_ended_first()
             drop_capabilities()
             system_calls.refuse()
-            landlock.restrict([scratch], secret, listed)
+            landlock.restrict([scratch], secret, listed, prefix=PREFIX)
         os.execv(command[0], command)
     except Exception as error:
         print(repr(error), file=sys.stderr, flush=True)

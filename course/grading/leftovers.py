@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from course.checking.scratch import remove
+from course.checking.scratch import PREFIX, remove
 from course.grading.grade_tables import replace
 
 
@@ -21,6 +21,6 @@ def remove_leftovers(note: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError):
         pid = 0
     if pid and not psutil.pid_exists(pid):
-        for left in folder.glob(f"minidl-answer-{pid}-*"):  # as `scratch.py` names them
+        for left in folder.glob(f"{PREFIX}{pid}-*"):
             remove(left)
     replace(note, json.dumps({"process": os.getpid(), "folder": tempfile.gettempdir()}).encode())
