@@ -73,10 +73,10 @@ def restrict(
 ) -> int:
     """Take from this thread, for good, the right to change what is not in `writable`, and to read what is in `secret`.
 
-    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one among
-    them, as it imports modules from there. devices: of /dev, what stays writable. prefix: with it, what lies in the
-    same folder as a writable one, and has a name that begins so, is secret too, also if it is made later. Returns the version that is in force,
-    0 for none. A process may restrict itself further.
+    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one
+    among them, as it imports modules from there. devices: of /dev, what stays writable. prefix: with it, what lies in
+    the same folder as a writable one, and has a name that begins so, is secret too, also if it is made later. Returns
+    the version that is in force, 0 for none. A process may restrict itself further.
     """
     at_most = version()
     if at_most == 0:

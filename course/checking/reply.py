@@ -6,7 +6,6 @@ from typing import Any
 
 from course.checking import plain_data
 
-
 LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
 """Characters of an error's texts. The student's code can write a reply of its own, with longer ones."""
 
