@@ -5,21 +5,22 @@ student's function as a check sees it, `ranks.py` runs it on simulated nodes, `c
 told these. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py` keeps it.
 
 On the check's side: `session.py` makes requests of the student's process, each within a `deadline.py`;
-`student_process.py` starts, watches and ends it, and `captured_output.py` keeps what it prints. `shipping.py` sends a
-function there from a notebook's kernel, `scratch.py` makes the folder it works in, `helper_files.py` copies there what
-lies beside a notebook, `strays.py` finds all that it has started, `caches.py` fills the caches that libraries read
-there, `hidden.py` says what it may not read, `check_names.py` what students see of a chapter's checks; `reply.py` reads
-what it sends, `arguments.py` what it changed in what it was given, `ending.py` says how it ended. An answer on several
-ranks is played in a simulation: `served_rank.py` is one of its ranks, `rank_calls.py` makes its calls,
-`student_frames.py` below the student's lines; `forked_ranks.py` holds the ranks' processes.
+`student_process.py` starts, watches and ends it, and `captured_output.py` keeps what it prints, `stack_file.py` in
+which line it is. `shipping.py` sends a function there from a notebook's kernel, `scratch.py` makes the folder it works
+in, `helper_files.py` copies there what lies beside a notebook, `strays.py` finds all that it has started, `caches.py`
+fills the caches that libraries read there, `hidden.py` says what it may not read, `check_names.py` what students see of
+a chapter's checks; `reply.py` reads what it sends, `arguments.py` what it changed in what it was given, `ending.py`
+says how it ended. An answer on several ranks is played in a simulation: `served_rank.py` is one of its ranks,
+`rank_calls.py` makes its calls, `student_frames.py` below the student's lines; `forked_ranks.py` holds the ranks'
+processes.
 
 On the student's side: `supervisor.py` is the parent, `answer_process.py` answers requests; `limits.py`, `fence.py`,
-`landlock.py` say what its code may use and touch, `streams.py` keeps its output open, `importing.py` says what it may
-import, `originals.py` puts back what it replaced, `refusals.py` refuses the library's version of what it is to build;
-`library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes calls of
-checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of the
-student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks the
-check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`.
+`landlock.py`, `system_calls.py` say what its code may use and touch, `streams.py` keeps its output open, `importing.py`
+says what it may import, `originals.py` puts back what it replaced, `refusals.py` refuses the library's version of what
+it is to build; `library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes
+calls of checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of
+the student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks
+the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`.
 
 Between the two: `terms.py`, `channel.py`, `plain_data.py` with its `json_bounds.py`, and `asked.py`, a function that
 the check computes.

@@ -1,9 +1,9 @@
 """What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
 
-Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED` with three
+Started by `supervisor.py` as `python -m course.checking.answer_process REQUESTS REPLIES PASSED STACK` with four
 descriptors. A request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's
 number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks
-(`rank_process.py`).
+(`rank_process.py`). Into the fourth it writes in which line it is, when asked by SIGUSR1.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
 
 def main(arguments: list[str]) -> None:
     """Keep the limits, put up the fence, then serve."""
-    requests, replies, passed = map(int, arguments)
+    requests, replies, passed, stack = map(int, arguments)
     first = channel.read_message(requests)
     if first is None:
         return
@@ -175,7 +175,7 @@ def main(arguments: list[str]) -> None:
     sys.path[:] = terms.path
     os.chdir(terms.folder)
     terms.limits.apply()
-    stack = os.open(terms.stack, os.O_WRONLY | os.O_CREAT, 0o600)
+    os.set_inheritable(stack, False)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
     sys.dont_write_bytecode = True
     Fence([Path(terms.scratch)], [Path(folder) for folder in terms.secret]).put_up()

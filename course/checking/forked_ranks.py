@@ -8,7 +8,6 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from course.checking.channel import Broken, Garbage, Receiver, Sender
@@ -18,6 +17,7 @@ from course.checking.limits import starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES, READY
 from course.checking.session import WATCH_SECONDS, Session
+from course.checking.stack_file import StackFile
 from course.checking.student_process import START_SECONDS, StudentProcess, where_is
 
 _numbers = itertools.count(1)
@@ -47,6 +47,7 @@ class ForkedRanks:
         self._sockets: list[socket.socket] = []
         self._senders: list[Sender] = []
         self._receivers: list[Receiver] = []
+        self._stacks: list[StackFile] = []
 
     def begin_run(self, size: int) -> None:
         """Fork the ranks that are missing; the time of the run counts from then on."""
@@ -56,17 +57,17 @@ class ForkedRanks:
             self._sockets.append(own)
             self._senders.append(Sender(own.fileno()))
             self._receivers.append(Receiver(own.fileno(), self.limits.reply + WRAPPING))
-            stack = os.open(self._stack(rank), os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            self._stacks.append(StackFile())
             try:
-                self._parent.pass_on(number.to_bytes(NUMBER_BYTES, "little"), [its.fileno(), stack])
+                descriptors = [its.fileno(), self._stacks[rank].descriptor]
+                self._parent.pass_on(number.to_bytes(NUMBER_BYTES, "little"), descriptors)
             finally:
                 its.close()
-                os.close(stack)
         if missing > 0:
             kind, value = self._session.request("fork_ranks", (number, missing), START_SECONDS)
             if kind == "error":
                 raise Died(f"its process could not be copied for {size} ranks: {value['text']}")
-            if not isinstance(value, list) or len(value) != missing or not all(type(one) is int for one in value):
+            if not isinstance(value, list) or len(value) != missing or not all(map(is_process, value)):
                 raise Died("it wrote into the connection to the check")
             self._processes += value
             self._await_ready(range(size - missing, size))
@@ -87,7 +88,7 @@ class ForkedRanks:
 
     def close(self) -> None:
         """Close the connections: a rank that waits for the check ends."""
-        for own in self._sockets:
+        for own in (*self._sockets, *self._stacks):
             own.close()
 
     def end(self) -> None:
@@ -159,11 +160,13 @@ class ForkedRanks:
         process = self._processes[rank]
         if not self._parent.has_started(process):  # the number is the student's process's word
             return ""
-        place = where_is(process, self._stack(rank), self._session.sources)
+        place = where_is(process, self._stacks[rank], self._session.sources)
         return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
-    def _stack(self, rank: int) -> Path:
-        return self._parent.scratch.root / f"stack-{rank}"
+
+def is_process(number: Any) -> bool:
+    """Whether this can be the number of one process: 0 and less stand for groups of them, or for all."""
+    return type(number) is int and 0 < number < 1 << 31
 
 
 WRAPPING = 10_000

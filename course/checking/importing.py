@@ -23,7 +23,8 @@ CHECKS_SIDE = tuple(
     for name in (
         "answer", "arguments", "captured_output", "carried", "check_names", "display", "ending", "exercise", "expect",
         "forked_ranks", "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply",
-        "scratch", "served_rank", "session", "shipping", "student_frames", "student_process", "wrong",
+        "scratch", "served_rank", "session", "shipping", "stack_file", "student_frames", "student_process",
+        "wrong",
     )
 )  # fmt: skip
 

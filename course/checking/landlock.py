@@ -65,18 +65,25 @@ def protected(version: int) -> list[str]:
 
 
 def restrict(
-    writable: Sequence[str], secret: Sequence[str], listed: Sequence[str], devices: Sequence[str] = DEVICES
+    writable: Sequence[str],
+    secret: Sequence[str],
+    listed: Sequence[str],
+    devices: Sequence[str] = DEVICES,
+    prefix: str = "",
 ) -> int:
     """Take from this thread, for good, the right to change what is not in `writable`, and to read what is in `secret`.
 
-    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one among
-    them, as it imports modules from there. devices: of /dev, what stays writable. Returns the version that is in force,
-    0 for none. A process may restrict itself further.
+    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one
+    among them, as it imports modules from there. devices: of /dev, what stays writable. prefix: with it, what lies in
+    the same folder as a writable one, and has a name that begins so, is secret too, also if it is made later. Returns
+    the version that is in force, 0 for none. A process may restrict itself further.
     """
     at_most = version()
     if at_most == 0:
         return 0
     hidden = {os.path.realpath(path) for path in secret}  # those that are not there yet included
+    if prefix:  # what is hidden itself may be written, and so read; what is made later in its folder is not allowed
+        hidden |= {os.path.realpath(path) for path in writable}
     handled = CHANGE | MAKE_DEVICE | IOCTL_DEV | (READ if hidden else 0)
     handled &= ~sum(right for right, since in SINCE.items() if since > at_most)
     attributes = [handled]
@@ -95,7 +102,7 @@ def restrict(
         for name in devices:
             allow(system, ruleset, f"/dev/{name}", (CHANGE | READ | IOCTL_DEV) & handled)
         if hidden:
-            for path in beside("/", hidden | {"/dev"}):
+            for path in beside("/", hidden | {"/dev"}, prefix):
                 allow(system, ruleset, path, READ)
             for path in listed:
                 allow(system, ruleset, path, READ_DIR)
@@ -105,17 +112,19 @@ def restrict(
     return at_most if is_done else 0
 
 
-def beside(folder: str, hidden: set[str]) -> Iterator[str]:
-    """The largest folders and files in `folder` that neither are hidden nor hold what is."""
+def beside(folder: str, hidden: set[str], prefix: str = "") -> Iterator[str]:
+    """The largest folders and files in `folder` that neither are hidden nor hold what is; none beside what is hidden
+    whose name begins with `prefix`.
+    """
     try:
         entries = list(os.scandir(folder))
     except OSError:
         return
     for entry in entries:
-        if entry.path in hidden or entry.is_symlink():
+        if entry.path in hidden or entry.is_symlink() or (prefix and entry.name.startswith(prefix)):
             continue
         if any(one.startswith(f"{entry.path}/") for one in hidden):
-            yield from beside(entry.path, hidden)
+            yield from beside(entry.path, hidden, prefix)
         else:
             yield entry.path
 

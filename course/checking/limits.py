@@ -7,6 +7,9 @@ import os
 import sys
 from dataclasses import dataclass
 
+MOST_ASKED = 100
+"""Threads of a process that are asked how long they waited: the first ones."""
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -18,9 +21,9 @@ class Limits:
         total       seconds of all calls of a check
         memory      bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1 GB of it before
                     any work), and of memory in use by all
-        processes   at a time
+        processes   at a time, and threads: of all
         file_size   bytes of any one file it writes
-        written     bytes of all files
+        written     bytes of all files, whether they are in a folder or not
         printed     characters of its output that are kept
         reply       bytes of one reply
         cpu         seconds of computing, after which a process ends even if nobody is left to end it
@@ -30,6 +33,7 @@ class Limits:
     total: float = 300.0
     memory: int = 4 * 2**30
     processes: int = 100
+    threads: int = 10_000
     file_size: int = 2**28
     written: int = 2**30
     printed: int = 4000
@@ -59,7 +63,7 @@ def starved(pid: int) -> float:
     """Seconds in which a process was ready to run while others had the cores; 0 where the system does not say."""
     waited = 0
     with contextlib.suppress(OSError, IndexError, ValueError):
-        for task in os.listdir(f"/proc/{pid}/task"):
+        for task in os.listdir(f"/proc/{pid}/task")[:MOST_ASKED]:
             with open(f"/proc/{pid}/task/{task}/schedstat") as file:
                 waited = max(waited, int(file.read().split()[1]))
     return waited / 1e9

@@ -16,15 +16,28 @@ class Status(Enum):
     CORRECT = "correct"
 
 
+MOST_OF_MESSAGE = 8000
+"""Characters. What is wrong is told with the student's own values and names, which can be of any length."""
+
+
 @dataclass(frozen=True)
 class PartResult:
-    """One thing that an answer must do: its title, the points it gives, whether it does, and what is wrong if not."""
+    """One thing that an answer must do: its title, the points it gives, whether it does, and what is wrong if not.
+
+    What is too long of the message, and of the likely cause, is left out.
+    """
 
     title: str
     points: float
     status: Status
     message: str = ""
     cause: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("message", "cause"):
+            text = getattr(self, name)
+            if len(text) > MOST_OF_MESSAGE:
+                object.__setattr__(self, name, f"{text[: MOST_OF_MESSAGE - 2]} …")
 
     @property
     def earned(self) -> float:

@@ -6,6 +6,9 @@ from typing import Any
 
 from course.checking import plain_data
 
+LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
+"""Characters of an error's texts. The student's code can write a reply of its own, with longer ones."""
+
 
 def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
     """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
@@ -20,8 +23,11 @@ def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
 
 
 def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that any file can hold."""
-    return {name: plain_data.writable(text) if isinstance(text, str) else text for name, text in error.items()}
+    """The same, with texts that any file can hold, and no longer than `student_error.described` makes them."""
+    return {
+        name: plain_data.writable(text[: LONGEST.get(name, 0)]) if isinstance(text, str) else text
+        for name, text in error.items()
+    }
 
 
 def is_error(error: dict[Any, Any]) -> bool:

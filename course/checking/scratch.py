@@ -5,16 +5,22 @@ Standard library only: `supervisor.py` imports this file alone.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-import shutil
+import secrets
 import stat
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+PREFIX = "minidl-answer-"
+"""How the names of all these folders begin: an answer may not read that of another one."""
 
 MOST_WRITTEN = 10_000
 """Files and folders that it may come to hold."""
+
+DEEPEST = 100
+"""Folders in folders."""
 
 
 class Scratch:
@@ -26,23 +32,26 @@ class Scratch:
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
 
-    @property
-    def stack(self) -> Path:
-        """Where the process writes in which line it is, when it is asked."""
-        return self.root / "stack"
-
     def is_fuller_than(self, nbytes: int) -> bool:
-        """Whether it holds more bytes than that, or too many files to count."""
+        """Whether it holds more bytes than that, or more files than can be counted, or folders too deep to be seen."""
         count = total = 0
-        for folder, folders, files in os.walk(self.root):
-            count += len(folders) + len(files)
-            if count > MOST_WRITTEN:
+        folders = [(os.fspath(self.root), 0)]
+        while folders:
+            folder, depth = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        count += 1
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append((entry.path, depth + 1))
+                        else:
+                            total += blocks(entry)
+                        if count > MOST_WRITTEN or depth > DEEPEST:
+                            return True
+            except FileNotFoundError:  # it has gone meanwhile
+                continue
+            except OSError:  # the student's code has taken the right to look into it, or its path is too long
                 return True
-            for name in files:
-                try:
-                    total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-                except OSError:
-                    continue
         return total > nbytes
 
     def remove(self) -> None:
@@ -52,19 +61,48 @@ class Scratch:
 
 def prefix(process: int) -> str:
     """How the names begin of the folders that a process makes."""
-    return f"minidl-answer-{process}-"
+    return f"{PREFIX}{process}-"
+
+
+def blocks(entry: os.DirEntry[str]) -> int:
+    """The bytes that a file takes on the disk."""
+    try:
+        return entry.stat(follow_symlinks=False).st_blocks * 512
+    except OSError:  # it has gone meanwhile
+        return 0
 
 
 def remove(root: str | os.PathLike[str]) -> None:
-    """Remove a scratch folder, whatever rights the student's code has given to what is in there."""
-    shutil.rmtree(root, onerror=_with_rights)
+    """Remove a scratch folder, whatever rights the student's code has given to what is in there, and however deep.
+
+    Folders in folders are moved up until all are in `root`, so that no path is too long. Nothing outside is touched: a
+    link is removed, and never followed. What then is left cannot be helped.
+    """
+    top = os.fspath(root)
+    names = (os.path.join(top, f"moved-{secrets.token_hex(8)}-{number}") for number in itertools.count())
+    folders = [top]
+    while folders:
+        folder = folders.pop()
+        for entry in made_removable(folder):
+            with contextlib.suppress(OSError):
+                if not entry.is_dir(follow_symlinks=False):
+                    os.unlink(entry.path)
+                elif folder == top:
+                    folders.append(entry.path)
+                else:
+                    made_removable(entry.path)  # or it could not be moved
+                    os.rename(entry.path, place := next(names))
+                    folders.append(place)
+        if folder != top:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+    with contextlib.suppress(OSError):
+        os.rmdir(top)
 
 
-def _with_rights(function: Callable[[str], Any], path: str, _: Any) -> None:
-    """Take the right to remove something, and try again; what then is left cannot be helped."""
-    try:
-        os.chmod(os.path.dirname(path), stat.S_IRWXU)
-        os.chmod(path, stat.S_IRWXU)
-        function(path)
-    except OSError:
-        return
+def made_removable(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder, whose entries can be removed from now on."""
+    with contextlib.suppress(OSError):
+        os.chmod(folder, stat.S_IRWXU)
+        return list(os.scandir(folder))
+    return []

@@ -9,11 +9,14 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import secrets
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import psutil
 
@@ -46,29 +49,83 @@ def below(supervisor: int, mark: str) -> list[psutil.Process]:
     return found
 
 
-def used(processes: Sequence[psutil.Process]) -> tuple[int, int]:
-    """How many processes these are, and the bytes of memory that they have for themselves."""
-    nbytes = sum(memory_of(process, is_shared=False) for process in processes)
-    if nbytes > ASKED_BEYOND:
-        nbytes = sum(memory_of(process, is_shared=True) for process in processes)
-    return len(processes), nbytes
+@dataclass(frozen=True)
+class Used:
+    """What processes use together: how many there are, their threads, bytes of memory, bytes of files without a name.
+
+    memory: what they have for themselves, and what they share with each other. unnamed: of files that were removed
+    while a process has them open or mapped, and of memory that is a file (memfd): in no folder, and in nobody's memory.
+    """
+
+    processes: int
+    threads: int
+    memory: int
+    unnamed: int
+
+
+def used(processes: Sequence[psutil.Process]) -> Used:
+    """What processes use together."""
+    numbers = [status_of(process.pid) for process in processes]
+    memory = sum(own for _, own in numbers)
+    if memory > ASKED_BEYOND:
+        memory = sum(memory_of(process) for process in processes)
+    unnamed: dict[tuple[int, int], int] = {}
+    for process in processes:
+        unnamed |= unnamed_files(process.pid)
+    return Used(len(processes), sum(threads for threads, _ in numbers), memory, sum(unnamed.values()))
 
 
 ASKED_BEYOND = 2**31
 """Bytes that processes may seem to have until they are asked what they share, which takes milliseconds of each."""
 
 
-def memory_of(process: psutil.Process, is_shared: bool) -> int:
-    """The bytes that a process has for itself; is_shared: with its share of what forked copies have as well."""
-    with contextlib.suppress(psutil.Error):
-        if is_shared:
-            with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
-                for line in lines:
-                    if line.startswith("Pss_Anon:"):
-                        return 1024 * int(line.split()[1])
-        memory = process.memory_info()
-        return int(memory.rss - getattr(memory, "shared", 0))
-    return 0  # it has ended
+def status_of(pid: int) -> tuple[int, int]:
+    """A process's threads, and its bytes of memory that are no file's."""
+    if sys.platform != "linux":
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            return process.num_threads(), process.memory_info().rss
+        return 0, 0
+    numbers = dict.fromkeys(("Threads", "RssAnon", "RssShmem"), 0)
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name in numbers:
+                numbers[name] = int(value.split()[0])
+    return numbers["Threads"], 1024 * (numbers["RssAnon"] + numbers["RssShmem"])
+
+
+def memory_of(process: psutil.Process) -> int:
+    """The bytes of memory that a process has: of what several have, as copies made by fork do, its part."""
+    found = 0
+    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
+        for line in lines:
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                found += 1024 * int(line.split()[1])
+    return found or status_of(process.pid)[1]
+
+
+MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/(?!dev/zero |SYSV).* \(deleted\)$", re.MULTILINE)
+
+
+def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
+    """The bytes of each file without a name that a process has open or mapped, by device and number (Linux).
+
+    Of one that is mapped and no longer open it is as many as are mapped.
+    """
+    found: dict[tuple[int, int], int] = {}
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
+        for start, end, device, inode in MAPPED.findall(file.read()):
+            major, _, minor = device.partition(b":")
+            key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
+            found[key] = found.get(key, 0) + int(end, 16) - int(start, 16)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                status = os.stat(f"/proc/{pid}/fd/{name}")
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return found
 
 
 def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:

@@ -26,6 +26,7 @@ from course.checking.helper_files import copy_helper_files
 from course.checking.limits import Limits, starved
 from course.checking.scratch import Scratch
 from course.checking.sources import Sources
+from course.checking.stack_file import StackFile
 from course.checking.strays import new_mark
 from course.checking.student_error import place_in_text
 from course.checking.supervisor import OWN
@@ -70,7 +71,8 @@ class StudentProcess:
         self._passed.setblocking(False)
         self.requests, self.replies = Sender(requests), Receiver(replies, limits.reply)
         self._control, control = socket.socketpair()
-        to_pass = (to_child, from_child, passed.fileno())
+        self._stack = StackFile()
+        to_pass = (to_child, from_child, passed.fileno(), self._stack.descriptor)
         self.supervisor = subprocess.Popen(
             [*self._supervised(control), sys.executable, "-P", "-m", "course.checking.answer_process",
              *map(str, to_pass)],
@@ -111,17 +113,20 @@ class StudentProcess:
         """Raise Died if it has ended while another still holds its connection, or if together they use too much."""
         if self.supervisor.poll() is not None:
             raise Died(self.ending())
-        count, nbytes = strays.used(strays.below(self.supervisor.pid, self._mark))
-        if count > self.limits.processes:
-            raise Died(f"it had started {count - 1} processes; more than {self.limits.processes} are not allowed")
-        if nbytes > self.limits.memory:
+        used = strays.used(strays.below(self.supervisor.pid, self._mark))
+        if used.processes > self.limits.processes:
+            started = used.processes - 1
+            raise Died(f"it had started {started} processes; more than {self.limits.processes} are not allowed")
+        if used.threads > self.limits.threads:
+            raise Died(f"it had {used.threads:,} threads; more than {self.limits.threads:,} are not allowed")
+        if used.memory > self.limits.memory:
             raise Died(f"it used more than {self.limits.memory / 2**30:.3g} GB of memory")
-        if self.scratch.is_fuller_than(self.limits.written):
+        if used.unnamed > self.limits.written or self.scratch.is_fuller_than(self.limits.written):
             raise Died(f"it wrote more than {self.limits.written / 2**30:.3g} GB of files, or too many of them")
 
     def place(self, sources: Sources) -> str:
         """In which of the student's lines it is; "" if that is not known."""
-        return "" if self.supervisor.poll() is not None else where_is(self.pid, self.scratch.stack, sources)
+        return "" if self.supervisor.poll() is not None else where_is(self.pid, self._stack, sources)
 
     def has_started(self, process: int) -> bool:
         """Whether a number is that of a process below this one."""
@@ -148,6 +153,7 @@ class StudentProcess:
             os.close(self.requests.descriptor)
             os.close(self.replies.descriptor)
             self._passed.close()
+            self._stack.close()
             self.scratch.remove()
             if not self.has_own_view:
                 strays.remove_shared_memory(self._shared_memory)
@@ -174,8 +180,7 @@ class StudentProcess:
 
     def _terms(self) -> Terms:
         return Terms(
-            self.limits, str(self.scratch.root), str(self.scratch.folder), str(self.scratch.stack), self._path(),
-            self._own(), self._secret,
+            self.limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), self._secret,
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
@@ -196,13 +201,12 @@ class StudentProcess:
         }
 
 
-def where_is(process: int, stack: Path, sources: Sources) -> str:
-    """In which of the student's lines a process is, as it says itself in the file `stack` when it gets a signal."""
+def where_is(process: int, stack: StackFile, sources: Sources) -> str:
+    """In which of the student's lines a process is, as it says itself in its file when it gets a signal."""
     with contextlib.suppress(OSError):
         os.kill(process, signal.SIGUSR1)
     until, text = time.monotonic() + 0.5, ""
     while time.monotonic() < until and not text.endswith("\n"):
         time.sleep(0.01)
-        with contextlib.suppress(OSError), open(stack, errors="replace") as file:
-            text = file.read(100_000)
+        text = stack.text()
     return place_in_text(text, sources, is_innermost_first=True)

@@ -32,6 +32,7 @@ OF_FILES = range(5)
 """Linux's capabilities: there are fewer than this; and those by which an administrator opens files of all users."""
 
 SHARED_MEMORY = "/dev/shm"
+TERMINALS, NEW_TERMINAL = "/dev/pts", "/dev/ptmx"
 
 PATIENCE = 5.0
 """Seconds in which killed processes have to be gone."""
@@ -103,8 +104,8 @@ def has_own_view(scratch: str, nbytes: int) -> bool:
     """Give this process, and all that it starts, its own view of the file system (Linux); whether that was possible.
 
     Nothing can be changed in there but the scratch folder, be it rights or dates. Shared memory of all kinds is empty
-    at first, and goes with the last process. It takes an administrator's rights, or the right to make a namespace of
-    users.
+    at first, and goes with the last process. Nobody else's terminal is there, to be written on or read. It takes an
+    administrator's rights, or the right to make a namespace of users.
     """
     if sys.platform != "linux" or not os.path.isdir(SHARED_MEMORY):
         return False
@@ -140,6 +141,21 @@ def make_own_view(scratch: str, nbytes: int) -> bool:
         size = ctypes.c_size_t(len(attributes))
         return system.syscall(MOUNT_SETATTR, HERE, where, flags, attributes, size) == 0
 
+    for name, bound in (("shmall", nbytes // os.sysconf("SC_PAGE_SIZE")), ("shmmax", nbytes), ("msgmni", 100)):
+        try:
+            with open(f"/proc/sys/kernel/{name}", "w") as file:  # of the new namespace alone
+                file.write(str(bound))
+        except OSError:  # an older kernel leaves that to administrators
+            continue
+
+    def own_terminals() -> bool:
+        if not os.path.isdir(TERMINALS):
+            return True
+        where, new = TERMINALS.encode(), NEW_TERMINAL.encode()
+        return mounted(b"devpts", where, b"devpts", NO_SET_ID, b"newinstance,ptmxmode=0666,mode=0600") and (
+            os.path.islink(NEW_TERMINAL) or mounted(where + b"/ptmx", new, None, BIND)
+        )
+
     folder = os.fsencode(scratch)
     return (
         mounted(b"none", b"/", None, RECURSIVE | NOT_TO_OTHERS)
@@ -147,6 +163,7 @@ def make_own_view(scratch: str, nbytes: int) -> bool:
         and with_attributes(b"/", ALL_BELOW, READ_ONLY, 0)
         and with_attributes(folder, 0, 0, READ_ONLY)
         and mounted(b"tmpfs", SHARED_MEMORY.encode(), b"tmpfs", NO_SET_ID | NO_DEVICES, b"mode=1777,size=%d" % nbytes)
+        and own_terminals()
     )
 
 
@@ -158,11 +175,14 @@ def become_answer(
         os.environ[TOKEN] = mark
         os.setsid()
         if sys.platform == "linux":
-            import landlock  # the file beside this one
+            import landlock  # the files beside this one
+            import system_calls
+            from scratch import PREFIX
 
             be_ended_first()
             drop_capabilities()
-            landlock.restrict([scratch], secret, listed)
+            system_calls.refuse()
+            landlock.restrict([scratch], secret, listed, prefix=PREFIX)
         os.execv(command[0], command)
     except Exception as error:
         print(repr(error), file=sys.stderr, flush=True)

@@ -21,7 +21,6 @@ class Terms:
         limits    its bounds
         scratch   the folder in which it may write
         folder    in there, where it works
-        stack     the file into which it writes its lines when it gets SIGUSR1
         path      for imports
         own       folders whose files are the student's
         secret    folders that it may not read
@@ -30,7 +29,6 @@ class Terms:
     limits: Limits
     scratch: str
     folder: str
-    stack: str
     path: Sequence[str]
     own: Sequence[str]
     secret: Sequence[str]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import html
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import nbformat
@@ -19,6 +20,11 @@ from course.grading.roles import as_released
 
 MOST_OF_CELL, MOST_OF_ALL = 20_000, 400_000
 """Characters of one cell, and of all of them, that are shown."""
+
+MOST_IN_COLOUR, MOST_SECONDS = 8_000, 5.0
+"""Characters of code that is shown in colours; seconds after which the cells that are left are shown as they were
+written. There are texts for which these tools take a time that grows with the square of their length.
+"""
 
 STYLES = Path(__file__).with_suffix(".css")
 
@@ -46,7 +52,7 @@ CODE = HtmlFormatter(nowrap=True)
 
 def page(notebook: nbformat.NotebookNode, grade: Grade) -> str:
     """The page of a graded notebook, one HTML file, without hidden tests; it runs no script and loads nothing."""
-    return finished(grade, [as_html(summary(grade)), *map(cell_as_html, shown(notebook.cells))])
+    return finished(grade, [as_html(summary(grade)), *cells_as_html(shown(notebook.cells))])
 
 
 def finished(grade: Grade, pieces: Sequence[str]) -> str:
@@ -56,13 +62,22 @@ def finished(grade: Grade, pieces: Sequence[str]) -> str:
     return PAGE.format(title=title, styles=styles, body="\n".join(pieces))
 
 
-def cell_as_html(cell: nbformat.NotebookNode) -> str:
-    """A cell: its text, or its code with the outcomes under it."""
-    if cell.cell_type == "markdown":
+def cells_as_html(cells: Iterable[nbformat.NotebookNode]) -> Iterator[str]:
+    """The cells, in bounded time."""
+    until = time.monotonic() + MOST_SECONDS
+    for cell in cells:
+        yield cell_as_html(cell, is_plain=time.monotonic() > until)
+
+
+def cell_as_html(cell: nbformat.NotebookNode, is_plain: bool = False) -> str:
+    """A cell: its text, or its code with the outcomes under it; is_plain: as it was written."""
+    if cell.cell_type == "markdown" and not is_plain:
         return as_html(cell.source, cell.get("attachments"))
     if cell.cell_type != "code":
         return f"<pre>{html.escape(cell.source)}</pre>"
-    code = f'<div class="code"><pre>{highlight(cell.source, IPythonLexer(), CODE)}</pre></div>'
+    has_colours = not is_plain and len(cell.source) <= MOST_IN_COLOUR
+    source = highlight(cell.source, IPythonLexer(), CODE) if has_colours else html.escape(cell.source)
+    code = f'<div class="code"><pre>{source}</pre></div>'
     panels = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
     return "\n".join([code, *(f'<div class="outcome">{cleaned(panel)}</div>' for panel in panels)])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import bleach
@@ -34,11 +34,21 @@ def is_allowed_of_link(tag: str, name: str, value: str) -> bool:
     return name in ("title", "class", "id") or (name == "href" and OUTSIDE.match(value) is not None)
 
 
-ATTRIBUTES = {"*": ["class", "id", "style"], "a": is_allowed_of_link, "img": is_allowed_of_picture}
 PROTOCOLS = ("http", "https", "mailto", "data")
-STYLES = CSSSanitizer(
-    ("border-left", "color", "margin", "padding", "text-align", "vertical-align", "white-space", "width")
-)
+OF_TEXTS = ("color", "text-align", "vertical-align", "white-space")
+OF_PANELS = (*OF_TEXTS, "border-left", "margin", "padding", "width")
+"""Styles of a student's text, and of a panel of the grader's: a text with a margin could cover what is above."""
+
+OF_THE_GRADER = frozenset({"outcome", "code"})
+"""Classes of what the grader writes: a text may not look like it."""
+
+
+def is_allowed_of_all(tag: str, name: str, value: str) -> bool:
+    """Whether any element may have this attribute."""
+    return name in ("id", "style") or (name == "class" and OF_THE_GRADER.isdisjoint(value.split()))
+
+
+ATTRIBUTES = {"*": is_allowed_of_all, "a": is_allowed_of_link, "img": is_allowed_of_picture}
 """What a page may contain: what markdown and the panels of outcomes are made of."""
 
 
@@ -92,10 +102,11 @@ class Renderer(IPythonRenderer):
 def as_html(source: str, attachments: Mapping[str, Any] | None = None) -> str:
     """Markdown with formulas as HTML, with nothing in it that acts on the reader's browser, or loads anything."""
     renderer = Renderer(attachments or {})
-    return renderer.with_formulas(cleaned(MarkdownWithMath(renderer).render(source)))
+    return renderer.with_formulas(cleaned(MarkdownWithMath(renderer).render(source), OF_TEXTS))
 
 
-def cleaned(element: str | bytes) -> str:
-    """HTML without all that could act on the reader's browser."""
+def cleaned(element: str | bytes, styles: Sequence[str] = OF_PANELS) -> str:
+    """HTML without all that could act on the reader's browser; styles: the properties that a `style` keeps."""
     text = element.decode() if isinstance(element, bytes) else str(element)
-    return bleach.clean(text, tags=TAGS, attributes=ATTRIBUTES, protocols=PROTOCOLS, css_sanitizer=STYLES)
+    css = CSSSanitizer(styles)
+    return bleach.clean(text, tags=TAGS, attributes=ATTRIBUTES, protocols=PROTOCOLS, css_sanitizer=css)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from functools import cache
 from html.parser import HTMLParser
 
@@ -63,6 +64,24 @@ def test_a_page_runs_no_script_and_loads_nothing(name: str) -> None:
 def test_the_browser_is_told_to_refuse_scripts_and_whatever_is_elsewhere() -> None:
     policies = [attributes for tag, attributes in Tags(page_of()).found if "http-equiv" in attributes]
     assert [one["content"] for one in policies] == ["default-src 'none'; style-src 'unsafe-inline'; img-src data:"]
+
+
+@pytest.mark.slow
+def test_a_page_of_texts_that_are_slow_to_draw_is_made_in_seconds() -> None:
+    slow = {"code": "." * 20_000, "markdown": "a|b\n-|-\n" + "|\n" * 5_000}
+    makers = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}
+    for kind, text in slow.items():
+        began = time.monotonic()
+        page = page_of(*[makers[kind](text) for _ in range(20)])
+        assert time.monotonic() - began < 25, kind
+        assert text[-100:] in page
+
+
+def test_a_student_s_text_covers_nothing_and_does_not_look_like_an_outcome() -> None:
+    fake = '<div class="outcome x" style="margin-top:-999px;padding:999px;width:99em;color:red">18 of 18 points</div>'
+    ((_, attributes),) = [found for found in Tags(as_html(fake)).found if found[0] == "div"]
+    assert attributes.keys() == {"style"}
+    assert attributes["style"] == "color:red;"
 
 
 def test_every_formula_of_the_course_is_drawn_as_a_formula() -> None:
