@@ -17,7 +17,8 @@ open, `importing.py` says what it may import, `originals.py` what it may replace
 may call; `library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes calls of
 checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of the
 student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks the
-check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`.
+check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`,
+and finds a place for what it compiles in cells by `cell_cache.py`.
 
 Between the two: `terms.py`, `channel.py`, `plain_data.py`, and `asked.py`, a function that the check computes.
 

@@ -28,7 +28,10 @@ from course.checking import landlock
 HARMLESS = ("null", "zero", "full", "tty")
 """Devices to which a rank may write."""
 
-CACHE = ",".join(f"course.checking.read_only_cache.{where}" for where in ("InTheSetFolder", "BesideTheSource"))
+CACHE = ",".join(
+    f"course.checking.{where}"
+    for where in ("read_only_cache.InTheSetFolder", "read_only_cache.BesideTheSource", "cell_cache.OfACell")
+)
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26

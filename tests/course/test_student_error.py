@@ -42,7 +42,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("text, kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(("text", "kind"), KINDS.values(), ids=KINDS)
 def test_not_attempted_is_only_a_function_that_does_nothing_but_raise(text: str, kind: str) -> None:
     sources, names = Sources(), {}
     sources.add("<cell f>", "cell f", text)
@@ -51,4 +51,5 @@ def test_not_attempted_is_only_a_function_that_does_nothing_but_raise(text: str,
         names["f"](1)
     seen = described(caught.value, sources)
     assert seen["kind"] == kind
-    assert seen["place"].startswith("cell f, line") and "raise NotImplementedError" in seen["place"]
+    assert seen["place"].startswith("cell f, line")
+    assert "raise NotImplementedError" in seen["place"]
