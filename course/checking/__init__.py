@@ -20,7 +20,8 @@ says what it may import, `originals.py` puts back what it replaced, `refusals.py
 it is to build; `library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes
 calls of checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of
 the student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks
-the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`.
+the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`,
+and finds a place for what it compiles in cells by `cell_cache.py`.
 
 Between the two: `terms.py`, `channel.py`, `plain_data.py` with its `json_bounds.py`, and `asked.py`, a function that
 the check computes.

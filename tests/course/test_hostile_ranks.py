@@ -56,7 +56,9 @@ ENDINGS = [
     ("raise KeyError('mine')", Status.RAISED,
      "raised KeyError on rank 1 of 3: 'mine'\nIt was at cell program, line 5"),
     ("raise SystemExit(3)", Status.RAISED, "raised SystemExit on rank 1 of 3: 3"),
-    ("raise NotImplementedError", Status.NOT_ATTEMPTED, "still raises NotImplementedError"),
+    ("raise NotImplementedError", Status.RAISED,
+     "raised NotImplementedError on rank 1 of 3\nIt was at cell program, line 5 in program: raise"),
+    ("comm.irecv(0) + np.ones(2)", Status.RAISED, "what irecv returns is no array: its wait() returns what came"),
     ("return np.ones(2**20)", Status.RAISED, "the check takes at most"),
     ("comm.send(np.ones(2**20), 0)", Status.RAISED, "the check takes at most"),
 ]  # fmt: skip

@@ -27,6 +27,7 @@ ONE_NUMBER = (
     "Two pairs of seed and epoch give the generator the same number, as with seed + epoch: give it both numbers, such "
     "as np.random.default_rng((seed, epoch))."
 )
+KEPT = "This is an order of {n} samples, as an earlier call wanted: what is kept by seed and epoch fits one n only."
 
 
 def compare_repeated(answer: Answer, seed: int) -> None:
@@ -79,7 +80,12 @@ def order_of(batches: Sequence[Order]) -> list[int]:
 
 
 def compare_shuffled(order: Order, said: str) -> None:
-    """Not the order in which the samples lie, and none of them twice; how many they are is judged elsewhere."""
+    """Not the order in which the samples lie, and none of them twice; if a few are left out is judged elsewhere."""
+    if 0 < len(order) <= N - BATCH_SIZE:
+        is_of_another_n = sorted(order) == list(range(len(order)))
+        raise Wrong(
+            f"{said}: an epoch of {N} samples has {len(order)}.", KEPT.format(n=len(order)) if is_of_another_n else ""
+        )
     often = Counter(order).most_common(1)
     if len(order) == N and often[0][1] > 1:
         raise Wrong(

@@ -87,6 +87,13 @@ MUTANTS = [
     ),
     Mutant(
         "minibatches",
+        "an order that is kept by seed and epoch",
+        "orders = {}\n" + sampler(f"orders.setdefault((seed, epoch), {RIGHT_ORDER})"),
+        loses=(ONCE, OWN_SHUFFLE),
+        says="expected",
+    ),
+    Mutant(
+        "minibatches",
         "the same order in every epoch",
         sampler("np.random.default_rng(seed).permutation(n)"),
         loses=(OWN_SHUFFLE,),
