@@ -44,7 +44,7 @@ MUTANTS = [
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
         "            node.grad = 0.0\n",
         (PATH, SUM, WHOLE, DEEP),
-        "when it handed on; it has to stay",
+        "has to be set, and to stay",
     ),
     walk(
         "a call of vjp for each parent",
