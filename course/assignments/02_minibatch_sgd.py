@@ -11,6 +11,7 @@
 # `check.hint("minibatches")` tells a hint, the same call again the next one. When the work is graded, the same checks
 # are made with other sizes and seeds. There are 20 points in all.
 #
+# All arrays of numbers are float64, those that a function returns, too.
 # A function leaves its arguments as they were, bit by bit, unless its text says what it may change: the caller may
 # still need them. The check compares after every call; a change costs the first part in which it shows.
 
@@ -100,7 +101,9 @@ def gradient_variance(gradients, batch_size, replacement):
 # %% test="gradient_variance" points=3
 check.gradient_variance(gradient_variance)
 ### BEGIN HIDDEN TESTS
-check.gradient_variance(gradient_variance, sizes=[(7, 3, 3), (3, 1, 3), (1, 1, 1), (2, 5, 7), (997, 30, 101)], seed=5)
+check.gradient_variance(
+    gradient_variance, sizes=[(7, 4, 3), (3, 1, 3), (1, 1, 1), (2, 3, 1), (2, 5, 7), (997, 30, 101)], seed=5
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -221,7 +224,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 # %% test="adam_step" points=3
 check.adam_step(adam_step)
 ### BEGIN HIDDEN TESTS
-check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.95), steps=5, seed=4)
+check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.998), steps=5, seed=4)
 ### END HIDDEN TESTS
 
 # %% [markdown]

@@ -142,8 +142,8 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         "rounding. Divide by the largest element, not by each."
     )
     mean = (
-        "One element is wrong by 1.2 % of the largest: look at the largest difference, not at a mean or a norm, and let "
-        "the tolerance be below 1 %."
+        "One element is wrong by 1.2 % of the largest: look at the largest difference, not at a mean or a norm, and "
+        "keep the tolerance below 1 %."
     )
     network(title, f"a sound gradient of {many} elements", "", zero, wide)
     network(title, f"a gradient of {many} elements of which one is wrong", "one element", mean, wide)

@@ -89,7 +89,7 @@ MUTANTS = [
         "without eps",
         adam("w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t))"),
         loses=(ROOT, START),
-        says="eps is missing",
+        says="eps was not added",
     ),
     Mutant(
         "adam_step",

@@ -180,7 +180,7 @@ def gradient_variance(gradients, batch_size, replacement):
     return total / batch_size * (n - batch_size) / (n - 1)
 """,
         loses=(LARGE,),
-        says="E[x^2] - E[x]^2 is the difference of two numbers near 1e16",
+        says="difference of two numbers near 1e16",
     ),
     Mutant(
         "gradient_variance",

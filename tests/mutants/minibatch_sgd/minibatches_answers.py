@@ -279,7 +279,7 @@ def minibatches(n, batch_size, seed, epoch):
         "hash() of a text",
         sampler("np.random.default_rng(abs(hash(f'{seed}, {epoch}'))).permutation(n)"),
         loses=(REPEATABLE,),
-        says="Python draws anew in every process what hash() gives for a text",
+        says="What hash() gives for a text, and os.getpid(), differ",
     ),
     Mutant(
         "minibatches",
