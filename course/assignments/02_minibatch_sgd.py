@@ -11,7 +11,6 @@
 # `check.hint("minibatches")` tells a hint, the same call again the next one. When the work is graded, the same checks
 # are made with other sizes and seeds. There are 20 points in all.
 #
-# All arrays of numbers are float64, those that a function returns, too.
 # A function leaves its arguments as they were, bit by bit, unless its text says what it may change: the caller may
 # still need them. The check compares after every call; a change costs the first part in which it shows.
 

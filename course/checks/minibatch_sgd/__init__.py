@@ -16,7 +16,6 @@ from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_sample
 from course.checks.minibatch_sgd.gradient_noise import compare_large_mean, compare_variance
 from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
-    FLOAT64,
     IS_A_SUM,
     compare_step,
     corrected_mistakes,
@@ -250,7 +249,7 @@ def adam_step(
             (_, got_m, got_v), called = step(w, m, v, t, gradient)
             want, mistakes = mean_mistakes(m, v, t, gradient, betas)
             for name, got, right in zip("mv", (got_m, got_v), want, strict=True):
-                expect.array(got, right, f"{name} after {called}", **FLOAT64, mistakes=mistakes[name])
+                expect.array(got, right, f"{name} after {called}", mistakes=mistakes[name])
     for late, points, title in (
         (True, 0.75, "m over the root of v, eps outside the root"),
         (False, 1.5, "corrected for the start at 0, at the first steps and later"),
@@ -262,7 +261,7 @@ def adam_step(
                     want, mistakes = adam_moves(m, v, t, gradient, betas, eps)
                     mistakes = {cause: w - lr * move for cause, move in mistakes.items()}
                     mistakes["The rate was forgotten."] = w - want
-                    expect.array(got, w - lr * want, f"w after {called}", **FLOAT64, mistakes=mistakes)
+                    expect.array(got, w - lr * want, f"w after {called}", rtol=1e-5, atol=1e-6, mistakes=mistakes)
 
 
 # ---- training ----

@@ -16,9 +16,6 @@ Array = NDArray[Any]
 Coefficients = tuple[float, float, float, float]
 Step = tuple[Array, Array]
 
-FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}
-"""Up to rounding in float64, in whatever order a few numbers are added; single precision is further off."""
-
 
 def velocity_step(lr: float, mu: float) -> Coefficients:
     """The rate inside: v = mu v - lr g, w = w + v."""
@@ -135,7 +132,7 @@ def compare_step(
     if all_close(after[::-1], want):
         causes = [f"They came in the other order: return w, {name}."]
     for part, value, number in zip(("w", name), after, want, strict=True):
-        expect.array(value, number, f"{part} after {called}", **FLOAT64, mistakes=dict.fromkeys(causes[:1], value))
+        expect.array(value, number, f"{part} after {called}", mistakes=dict.fromkeys(causes[:1], value))
 
 
 def results(got: Any, names: str, called: str) -> list[Any]:

@@ -238,6 +238,27 @@ MUTANTS = [
     ),
 ]
 
+MUTANTS += [
+    checker(
+        "a large step",
+        SIDES.format(h="0.3 * np.abs(x).max()", verdict=BETWEEN),
+        (SMOOTH, SCALE),
+        "One element is wrong by 1.2 %",
+    ),
+    checker(
+        "a tolerance of 1.5 %",
+        SIDES.format(h=SCALED, verdict=BETWEEN.replace("1e-3", "1.5e-2")),
+        (SMOOTH, ONE),
+        "Is the tolerance below 1 %?",
+    ),
+    checker(
+        "NaN is taken for 0",
+        SIDES.format(h=SCALED, verdict=BETWEEN).replace("g = gradient(x)", "g = np.nan_to_num(gradient(x))"),
+        (ONE,),
+        "A comparison with NaN is False",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "check_gradient",

@@ -46,6 +46,16 @@ MUTANTS = [
     vjp_mul("in single precision", "return np.float32(g * y), np.float32(g * x)", (VALUES,), "gradient of x: expected"),
 ]
 
+MUTANTS += [
+    vjp_mul(
+        "one array is filled twice and returned for both",
+        "out = np.empty_like(g)\n    np.multiply(g, y, out=out)\n    gx = out\n"
+        "    np.multiply(g, x, out=out)\n    return gx, out",
+        (VALUES,),
+        "one array was filled twice",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "vjp_mul",

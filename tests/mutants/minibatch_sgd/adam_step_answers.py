@@ -258,6 +258,36 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     ),
 ]
 
+MUTANTS += [
+    *(
+        Mutant(
+            "adam_step",
+            f"{what} for {steps} steps only",
+            adam(
+                f"m_hat = m / (1 - beta1**t) if t <= {of_m} else m\n"
+                f"    v_hat = v / (1 - beta2**t) if t <= {of_v} else v\n"
+                "    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)"
+            ),
+            loses=(START,),
+            says=says,
+        )
+        for what, steps, of_m, of_v, says in (
+            ("m corrected", 20, 20, 10**9, "Only v was corrected"),
+            ("corrected", 100, 100, 100, "start at zero"),
+            ("corrected", 1000, 1000, 1000, "start at zero"),
+        )
+    ),
+    Mutant(
+        "adam_step",
+        "the gradient and its square in full",
+        adam("w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)")
+        .replace("(1 - beta1) * gradient", "gradient")
+        .replace("(1 - beta2) * gradient", "gradient"),
+        loses=(MEANS, ROOT, START),
+        says="The gradient was not multiplied by 1 - beta1",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "adam_step",

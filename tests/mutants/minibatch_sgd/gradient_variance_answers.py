@@ -232,6 +232,23 @@ def gradient_variance(gradients, batch_size, replacement):
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "gradient_variance",
+        "without replacement two samples count as one",
+        """
+def gradient_variance(gradients, batch_size, replacement):
+    n = len(gradients)
+    one = gradients.var(axis=0).sum() / batch_size
+    if replacement:
+        return one
+    return one * (n - batch_size) / (n - 1) if n > 2 else 0.0
+""",
+        loses=("drawn without replacement",),
+        says="got 0.",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "gradient_variance",
@@ -291,6 +308,20 @@ def gradient_variance(gradients, batch_size, replacement):
     if replacement:
         return np.array(total / batch_size)
     return total * float(Fraction(n - batch_size, batch_size * (n - 1))) if n > 1 else 0
+""",
+    ),
+    Alternative(
+        "gradient_variance",
+        "one sample after the other (Welford)",
+        """
+def gradient_variance(gradients, batch_size, replacement):
+    n = len(gradients)
+    mean, squares = np.zeros(gradients.shape[1]), 0.0
+    for i, row in enumerate(gradients, 1):
+        off = row - mean
+        mean = mean + off / i
+        squares += off @ (row - mean)
+    return squares / n / batch_size * (1 if replacement or n == 1 else (n - batch_size) / (n - 1))
 """,
     ),
 ]
