@@ -117,11 +117,6 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
     )
     network(title, "a gradient with a factor of 2 missing", "factor", "Does the tolerance exceed the error?", small)
     network(title, "a gradient in which the inner derivative is missing", "outer", "Are all elements compared?", small)
-    coarse = (
-        "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
-        "right lie far apart, and much lies between them. Is the tolerance below 1 %?"
-    )
-    network(title, f"a gradient of {few} elements of which one is wrong", "one element", coarse, small)
 
     title = "any scale of x and of f"
     step = (
@@ -166,6 +161,12 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is 1.5 c and 0", (1.5, 0.0), beyond),
     ):
         drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
+
+    coarse = (
+        "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
+        "right lie far apart, and much lies between them. Is the tolerance below 1 %?"
+    )
+    network("smooth functions", f"a gradient of {few} elements of which one is wrong", "one element", coarse, small)
     return drawn
 
 

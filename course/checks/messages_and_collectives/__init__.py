@@ -296,7 +296,7 @@ def crossover(
     answer: Answer,
     part: Part,
     *,
-    powers_of_two: Sequence[int] = (4, 8, 64),
+    powers_of_two: Sequence[int] = (16, 4, 64),
     others: Sequence[int] = (6, 3, 12, 2),
     alpha: float = 50e-6,
     beta: float = 8e-9,

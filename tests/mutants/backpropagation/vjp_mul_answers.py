@@ -62,4 +62,18 @@ ALTERNATIVES = [
         "a list, by numpy's functions",
         "def vjp_mul(g, x, y):\n    return [np.multiply(y, g), np.multiply(x, g)]\n",
     ),
+    Alternative(
+        "vjp_mul",
+        "the operands are members of an Enum",
+        """
+from enum import Enum
+
+class Operand(Enum):
+    X = 0
+    Y = 1
+
+def vjp_mul(g, x, y):
+    return tuple(g * (y if Operand(place) is Operand.X else x) for place in (0, 1))
+""",
+    ),
 ]

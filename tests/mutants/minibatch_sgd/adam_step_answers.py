@@ -225,7 +225,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
         "adam_step",
         "means of its own",
         """
-means = {}
+means = {"m": 0, "v": 0}
 
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     if t == 1:
