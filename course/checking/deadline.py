@@ -29,6 +29,10 @@ class Deadline:
         lost = max(0.0, self._starved() - self._starved_before)
         return at + min(lost, MOST_STARVED * max(0.0, self.seconds))
 
+    def leave_out(self, seconds: float) -> None:
+        """Do not count these seconds, in which somebody else was at work."""
+        self.began += seconds
+
     def left(self) -> float:
         """Seconds until then; negative when it is over."""
         return self.time() - time.monotonic()
