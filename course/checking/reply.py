@@ -27,9 +27,7 @@ def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
 
 
 def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that any file can hold and any terminal can show, and no longer than `student_error.described`
-    makes them.
-    """
+    """The same, with texts that a file can hold and a terminal can show, as long as `described` makes them at most."""
     return {
         name: CONTROLS.sub("?", plain_data.writable(text[: LONGEST.get(name, 0)])) if isinstance(text, str) else text
         for name, text in error.items()
