@@ -25,8 +25,9 @@ from course.checking.limits import Limits
 from course.grading import class_reports, container, feedback, grades
 from course.grading.fingerprint import fingerprint
 from course.grading.graded_notebook import graded_notebook
-from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import Judgement, judge_notebook
+from course.grading.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
+from course.grading.own_folders import given_to_none, own_folder
 from course.grading.pages import places_of
 from course.grading.results import CannotWriteError, Results
 from course.grading.submissions import Submission, find, left_alone, without_outputs
@@ -36,9 +37,9 @@ ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 
 """The exit codes; the last one is Ctrl-C's."""
 
 EXIT_CODES = """\
-exit codes: 0, every file could be graded; 1, some could not, and their rows say why; 2, nothing was graded, since the
-command was wrong, or another grader is at work; 3, the results could not be written; 130, Ctrl-C. After 3, 130, or a
-kill, the same command goes on where it was."""
+exit codes: 0, every file could be graded; 1, some could not, or a check failed of itself, and their rows say why;
+2, nothing was graded, since the command was wrong, or another grader is at work; 3, the results could not be written;
+130, Ctrl-C. After 3, 130, or a kill, the same command goes on where it was."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ class Task:
 
     def fingerprint(self, submission: Submission, digest: str) -> str:
         """What the grade of a submission depends on, where the file has this digest."""
-        return fingerprint(submission, digest, self.references.get(submission.assignment), self.options)
+        folder = own_folder(submission, self.submissions)
+        reference = self.references.get(submission.assignment)
+        return fingerprint(submission, digest, reference, self.options, Path(folder) if folder else None)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,9 @@ class Done:
 def run(arguments: list[str]) -> int:
     """Grade and report; see EXIT_CODES."""
     options = parser().parse_args(arguments)
+    if problem := in_the_way(options.folder, options.to):
+        print(problem, file=sys.stderr)
+        return NOTHING_TO_GRADE
     if options.container and options.folder.is_dir():
         return container.grade(parser(), options)
     try:
@@ -135,8 +141,8 @@ def graded_folder(options: argparse.Namespace) -> int:
         grade_all(task, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
     report(graded, options.to, time.monotonic() - began)
-    if results.beside:
-        print(f"What was there before is kept: {', '.join(path.name for path in results.beside)}")
+    for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
+        print(sentence)
     if len(graded) < len(submissions):
         print(
             f"Interrupted: {len(graded)} of {len(submissions)} are graded, the others are not. "
@@ -146,7 +152,9 @@ def graded_folder(options: argparse.Namespace) -> int:
         return INTERRUPTED
     for sentence in class_reports.write(graded, submissions, task.references, reports):
         print(sentence)
-    return SOME_NOT_GRADABLE if any(not one.judgement.outcomes for one in graded) else ALL_GRADED
+    if unfinished := of_failed_checks(graded):
+        print(unfinished, file=sys.stderr)
+    return SOME_NOT_GRADABLE if unfinished or any(not one.judgement.outcomes for one in graded) else ALL_GRADED
 
 
 def parser() -> argparse.ArgumentParser:
@@ -160,7 +168,7 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the submissions")
     parser.add_argument("--to", type=Path, default=Path("graded"), help="where grades and feedback go (graded/)")
-    parser.add_argument("--assignment", default="", help="what all of them answer, where the files do not say: 04")
+    parser.add_argument("--assignment", default="", help="what all of them answer, whatever the files say: 04")
     parser.add_argument(
         "--again", action="append", default=[], metavar="STUDENT", help="grade this student anew; `all`: everybody"
     )

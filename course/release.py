@@ -6,7 +6,7 @@ import argparse
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from course.bootstrap import ROOT
@@ -24,7 +24,7 @@ ONLY_IF_REACHED = "course/grading/"
 
 
 def run(arguments: list[str]) -> int:
-    """Copy what students get into a new folder; 2 for a folder that cannot be one."""
+    """Copy what students get into a new folder, all of it or nothing; 2 for a folder that cannot be one."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course release", description="Write the students' edition: no solutions, no hidden tests."
     )
@@ -41,11 +41,26 @@ def run(arguments: list[str]) -> int:
     except (OSError, subprocess.CalledProcessError):
         print(f"{ROOT} is not a git clone: the edition is made of the files that git knows.", file=sys.stderr)
         return 2
-    for name in files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, folder / name)
+    try:
+        copy(files, folder)
+    except OSError as error:
+        print(f"{folder} cannot be written: {error.strerror}.", file=sys.stderr)
+        return 2
     print(f"{len(files)} files are in {folder}/, none of the teacher's side. Students start with: python3 -m course")
     return 0
+
+
+def copy(files: Sequence[str], folder: Path) -> None:
+    """Copy these files of the course; the folder has its name only once it is whole, and half of it is removed."""
+    unfinished = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        for name in files:
+            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, unfinished / name)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def tracked(root: Path) -> list[str]:

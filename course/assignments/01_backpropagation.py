@@ -75,7 +75,7 @@ def vjp_max(g, x):
 # %% test="vjp_max" points=2
 check.vjp_max(vjp_max)
 ### BEGIN HIDDEN TESTS
-check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (1, 6), (4, 1), (0, 2)], seed=11)
+check.vjp_max(vjp_max, shapes=[(2, 3), (5, 2), (4, 4), (1, 6), (4, 1), (0, 2)], seed=11)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -224,7 +224,7 @@ check.backward(backward, graphs=[2, 5, 7, 9], times=17, deep=12_000, seed=11)
 # ## The test
 #
 # ### 6. A gradient checker (4 points)
-# Whoever writes a vjp needs this. Yours is judged on eleven gradients, some sound, some with a planted bug. A checker
+# Whoever writes a vjp needs this. Yours is judged on twelve gradients, some sound, some with a planted bug. A checker
 # that raises false alarms is switched off by its users, so a false alarm costs as much as a bug missed: a part gives
 # its point only if all its verdicts are right.
 
@@ -239,7 +239,8 @@ def check_gradient(f, gradient, x):
     - a sound gradient is right up to rounding; a bug makes at least one element wrong by at least 1 % of the largest
       element of the true gradient, or not a number (NaN);
     - the size of x (max |x|) lies anywhere from 1e-10 to 1e10, and f bends over distances of that size, not over much
-      shorter ones, but for kinks; the values of f may be of any size;
+      shorter ones, but for kinks; the values of f may be of any size, and over such a distance f changes about as much
+      as its values are large;
     - at a kink, where the slope of f along an axis is not the same on both sides, any number between the two slopes is
       right; there is no other kink near x.
 

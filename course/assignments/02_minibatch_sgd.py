@@ -100,7 +100,9 @@ def gradient_variance(gradients, batch_size, replacement):
 # %% test="gradient_variance" points=3
 check.gradient_variance(gradient_variance)
 ### BEGIN HIDDEN TESTS
-check.gradient_variance(gradient_variance, sizes=[(7, 3, 3), (3, 1, 3), (1, 1, 1), (2, 5, 7), (997, 30, 101)], seed=5)
+check.gradient_variance(
+    gradient_variance, sizes=[(7, 4, 3), (3, 1, 3), (1, 1, 1), (2, 3, 1), (2, 5, 7), (997, 30, 101)], seed=5
+)
 ### END HIDDEN TESTS
 
 # %% [markdown]
@@ -221,7 +223,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 # %% test="adam_step" points=3
 check.adam_step(adam_step)
 ### BEGIN HIDDEN TESTS
-check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.95), steps=5, seed=4)
+check.adam_step(adam_step, sizes=[1, 3, 8], betas=(0.8, 0.998), steps=5, seed=4)
 ### END HIDDEN TESTS
 
 # %% [markdown]

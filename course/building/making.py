@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 from collections.abc import Coroutine, Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import nbformat
@@ -17,6 +15,7 @@ from course.building.execution import Failed, execute
 from course.building.release import as_bytes, released
 from course.building.sources import Source
 from course.building.staleness import read_notebook
+from course.whole_file import replace
 
 AT_ONCE = 2
 CLEARING_UP_SECONDS = 10.0
@@ -89,16 +88,6 @@ def write_release(source: Source, solution: nbformat.NotebookNode) -> None:
     if source.exercise:
         source.exercise.parent.mkdir(parents=True, exist_ok=True)
         replace(source.exercise, as_bytes(released(solution)))
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        new.write_bytes(content)
-        os.replace(new, path)
-    finally:
-        new.unlink(missing_ok=True)
 
 
 def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:

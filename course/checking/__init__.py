@@ -4,24 +4,27 @@ What checks are written with: `exercise.py` (which says how), `builds.py`, `expe
 student's function as a check sees it, `ranks.py` runs it on simulated nodes, `carried.py` says what messages can have
 told these. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py` keeps it.
 
-On the check's side: `session.py` starts, watches and ends the student's process, within a `deadline.py`,
-`shipping.py` sends a function there from a notebook's kernel, `scratch.py` makes the folder it works in,
-`stack_file.py` the file in which it says where it is, `helper_files.py` copies there what lies beside a notebook,
-`strays.py` finds all that it has started, `hidden.py` says what may not be read there, `check_names.py` what students
-see of a chapter's checks; `reply.py` reads what comes of the process, `ending.py` says how it ended. Of an answer on
-several ranks `served_rank.py` plays each in the simulation: `rank_calls.py` makes its calls, `student_frames.py`
-below the student's lines; `forked_ranks.py` has the ranks' processes.
+On the check's side: `session.py` makes requests of the student's process, each within a `deadline.py`;
+`student_process.py` starts, watches and ends it, and `captured_output.py` keeps what it prints, `stack_file.py` in
+which line it is. `shipping.py` sends a function there from a notebook's kernel, `scratch.py` makes the folder it works
+in, `helper_files.py` copies there what lies beside a notebook, `strays.py` finds all that it has started, `caches.py`
+fills the caches that libraries read there, `hidden.py` says what it may not read, `check_names.py` what students see of
+a chapter's checks; `reply.py` reads what it sends, `arguments.py` what it changed in what it was given, `ending.py`
+says how it ended. An answer on several ranks is played in a simulation: `served_rank.py` is one of its ranks,
+`rank_calls.py` makes its calls, `student_frames.py` below the student's lines; `forked_ranks.py` holds the ranks'
+processes.
 
 On the student's side: `supervisor.py` is the parent, `answer_process.py` answers requests; `limits.py`, `fence.py`,
-`landlock.py`, `system_calls.py` say what its code may use and touch, `caches.py` what libraries find there,
-`streams.py` keeps its output open, `importing.py` says what it may import, `originals.py` what it may replace,
-`refusals.py` what of the library it may call; `library_code.py` knows the library's own calls. `cells.py` runs cells,
-in which `stand_in.py` makes calls of checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what
-went wrong, and in which of the student's lines. Each rank of an answer is a process of its own (`rank_process.py`)
-with a communicator that asks the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads
-its `read_only_cache.py`.
+`landlock.py`, `system_calls.py` say what its code may use and touch, `streams.py` keeps its output open, `importing.py`
+says what it may import, `originals.py` puts back what it replaced, `refusals.py` refuses the library's version of what
+it is to build; `library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes
+calls of checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of
+the student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks
+the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`,
+and finds a place for what it compiles in cells by `cell_cache.py`.
 
-Between the two: `terms.py`, `channel.py`, `plain_data.py`, and `asked.py`, a function that the check computes.
+Between the two: `terms.py`, `channel.py`, `plain_data.py` with its `json_bounds.py`, and `asked.py`, a function that
+the check computes.
 
 The student's process loads nothing of the check's side, and nothing of `course/checks/`: what runs there beside an
 answer is in `course/probes/`.

@@ -49,10 +49,10 @@ class Answer:
         self._is_change_told = False
 
     def __call__(self, *arguments: Any, may_change: Collection[int] = ()) -> Any:
-        return self._call_and_compare(None, arguments, may_change)
+        return self._call(None, arguments, may_change)
 
     def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
-        return self._call_and_compare(probe, arguments)
+        return self._call(probe, arguments)
 
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
         """A check begins: what was found and printed before is forgotten. refused: see Session."""
@@ -66,7 +66,7 @@ class Answer:
             raise Wrong(*self._change)
 
     def offered(self, function: Callable[..., Any], name: str) -> Asked:
-        """A function for the answer to call, of plain data, whose code stays here: what to pass as its argument."""
+        """What to pass the answer as an argument that it can call with plain data: `function` itself runs here."""
         self.session.functions.append(function)
         return Asked(len(self.session.functions) - 1, name)
 
@@ -78,10 +78,13 @@ class Answer:
         except ranks.AnswerError as failed:
             raise self._failure(failed.described, f" of {len(arguments)}") from None
 
-    def _call_and_compare(
+    def _call(
         self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], may_change: Collection[int] = ()
     ) -> Any:
-        reply = self._call(probe, arguments, method="call_then_arguments")
+        with self._failures():
+            kind, reply = self.session.request("call", (probe, self.name, arguments))
+        if kind != "value":
+            raise self._failure(reply)
         if not isinstance(reply, tuple) or len(reply) != 2:
             raise AnswerFailed(Status.RAISED, f"{self.name} wrote into the connection to the check.", last=True)
         value, after = reply
@@ -105,13 +108,6 @@ class Answer:
             names = ["what it was given"] * len(before)
         found = first_change(before, after, names, may_change)
         return found and (f"{self.name} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
-
-    def _call(self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], method: str = "call") -> Any:
-        with self._failures():
-            kind, value = self.session.request(method, (probe, self.name, arguments))
-        if kind == "value":
-            return value
-        raise self._failure(value)
 
     def _failure(self, error: dict[str, Any], of_ranks: str = "") -> AnswerFailed:
         return failure(self.name, error, self.session.undefined.get(self.name, ""), of_ranks)

@@ -29,13 +29,9 @@ from course.checking.builds import Builds
 from course.checking.fence import Fence
 from course.checking.originals import Originals, is_guarded
 from course.checking.sources import Sources
-from course.checking.streams import Streams
-from course.checking.student_error import NOT_DEFINED, told
+from course.checking.streams import Streams, flush
+from course.checking.student_error import NOT_DEFINED, RESERVE, told
 from course.checking.terms import CONNECTION_CLOSED, Terms
-
-RESERVE = 1 << 24
-"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
-
 
 THIS_MODULE = sys.modules[__name__]
 """Kept, since the shell for cells takes its place among the modules: for cells, `__main__` is the notebook."""
@@ -99,16 +95,12 @@ class StudentSide:
         if self._originals is not None:
             self._originals.put_back()
 
-    def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> Any:
-        """What the student's function `name` returns; or what `probe(function, *arguments)` does."""
+    def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """What the student's function `name` returns, or `probe(function, *arguments)`; and the arguments as they are
+        then, which the check compares with those that it sent.
+        """
         function = self._function(name)
-        if probe is not None:
-            return probe(function, *arguments)
-        return function(*arguments)
-
-    def call_then_arguments(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """What `call` returns, and the arguments as they are then; the check compares these with what it sent."""
-        return self.call(probe, name, arguments), arguments
+        return function(*arguments) if probe is None else probe(function, *arguments), arguments
 
     def parameters(self, name: str) -> list[str]:
         """What the student calls the parameters of the function `name` that are given by position."""
@@ -173,15 +165,6 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
         reserve[:] = reserve or [bytearray(RESERVE)]
 
 
-def flush() -> None:
-    """Let go of what was printed; a student's code may have closed or replaced these, and then nothing is lost."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            continue
-
-
 def main(arguments: list[str]) -> None:
     """Keep the limits, put up the fence, then serve."""
     requests, replies, passed, stack = map(int, arguments)
@@ -191,11 +174,11 @@ def main(arguments: list[str]) -> None:
     terms: Terms = pickle.loads(first)
     sys.path[:] = terms.path
     os.chdir(terms.folder)
-    terms.limits.apply(terms.mark)
+    terms.limits.apply()
     os.set_inheritable(stack, False)
     faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
     sys.dont_write_bytecode = True
-    Fence([Path(terms.scratch)], terms.mark, [Path(folder) for folder in terms.secret]).put_up()
+    Fence([Path(terms.scratch)], [Path(folder) for folder in terms.secret]).put_up()
     channel.write_message(replies, plain_data.dumps((0, "value", None)))
     serve(requests, replies, StudentSide(terms, socket.socket(fileno=passed)), terms.limits.reply)
 

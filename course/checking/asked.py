@@ -51,7 +51,7 @@ class Connection:
 connection = Connection()
 
 
-def told(functions: Sequence[Callable[..., Any]], number: int, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+def reply_of(functions: Sequence[Callable[..., Any]], number: int, arguments: tuple[Any, ...]) -> tuple[str, Any]:
     """In the check's process: the reply, ("value", value) or the name of a built-in exception and its text."""
     if not 0 <= number < len(functions):
         raise plain_data.DamagedError("no such function")

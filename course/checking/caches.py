@@ -23,6 +23,9 @@ KERNELS = Path(minidl.__file__).parent / "kernels" / "jit"
 NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
 
+LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,course.checking.cell_cache.OfACell"
+"""Where numba looks for a place to keep things, in order."""
+
 LONGEST = 300.0
 """Seconds in which another process fills them."""
 
@@ -42,6 +45,7 @@ def environment(scratch: Path) -> dict[str, str]:
     link(files_of_matplotlib(), scratch / MATPLOTLIB)
     return {
         "NUMBA_CACHE_DIR": str(scratch / NUMBA),
+        "NUMBA_CACHE_LOCATOR_CLASSES": LOCATORS,
         "MPLCONFIGDIR": str(scratch / MATPLOTLIB),
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -24,8 +24,8 @@ Channel = tuple[int, int, int, float | None]
 def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
     """Raise Wrong unless messages could have carried `what` to a rank.
 
-    That takes a chain of messages from each of the ranks `sources` to it, and that `nbytes` came to it: of a sum of n
-    float64 8 n, as long as nobody can guess any of them.
+    Needed are a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of
+    n float64 that nobody can guess.
     """
     cause = "What a rank knows of another has to come by messages."
     for source in sorted(set(sources) - run.heard_of[rank]):
@@ -39,7 +39,7 @@ def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int
 
 
 def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
-    """Of each of p ranks: the ranks from which a chain of messages came to it, and itself.
+    """For each of p ranks: the ranks from which a chain of messages came to it, and itself.
 
     A message carries what its sender had heard of when it was posted. Where the events do not say who received what
     (a long run's last ones are not kept), every rank may have heard of all.
@@ -63,7 +63,7 @@ def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
 
 
 def messages_of(events: Iterable[Event], p: int) -> list[list[Event]]:
-    """Of each rank the messages that it posted and received, as it did so."""
+    """The messages that each rank posted and received, in the order in which it did so."""
     own: list[list[Event]] = [[] for _ in range(p)]
     for event in events:
         is_posted = event.kind == "send" and event.peer_posted is None

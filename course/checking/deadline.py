@@ -1,4 +1,4 @@
-"""When something has to be over, by a clock that stands while others have the cores."""
+"""When something has to be over, by a clock that stands still while the process waits for a core."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Exercise:
             part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
         finally:
             answer.session.end_check()
-        printed = answer.session.printed
+        printed = answer.session.output.text
         outcome = Outcome(
             self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else "",
             is_cut_short,

@@ -35,9 +35,12 @@ def array(
 ) -> None:
     """Raise Wrong unless `got` is an array of the shape and values of `want`; a NaN is never right.
 
-    called: what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements". mistakes: for each known
-    mistake, told in a sentence, the array that it gives. rtol and atol: the difference that rounding may make, relative
-    to `want` and absolute. dtype: of the elements, if it matters.
+    Parameters
+        called     what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements"
+        mistakes   the array that each known mistake gives, by the sentence that names the mistake
+        rtol       the difference that rounding may make, relative to `want`
+        atol       the same, absolute
+        dtype      of the elements, if it matters
     """
     want = np.asarray(want)
 
@@ -68,7 +71,7 @@ def compare(
     if numbers.shape != want.shape:
         raise Wrong(
             f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
-            cause_of(numbers, mistakes, alike),
+            cause_of(numbers, mistakes, alike, or_empty=True),
         )
     if dtype is not None and numbers.size and numbers.dtype.newbyteorder("=") != dtype:
         raise Wrong(
@@ -186,11 +189,15 @@ def cause_of(
     got: np.ndarray,
     mistakes: Mapping[str, Any] | None,
     alike: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    or_empty: bool = False,
 ) -> str:
-    """The sentence of the first known mistake that gives what came; arrays without elements tell nothing."""
+    """The sentence of the first known mistake that gives what came.
+
+    or_empty: arrays without elements count, too; without it they tell nothing.
+    """
     for sentence, wrong in (mistakes or {}).items():
         value = np.asarray(wrong)
-        if value.size and value.shape == got.shape and np.all(alike(got, value)):
+        if (value.size or or_empty) and value.shape == got.shape and np.all(alike(got, value)):
             return sentence
     return ""
 

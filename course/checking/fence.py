@@ -17,7 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
 
-from course.checking.limits import mark_of
 from course.checking.terms import MAY_WRITE
 
 MOST_STARTED = 200
@@ -40,9 +39,6 @@ FOLLOWED = {"open", "os.truncate", "os.chmod", "os.chown", "os.utime", "os.setxa
 
 LISTS = ("os.listdir", "os.scandir")
 
-MARK_BOUND = getattr(resource, "RLIMIT_MSGQUEUE", None)
-"""The bound that holds a process's mark (Linux)."""
-
 BOUNDS = ("resource.setrlimit", "resource.prlimit")
 
 STARTS = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.system")
@@ -56,12 +52,12 @@ WATCHED = frozenset({"open", "os.kill", "os.killpg", CODE[0], *CHANGES, *LISTS, 
 
 
 class Fence:
-    """Refuses, with a PermissionError, what reaches beyond the folders `inside` and the processes with this mark, and
-    to read what is in the folders `secret`.
+    """Refuses, with a PermissionError, what reaches beyond the folders `inside` and the processes below the supervisor,
+    and to read what is in the folders `secret`.
     """
 
-    def __init__(self, inside: Sequence[Path], mark: int, secret: Sequence[Path] = ()) -> None:
-        self._hook = audit_hook(folders(inside), folders(secret), mark)
+    def __init__(self, inside: Sequence[Path], secret: Sequence[Path] = ()) -> None:
+        self._hook = audit_hook(folders(inside), folders(secret), os.getppid())
 
     def put_up(self) -> None:
         """From now on, for good; `input`, for which nobody is there, says so as well."""
@@ -73,12 +69,14 @@ def folders(paths: Sequence[Path]) -> tuple[str, ...]:
     return tuple(f"{path.resolve()}{os.sep}" for path in paths)
 
 
-def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> Callable[[str, tuple[Any, ...]], None]:
+def audit_hook(
+    inside: tuple[str, ...], secret: tuple[str, ...], supervisor: int
+) -> Callable[[str, tuple[Any, ...]], None]:
     """The hook. All that it goes by is its own: names of this module can be given other values by a student's code."""
     watched, changes, followed = WATCHED, MappingProxyType(dict(CHANGES)), FOLLOWED
     lists, bounds, starts, network, (setting, names_of_code) = LISTS, BOUNDS, STARTS, NETWORK, CODE
-    writing_flags, may, separator, place, marked = WRITING, MAY_WRITE, os.sep, place_finder(), mark_of
-    getrlimit, unlimited, mark_bound = resource.getrlimit, resource.RLIM_INFINITY, MARK_BOUND
+    writing_flags, may, separator, place, is_below = WRITING, MAY_WRITE, os.sep, place_finder(), descent(supervisor)
+    getrlimit, unlimited = resource.getrlimit, resource.RLIM_INFINITY
     own_pid, own_group, is_linux = os.getpid, os.getpgid, sys.platform == "linux"
     started, most = mmap.mmap(-1, 8), MOST_STARTED  # shared with the processes that it forks
     caller, uncounted = sys._getframe, fork_uncounted.__code__
@@ -131,15 +129,14 @@ def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> C
 
     def signalling(target: int, number: int) -> None:
         """Refuse to signal a process that this one did not start."""
-        is_own = target in (0, own_pid(), own_group(0)) or (target > 0 and marked(target) == mark)
+        is_own = target in (0, own_pid(), own_group(0)) or (target > 0 and is_below(target))
         if not is_own and number != 0 and is_linux:
             raise PermissionError(f"an answer may not send a signal to a process that it did not start ({target})")
 
     def bounding(what: int, new: Any) -> None:
-        """Refuse to widen a bound, which an administrator's process may, and to change the mark."""
+        """Refuse to widen a bound, which an administrator's process may."""
         own, hard = getrlimit(what)[1], tuple(new)[1]
-        is_wider = own != unlimited and (hard == unlimited or hard > own)
-        if is_wider or what == mark_bound:
+        if own != unlimited and (hard == unlimited or hard > own):
             raise PermissionError("an answer may not widen the bounds of its process")
 
     def starting() -> None:
@@ -149,7 +146,7 @@ def audit_hook(inside: tuple[str, ...], secret: tuple[str, ...], mark: int) -> C
             raise PermissionError(f"an answer may not start more than {most} processes")
         started[:8] = (count + 1).to_bytes(8, "little")
 
-    functions = (hook, reading, writing, signalling, bounding, starting, place, marked)
+    functions = (hook, reading, writing, signalling, bounding, starting, place, is_below)
     return hook
 
 
@@ -175,6 +172,26 @@ def place_finder() -> Callable[[Any, Any, bool], str]:
             return ""
 
     return place_of
+
+
+def descent(ancestor: int) -> Callable[[int], bool]:
+    """The function that says whether a process is below this one (Linux); all that it calls is its own."""
+    opened, read, close, reading, number, failure = os.open, os.read, os.close, os.O_RDONLY, int, OSError
+
+    def is_below(process: int) -> bool:
+        while process > 1:
+            try:
+                file = opened(f"/proc/{process}/stat", reading)
+                status = read(file, 1000)
+                close(file)
+            except failure:
+                return False
+            process = number(status.rpartition(b")")[2].split()[1])  # a name may hold brackets
+            if process == ancestor:
+                return True
+        return False
+
+    return is_below
 
 
 def fork_uncounted() -> int:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +13,12 @@ from typing import Any
 from course.checking.channel import Broken, Garbage, Receiver, Sender
 from course.checking.deadline import Deadline
 from course.checking.ending import Died, Stopped, TooLong, ending_of
-from course.checking.limits import mark_of, starved
+from course.checking.limits import starved
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES, READY
-from course.checking.session import START_SECONDS, WATCH_SECONDS, Session
+from course.checking.session import WATCH_SECONDS, Session
 from course.checking.stack_file import StackFile
-from course.checking.student_error import place_in_text
+from course.checking.student_process import START_SECONDS, StudentProcess, where_is
 
 _numbers = itertools.count(1)
 
@@ -33,14 +31,16 @@ class ForkedRanks:
     """The processes of ranks 0, 1, ... of a session, each forked from its process, with a connection of its own.
 
     They play one run after the other, until one has failed: then all are ended, and others forked for the next run.
+    parent: the session's process.
 
     ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, parent: StudentProcess) -> None:
         self.limits = session.limits
         self.ended: BaseException | None = None
         self._session = session
+        self._parent = parent
         self._size = 0
         self._processes: list[int] = []
         self._own_before = starved(os.getpid())
@@ -50,7 +50,7 @@ class ForkedRanks:
         self._stacks: list[StackFile] = []
 
     def begin_run(self, size: int) -> None:
-        """Fork as many ranks as there are too few; from now on the time of a run counts."""
+        """Fork the ranks that are missing; the time of the run counts from then on."""
         missing, number = size - len(self._processes), next(_numbers)
         for rank in range(len(self._processes), size):
             own, its = socket.socketpair()
@@ -60,7 +60,7 @@ class ForkedRanks:
             self._stacks.append(StackFile())
             try:
                 descriptors = [its.fileno(), self._stacks[rank].descriptor]
-                self._session.pass_on(number.to_bytes(NUMBER_BYTES, "little"), descriptors)
+                self._parent.pass_on(number.to_bytes(NUMBER_BYTES, "little"), descriptors)
             finally:
                 its.close()
         if missing > 0:
@@ -87,7 +87,7 @@ class ForkedRanks:
                 raise Died(f"on rank {rank} of {len(self._processes)} {self._ending(rank)}")
 
     def close(self) -> None:
-        """Let go of the processes: whoever waits for the check ends."""
+        """Close the connections: a rank that waits for the check ends."""
         for own in (*self._sockets, *self._stacks):
             own.close()
 
@@ -133,7 +133,7 @@ class ForkedRanks:
         return message
 
     def _look(self, rank: int) -> None:
-        """Raise if the run takes too long, which this rank is computing in, or the processes use too much."""
+        """Raise if the run takes too long, or the processes use too much; `rank` is the one that computes."""
         now = time.monotonic()
         if why := self._session.out_of_time():
             raise TooLong(f"{why}{self._where(rank)}")
@@ -156,15 +156,11 @@ class ForkedRanks:
         return ending_of(code if kind == "value" and isinstance(code, int) else None)
 
     def _where(self, rank: int) -> str:
-        """In which of the student's lines a process is, as it says itself when it gets a signal."""
-        process, stack = self._processes[rank], self._stacks[rank]
-        if mark_of(process) == self._session.mark or sys.platform != "linux":
-            with contextlib.suppress(OSError):
-                os.kill(process, signal.SIGUSR1)
-        until = time.monotonic() + 0.5
-        while time.monotonic() < until and not (text := stack.text()).endswith("\n"):
-            time.sleep(0.01)
-        place = place_in_text(text, self._session.sources, is_innermost_first=True)
+        """In which of the student's lines a rank is, for a sentence."""
+        process = self._processes[rank]
+        if not self._parent.has_started(process):  # the number is the student's process's word
+            return ""
+        place = where_is(process, self._stacks[rank], self._session.sources)
         return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
 
@@ -182,8 +178,9 @@ def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
     """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
     if session.ranks is None:
         session.prepare("minidl.cluster")  # where the process starts, if it is not there
-        session.ranks = ForkedRanks(session)
-    ranks: ForkedRanks = session.ranks
+        assert session.process is not None
+        session.ranks = ForkedRanks(session, session.process)
+    ranks = session.ranks
     try:
         ranks.begin_run(size)
         yield ranks

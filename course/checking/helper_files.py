@@ -12,9 +12,6 @@ from pathlib import Path
 
 from course.bootstrap import ROOT
 
-CODE = tuple(all_suffixes())
-"""Endings of the files that Python imports."""
-
 MOST_BYTES = 10 * 2**20
 MOST_FILES = 100
 """What is copied."""
@@ -60,7 +57,7 @@ def shadows(name: str) -> bool:
     (True, True, False, False)
     """
     module, _, ending = name.partition(".")
-    if not f".{ending}".endswith(CODE):
+    if not f".{ending}".endswith(tuple(all_suffixes())):
         return False
     if module in sys.stdlib_module_names or module in ("sitecustomize", "usercustomize"):
         return True

@@ -21,8 +21,7 @@ ORACLES = (ROOT / "course" / "checks", ROOT / "tests" / "mutants")
 """What checks compare with; hidden wherever a check is made, in a student's own notebook too."""
 
 TEACHERS = (
-    *ORACLES,
     *(ROOT / name for name in ("solutions", "course/assignments", "tests", ".nbgrader")),
     *history(ROOT),
 )
-"""What is hidden besides where a whole notebook is judged."""
+"""What is hidden as well where a whole notebook is judged."""

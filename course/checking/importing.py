@@ -21,9 +21,10 @@ from course.checking.stand_in import HOLDS
 CHECKS_SIDE = tuple(
     f"course.checking.{name}"
     for name in (
-        "answer", "arguments", "carried", "check_names", "display", "ending", "exercise", "expect", "forked_ranks",
-        "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply", "scratch",
-        "served_rank", "session", "shipping", "stack_file", "student_frames", "wrong",
+        "answer", "arguments", "captured_output", "carried", "check_names", "display", "ending", "exercise", "expect",
+        "forked_ranks", "helper_files", "hidden", "outcome", "progress_record", "rank_calls", "ranks", "reply",
+        "scratch", "served_rank", "session", "shipping", "stack_file", "student_frames", "student_process",
+        "wrong",
     )
 )  # fmt: skip
 

@@ -1,10 +1,9 @@
-"""What a student's process may use, and the mark by which it and all that it starts are known."""
+"""What a student's process may use, and how long it has waited for a core."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sys
 from dataclasses import dataclass
 
@@ -16,13 +15,18 @@ MOST_ASKED = 100
 class Limits:
     """Bounds of one student's process, and of all that it starts.
 
-    seconds: of one call of a check, or one cell, by the wall clock; time in which the process was ready to run and
-    others had the cores does not count, so that a busy machine fails no right answer. total: seconds of all calls, or
-    of a whole notebook. memory: bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1
-    GB of it before any work), and of memory in use by all. processes, threads: at a time, of all. file_size: bytes of
-    any one file it writes; written: bytes of all, whether they are in a folder or not. printed: characters of its
-    output that are kept. reply: bytes of an answer. cpu: seconds of computing, after which a process ends even if
-    nobody is left to end it.
+    Parameters
+        seconds     of one call of a check, or one cell, by the wall clock; time in which the process was ready to run
+                    and others had the cores does not count, so that a busy machine fails no right answer
+        total       seconds of all calls of a check
+        memory      bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1 GB of it before
+                    any work), and of memory in use by all
+        processes   at a time, and threads: of all
+        file_size   bytes of any one file it writes
+        written     bytes of all files, whether they are in a folder or not
+        printed     characters of its output that are kept
+        reply       bytes of one reply
+        cpu         seconds of computing, after which a process ends even if nobody is left to end it
     """
 
     seconds: float = 20.0
@@ -36,7 +40,7 @@ class Limits:
     reply: int = 2**28
     cpu: int = 1200
 
-    def apply(self, mark: int) -> None:
+    def apply(self) -> None:
         """Bind this process, and all that it will start, to the limits that the operating system keeps."""
         import resource
 
@@ -45,28 +49,6 @@ class Limits:
         _lower(resource.RLIMIT_CPU, self.cpu)
         if sys.platform == "linux":
             _lower(resource.RLIMIT_AS, self.memory)
-            _lower(resource.RLIMIT_MSGQUEUE, mark)
-
-
-def new_mark() -> int:
-    """A number that no other student's process has.
-
-    It becomes the bound of a resource that nothing here uses (POSIX message queues), which a process passes on to all
-    that it starts. One that means to can lower it: see `supervisor.py`.
-    """
-    return random.SystemRandom().randrange(100_000, 800_000)  # the system's own bound is 819,200
-
-
-def mark_of(pid: int) -> int | None:
-    """The mark of a process, if it has one and may be asked."""
-    import resource
-
-    if sys.platform != "linux":
-        return None
-    try:
-        return resource.prlimit(pid, resource.RLIMIT_MSGQUEUE)[1]
-    except OSError:
-        return None
 
 
 def _lower(what: int, value: int) -> None:

@@ -49,9 +49,11 @@ class PartResult:
 class Outcome:
     """What a check found: an exercise's name, its parts in order, and the beginning of what the answer printed.
 
-    is_hidden: whether other cases than the public ones were tried. defect: what went wrong in the check itself, which
-    says nothing of the answer; the points that were not reached then are for a person to give. is_cut_short: whether
-    the student's process ended, or did not answer in time, so that the check could not go on.
+    Attributes
+        is_hidden      whether other cases than the public ones were tried
+        defect         what went wrong in the check itself, which says nothing of the answer; a person gives the points
+                       that were not reached then
+        is_cut_short   whether the student's process ended, or did not answer in time, so that the check could not go on
     """
 
     exercise: str

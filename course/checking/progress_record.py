@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from course.bootstrap import ROOT
 from course.checking.outcome import Outcome
+from course.whole_file import replace
 
 WORK = ROOT / "work"
 
@@ -41,23 +41,11 @@ def store(chapter: str, outcomes: Sequence[Outcome], work: Path = WORK) -> None:
                 rows[outcome.exercise] = {
                     "status": outcome.status.value, "points": outcome.points, "possible": outcome.possible, "when": now,
                 }  # fmt: skip
-            replace(path, json.dumps(record, indent=1))
+            replace(path, json.dumps(record, indent=1).encode())
     except Timeout:
         print(f"This result was not kept: another process has held {path}.lock for {LOCK_SECONDS:g} seconds.")
     except OSError as error:
         print(f"This result was not kept: {path} cannot be written ({error}).")
-
-
-def replace(path: Path, text: str) -> None:
-    """Put a text in the place of a file, in one step."""
-    descriptor, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(new, path)
-    except BaseException:
-        os.unlink(new)
-        raise
 
 
 def read(work: Path = WORK) -> dict[str, dict[str, dict[str, Any]]]:

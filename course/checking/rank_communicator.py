@@ -240,6 +240,11 @@ class Work:
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"what {self._operation} returns is no array: its wait() returns what came")
+
+    __array_ufunc__ = __array__
+
     def is_completed(self) -> bool:
         return bool(self._comm._call("is_completed", [self._number]))
 

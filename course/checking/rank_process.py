@@ -26,14 +26,12 @@ from course.checking.fence import fork_uncounted
 from course.checking.rank_communicator import Communicator, World
 from course.checking.rank_walls import put_up
 from course.checking.sources import Sources
-from course.checking.student_error import told
+from course.checking.streams import flush
+from course.checking.student_error import RESERVE, told
 from minidl import random
 
 MOST_FRAMES = 8
 """Calls of the student's own functions, the innermost ones, that are told with a call of the communicator."""
-
-RESERVE = 1 << 24
-"""Bytes that are freed when a rank's code has used up the memory, to be able to say so."""
 
 NUMBER_BYTES = 8
 
@@ -43,11 +41,16 @@ READY = b"ready"
 
 @dataclass(frozen=True)
 class Start:
-    """What a rank is given for a run: pickled, by the check.
+    """What the check sends a rank for a run, pickled.
 
-    name: of the function. ranks: all of them, and `rank`: which one it is. network: as `comm.network` has it, pickled.
-    seed: of the generator `comm.rng`. counts: whether the work of minidl's kernels is to be told with each call. reply:
-    bytes of a message at most. printed: characters of its output that are kept.
+    Attributes
+        name      of the function
+        rank      which one it is, of all `ranks`
+        network   pickled, as `comm.network` has it
+        seed      of the generator `comm.rng`
+        counts    whether each call tells the work of minidl's kernels
+        reply     bytes of a message at most
+        printed   characters of its output that are kept
     """
 
     name: str
@@ -68,9 +71,7 @@ LookUp = Callable[[str], Callable[..., Any]]
 def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, ranks: int) -> list[int]:
     """Fork as many ranks; each takes over the descriptors that the check has passed for it. Returns their processes."""
     processes = []
-    for stream in (sys.stdout, sys.stderr):  # or each rank would have what waits there as well
-        with contextlib.suppress(Exception):  # a student's code may have closed or replaced them
-            stream.flush()
+    flush()  # or each rank would have what waits there as well
     for _ in range(ranks):
         descriptors = descriptors_of(passed, number)
         process = fork_uncounted()
@@ -83,7 +84,7 @@ def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, 
 
 
 def descriptors_of(passed: socket.socket, number: int) -> list[int]:
-    """The next two descriptors with that number; those of ranks that have not come about are closed."""
+    """The next two descriptors with that number; those of ranks that were never forked are closed."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(passed, NUMBER_BYTES, 2)
         if not data:

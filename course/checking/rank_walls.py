@@ -7,15 +7,14 @@ Put up in each rank's process, before it is given its arguments:
 - On Linux with Landlock it can write no file, wherever, nor read or trace another rank's memory; from version 4 neither
   connect to a port nor listen at one; from version 6 neither signal another rank nor reach it by an abstract socket.
 
-What holds nowhere: ranks can still tell each other something by what they do to the machine (how long they compute,
-how much memory they take), by System V's shared memory and queues, and by UDP; and the student's own process, with what
-a cell has left running in it, is there when they are forked. Without Landlock they can by files, too, as far as the
-fence lets them write. So a check does not rely on walls alone: `carried.py` says what messages can have told a rank.
+Ranks can still tell each other something by what they do to the machine (how long they compute, how much memory they
+take), by System V's shared memory and queues, and by UDP; and the student's own process, with what a cell has left
+running in it, goes on beside them. Without Landlock they can by files, too, as far as the fence lets them write. So a
+check does not rely on walls alone: `carried.py` says what messages can have told a rank.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import re
@@ -24,11 +23,12 @@ import tempfile
 from collections.abc import Collection, Iterator
 
 from course.checking import landlock
+from course.checking.supervisor import close_all_but
 
 HARMLESS = ("null", "zero", "full", "tty")
 """Devices to which a rank may write."""
 
-CACHE = ",".join(f"course.checking.read_only_cache.{where}" for where in ("InTheSetFolder", "BesideTheSource"))
+CACHE = "course.checking.read_only_cache.InTheSetFolder,course.checking.cell_cache.OfACell"
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26
@@ -40,22 +40,19 @@ MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])[x-]s ", re.MULTILIN
 def put_up(keep: Collection[int]) -> None:
     """Shut out the other ranks, for good; `keep`: the descriptors of this rank's own."""
     tempfile.tempdir = tempfile.gettempdir()  # known, if no use: libraries ask for it when they are imported
-    close_all_but(keep)
+    print_nowhere()
+    close_all_but(*keep)
     if sys.platform == "linux":
         unshare_memory()
         if landlock.restrict((), (), (), HARMLESS):
             save_no_kernels()
 
 
-def close_all_but(keep: Collection[int]) -> None:
-    """Close what this process has open; what it prints to descriptors, and reads from the first one, is nothing."""
+def print_nowhere() -> None:
+    """From now on what this process prints to descriptors, and reads from the first one, is nothing."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    for name in os.listdir("/dev/fd"):
-        if int(name) > 2 and int(name) not in keep:
-            with contextlib.suppress(OSError):  # the one that this list was read by
-                os.close(int(name))
 
 
 def unshare_memory() -> None:

@@ -28,19 +28,21 @@ MOST_RANKS = 64
 
 @dataclass(frozen=True)
 class RankRun:
-    """A run of an answer on simulated ranks; each list but `sends` and `events` has an item a rank.
+    """A run of an answer on simulated ranks.
 
-    results: what the function returned. arguments: its arguments (without the communicator) as they were when it had
-    returned, for what is done in place. traffic: by the name of each communicator call that the rank made, the
-    messages and bytes that it sent in all calls of that name. seconds: virtual, of the whole run.
+    One item per rank
+        results     what the function returned
+        arguments   its arguments (without the communicator) after it returned, for what is done in place
+        traffic     for each communicator call, by name: the messages and bytes that the rank sent in all such calls
+        heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
+        received    the bytes that came to it
 
-    sends: every message, in order of time: (source, destination, bytes, when it was posted, when the sender was free
-    to go on with what waits for it); the last two are equal for a message that went out eagerly. events: all that the
-    trace has but messages sent, in order of time: (rank, kind, start, end, bytes, peer, label, operation), as in
-    `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait".
-
-    heard_of: the ranks from which a chain of messages came to this one (itself included); see `carried.py`. received:
-    the bytes that came to it.
+    Of the whole run
+        seconds     virtual
+        sends       every message, in order of time: (source, destination, bytes, when it was posted, when the sender
+                    could go on); the last two are equal for a message that went out eagerly
+        events      what else the trace has, in order of time: (rank, kind, start, end, bytes, peer, label, operation),
+                    as in `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait"
     """
 
     results: list[Any]
@@ -85,9 +87,13 @@ def run(
 ) -> RankRun:
     """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
-    starts: of each rank the virtual second at which it begins (0 without it). node: what the work of minidl's kernels
-    takes; nothing without it. seed: of the ranks' `comm.rng`. options: further ones of `cluster.launch`. Raises
-    AnswerError, Died or TooLong.
+    Parameters
+        starts    the virtual second at which each rank begins; default 0
+        node      how long the work of minidl's kernels takes; default no time
+        seed      of the ranks' `comm.rng`
+        options   further ones of `cluster.launch`
+
+    Raises AnswerError, Died or TooLong.
     """
     if len(arguments) > MOST_RANKS:
         raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
@@ -106,7 +112,7 @@ def run(
                 raise forked.ended from None
             raise AnswerError(error_of(error, ranks, lines)) from None
         finally:
-            session.note_printed("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
+            session.output.note("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
     events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
     ledger = done.trace.ledger()
     return RankRun(

@@ -10,17 +10,10 @@ from numba.core import caching
 
 
 class InTheSetFolder(caching.UserProvidedCacheLocator):  # type: ignore[misc]
-    """The cache is below NUMBA_CACHE_DIR, if that is set."""
+    """The cache is below NUMBA_CACHE_DIR, which `caches.py` sets."""
 
     def ensure_cache_path(self) -> None:
         """Nothing: numba would try to write there."""
-
-
-class BesideTheSource(caching.InTreeCacheLocator):  # type: ignore[misc]
-    """The cache is in the folder `__pycache__` beside a function's file."""
-
-    def ensure_cache_path(self) -> None:
-        """Nothing, again."""
 
 
 def add_nothing(*_: object) -> None:

@@ -35,7 +35,7 @@ class Refusals:
     """Refuses one exercise's Builds at a time.
 
     expected: the code that each guarded function must have, kept by Originals. importing: refuses imports. library: the
-    code whose own calls go on.
+    code whose own calls go on. Made before any of the student's code runs, as that may set a function's `__module__`.
     """
 
     def __init__(self, expected: dict[FunctionType, Code], importing: Importing, library: LibraryCode) -> None:
@@ -44,6 +44,7 @@ class Refusals:
         self._library = library
         self._before: dict[FunctionType, tuple[Code, bool]] = {}
         self._undo: list[Callable[[], None]] = []
+        self._defined = {name: list(functions_of(module)) for name, module in loaded_in("minidl").items()}
 
     def refuse(self, exercise: str, builds: Builds, namespaces: list[dict[str, Any]]) -> None:
         """Refuse what this exercise builds, in place of what was refused before.
@@ -58,10 +59,10 @@ class Refusals:
                 for function in functions_in(module, path):
                     self._gate(function, used(name))
                 continue
-            for loaded in loaded_in(name):
-                for function in functions_of(loaded):
+            for loaded, its_module in loaded_in(name).items():
+                for function in [*self._defined.get(loaded, ()), *functions_of(its_module)]:
                     called = function.__qualname__.removesuffix(".__init__")
-                    self._gate(function, used(f"{loaded.__name__}.{called}"))
+                    self._gate(function, used(f"{loaded}.{called}"))
             self._importing.refused[name] = used(name)
             for file in files_of(module):
                 self._importing.files[file] = used(f"the text of {name}")
@@ -146,9 +147,11 @@ def located(name: str) -> tuple[ModuleType, list[str]]:
     raise ModuleNotFoundError(f"no module {name}")
 
 
-def loaded_in(package: str) -> list[ModuleType]:
-    """A module, or a package and its modules, as far as they are loaded."""
-    return [module for name, module in list(sys.modules.items()) if module is not None and begins(name, (package,))]
+def loaded_in(package: str) -> dict[str, ModuleType]:
+    """A module, or a package and its modules, by name, as far as they are loaded."""
+    return {
+        name: module for name, module in list(sys.modules.items()) if module is not None and begins(name, (package,))
+    }
 
 
 def functions_in(module: ModuleType, path: list[str]) -> Iterator[FunctionType]:
@@ -177,9 +180,18 @@ def functions_of_value(value: Any) -> Iterator[FunctionType]:
     elif isinstance(value, property):
         for accessor in (value.fget, value.fset, value.fdel):
             yield from functions_of_value(accessor)
-    elif isinstance(value, FunctionType):
+    elif isinstance(value, FunctionType) and not is_borrowed(value):
         yield value
         yield from functions_of_value(getattr(value, "__wrapped__", None))
+
+
+def is_borrowed(function: FunctionType) -> bool:
+    """Whether another library has written it, and uses it elsewhere: every Enum of the process has `Enum.__new__`."""
+    home = str(function.__globals__.get("__name__"))
+    value: Any = sys.modules.get(home)
+    for name in function.__qualname__.split("."):
+        value = getattr(value, name, None)
+    return value is function and not begins(home, ("minidl", "course"))
 
 
 def files_of(module: ModuleType) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Scratch:
     """`folder`: the working folder, `temporary`: for temporary files, `settings`: for those of IPython."""
 
     def __init__(self) -> None:
-        self.root = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        self.root = Path(tempfile.mkdtemp(prefix=prefix(os.getpid())))
         self.folder, self.temporary, self.settings = (self.root / name for name in ("work", "tmp", "ipython"))
         for folder in (self.folder, self.temporary, self.settings):
             folder.mkdir()
@@ -57,6 +57,11 @@ class Scratch:
     def remove(self) -> None:
         """Remove it, with all that is in there."""
         remove(self.root)
+
+
+def prefix(process: int) -> str:
+    """How the names begin of the folders that a process makes."""
+    return f"{PREFIX}{process}-"
 
 
 def blocks(entry: os.DirEntry[str]) -> int:

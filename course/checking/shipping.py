@@ -14,7 +14,8 @@ import cloudpickle
 from course.checking import check_names
 from course.checking.answer import AnswerFailed, failure
 from course.checking.outcome import Status
-from course.checking.session import START_SECONDS, Session
+from course.checking.session import Session
+from course.checking.student_process import START_SECONDS
 
 MOST_BYTES = 1 << 28
 

@@ -1,7 +1,7 @@
 """The processes that a student's code has started, wherever they have gone: counted and ended; and what they leave.
 
 On Linux they all are below their supervisor (`supervisor.py`). Elsewhere, and where that was ended, they are found by
-their mark, which a process that means to can drop.
+a mark in their environment, which a process that means to can drop.
 """
 
 from __future__ import annotations
@@ -10,35 +10,42 @@ import contextlib
 import glob
 import os
 import re
-import signal
+import secrets
 import socket
 import stat
 import subprocess
 import sys
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import psutil
 
-from course.checking.limits import mark_of
-from course.checking.supervisor import descendants
-
-TOKEN = "MINIDL_ANSWER"
-"""The environment variable with the mark, for systems where a process cannot be asked for its limits."""
-
-PATIENCE = 5.0
-"""Seconds in which killed processes have to be gone."""
+from course.checking.supervisor import PATIENCE, SHARED_MEMORY, TOKEN, descendants, kill_until_gone
 
 
-def marked(mark: int) -> list[psutil.Process]:
-    """The processes that carry a mark; daemons, orphans and other sessions' leaders included."""
+def new_mark() -> str:
+    """What no other student's process has in its environment."""
+    return secrets.token_hex(8)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The processes that carry a mark."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            own = mark_of(process.pid)
-            is_ours = process.environ().get(TOKEN) == str(mark) if own is None else own == mark
-            if is_ours and process.status() != psutil.STATUS_ZOMBIE:
+            if process.environ().get(TOKEN) == mark and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
+    return found
+
+
+def below(supervisor: int, mark: str) -> list[psutil.Process]:
+    """The processes below a supervisor; where orphans leave it (not on Linux), those that carry the mark."""
+    if sys.platform != "linux":
+        return marked(mark)
+    found = []
+    for pid in descendants(supervisor):
+        with contextlib.suppress(psutil.Error):
+            found.append(psutil.Process(pid))
     return found
 
 
@@ -56,9 +63,8 @@ class Used:
     unnamed: int
 
 
-def used(supervisor: int, mark: int) -> Used:
-    """What the processes below a supervisor use."""
-    processes = below(supervisor) or marked(mark)
+def used(processes: Sequence[psutil.Process]) -> Used:
+    """What processes use together."""
     numbers = [status_of(process.pid) for process in processes]
     memory = sum(own for _, own in numbers)
     if memory > ASKED_BEYOND:
@@ -122,19 +128,10 @@ def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
     return found
 
 
-def below(supervisor: int) -> list[psutil.Process]:
-    """All that a supervisor's process has started (Linux; elsewhere nothing, since orphans have left it)."""
-    found = []
-    for pid in descendants(supervisor) if sys.platform == "linux" else ():
-        with contextlib.suppress(psutil.Error):
-            found.append(psutil.Process(pid))
-    return found
-
-
-def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: int) -> None:
+def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
     """Have a supervisor end all that is below it; return when that is gone.
 
-    Where it cannot know all, or was itself ended, the rest is found by its mark.
+    The mark finds what a supervisor cannot know (not on Linux), and what it has left if it was killed.
     """
     with contextlib.suppress(OSError):  # it has ended
         control.send(b"e")
@@ -147,20 +144,11 @@ def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: i
         end_marked(mark)
 
 
-def end_marked(mark: int) -> None:
-    """Kill all that carries a mark; return when they are gone."""
-    until = time.monotonic() + PATIENCE
-    while strays := marked(mark):
-        for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
-            for stray in strays:
-                with contextlib.suppress(psutil.Error):
-                    stray.send_signal(kill)
-        if time.monotonic() > until:
-            break
-        time.sleep(0.001)
+def end_marked(mark: str) -> None:
+    """Kill all that carries a mark."""
+    kill_until_gone(lambda: [process.pid for process in marked(mark)])
 
 
-SHARED_MEMORY = "/dev/shm"
 NAMES = ("psm_", "sem.", "pym-", "mp-", "minidl")
 """How the names begin under which Python's processes share memory and semaphores."""
 
@@ -189,5 +177,5 @@ def mapped_files() -> set[int]:
     inodes = set()
     for maps in glob.glob("/proc/[0-9]*/maps"):
         with contextlib.suppress(OSError), open(maps, encoding="utf-8", errors="replace") as lines:
-            inodes |= {int(line.split()[4]) for line in lines if "/dev/shm/" in line}
+            inodes |= {int(line.split()[4]) for line in lines if f"{SHARED_MEMORY}/" in line}
     return inodes

@@ -1,4 +1,4 @@
-"""Where a student's process prints to: given back when its code has closed it, so that what follows can print."""
+"""Standard output and standard error of a student's process, which its code may close: they are opened again."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ class Streams:
                 if not can_print(getattr(sys, name, None)):
                     stream = open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
                     setattr(sys, name, stream)
+
+
+def flush() -> None:
+    """Let go of what was printed; a student's code may have closed or replaced these, and then nothing is lost."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
 
 
 def is_open(descriptor: int) -> bool:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dis
 import errno
+import inspect
 import re
 import sys
 import traceback
+from types import CodeType
 from typing import Any
 
 from course.checking.plain_data import type_name
@@ -14,6 +17,11 @@ from course.checking.terms import MAY_WRITE
 from course.checking.wait_table import wait_table
 
 NOT_DEFINED = "NotDefined"
+
+RESERVE = 1 << 24
+"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
+
+STARS = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
 
 FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
 
@@ -27,7 +35,7 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
     is_stuck = isinstance(error, cluster[1:])
     return {
         "kind": "not defined" if missing
-        else "not attempted" if isinstance(root, NotImplementedError)
+        else "not attempted" if isinstance(root, NotImplementedError) and not is_begun(root, sources)
         else "stuck" if is_stuck
         else "raised",
         "type": type_name(root)[:100],
@@ -43,6 +51,21 @@ def told(error: BaseException, sources: Sources) -> dict[str, Any]:
         return described(error, sources)
     except BaseException:  # a student's class of exceptions may do anything when it is asked
         return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": ""}
+
+
+def is_begun(error: NotImplementedError, sources: Sources) -> bool:
+    """Whether an answer that raised this is more than the line with which it was handed out."""
+    walked = traceback.walk_tb(error.__traceback__)
+    own = [frame.f_code for frame, _ in walked if sources.title(frame.f_code.co_filename) is not None]
+    return len(own) > 1 or (len(own) == 1 and not is_one_raise(own[0]))
+
+
+def is_one_raise(code: CodeType) -> bool:
+    """Whether a function does nothing but raise NotImplementedError."""
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    arguments = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & star) for star in STARS)
+    has_more = code.co_nlocals > arguments or any(step.opcode in jumps for step in dis.get_instructions(code))
+    return code.co_names == ("NotImplementedError",) and not has_more
 
 
 def root_cause(error: BaseException) -> BaseException:

@@ -13,6 +13,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from course.checking.plain_data import DamagedError, writable
+from course.checking.rank_process import MOST_FRAMES
 from course.checking.sources import Sources
 
 Frame = Callable[[Callable[..., Any], list[Any], dict[str, Any]], Any]
@@ -20,7 +21,6 @@ Frame = Callable[[Callable[..., Any], list[Any], dict[str, Any]], Any]
 MOST_SITES = 10_000
 """Different lines, by different ways, from which a rank calls; what it says of more is not kept."""
 
-MOST_FRAMES = 16
 MOST_CHARACTERS = 1000
 MOST_INSTRUCTIONS = 2000
 

@@ -37,6 +37,9 @@ TERMINALS, NEW_TERMINAL = "/dev/pts", "/dev/ptmx"
 PATIENCE = 5.0
 """Seconds in which killed processes have to be gone."""
 
+TOKEN = "MINIDL_ANSWER"
+"""The environment variable with the mark of an answer's processes."""
+
 OWN, COMMON = b"own", b"common"
 """What is told of the view of the file system."""
 
@@ -64,7 +67,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         kind = OWN if has_own_view(scratch, int(nbytes)) else COMMON
         os.write(link, b"%d %s\n" % (os.getpid(), kind))
-        become_answer(scratch, listed.split(os.pathsep), secret, arguments[split + 1 :])
+        become_answer(mark, scratch, listed.split(os.pathsep), secret, arguments[split + 1 :])
     close_all_but(link, heard, rung)
     status, is_alone = until_it_ends(answer, link, heard, check)
     end_all(answer)
@@ -164,9 +167,12 @@ def make_own_view(scratch: str, nbytes: int) -> bool:
     )
 
 
-def become_answer(scratch: str, listed: Sequence[str], secret: Sequence[str], command: Sequence[str]) -> NoReturn:
+def become_answer(
+    mark: str, scratch: str, listed: Sequence[str], secret: Sequence[str], command: Sequence[str]
+) -> NoReturn:
     """Run the command in this process, behind the fence that the kernel keeps."""
     try:
+        os.environ[TOKEN] = mark
         os.setsid()
         if sys.platform == "linux":
             import landlock  # the files beside this one
@@ -202,16 +208,17 @@ def drop_capabilities() -> None:
 
 
 def close_all_but(*kept: int) -> None:
-    """Close the ends of the pipes that are the answer's; output stays, for what goes wrong here."""
-    low = 3
-    for descriptor in sorted(kept):
-        os.closerange(low, descriptor)
-        low = descriptor + 1
-    os.closerange(low, 1 << 16)
+    """Close all descriptors but these, standard input, output and errors."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:  # the one that this list was read by
+                continue
 
 
 def reaped(answer: int) -> int | None:
-    """Take note of the children that have ended; the status of the answer, if it is one of them."""
+    """Reap the children that have ended; return the status of the answer if it is one of them."""
     status = None
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -224,14 +231,24 @@ def reaped(answer: int) -> int | None:
 
 def end_all(answer: int) -> None:
     """Kill all that is below this process, until it has no child."""
+
+    def left() -> list[int]:
+        if not has_children():
+            return []
+        return descendants(os.getpid()) if sys.platform == "linux" else [answer]
+
+    kill_until_gone(left)
+
+
+def kill_until_gone(left: Callable[[], list[int]]) -> None:
+    """Kill the processes that `left` finds, until it finds none, or PATIENCE is over."""
     until = time.monotonic() + PATIENCE
-    while has_children() and time.monotonic() < until:
-        below = descendants(os.getpid()) if sys.platform == "linux" else [answer]
+    while (processes := left()) and time.monotonic() < until:
         for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
-            for process in below:
+            for process in processes:
                 try:
                     os.kill(process, kill)
-                except OSError:  # it has ended; its number is not another's yet, since nobody has reaped it
+                except OSError:  # it has ended
                     continue
         time.sleep(0.001)
 
@@ -268,7 +285,7 @@ def clean_up(scratch: str, mark: str) -> None:
     from scratch import remove  # the file beside this one
 
     if sys.platform != "linux":  # orphans have gone elsewhere
-        code = f"from course.checking import strays; strays.end_marked({mark})"
+        code = f"from course.checking import strays; strays.end_marked({mark!r})"
         os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code)
     remove(scratch)
 

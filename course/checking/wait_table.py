@@ -9,25 +9,25 @@ from course.checking.sources import Sources
 if TYPE_CHECKING:
     from minidl.cluster.errors import ClusterError, Wait
 
-MOST_RANKS = 8
+MOST_ROWS = 8
 
 
 def wait_table(error: ClusterError, sources: Sources) -> str:
-    """What came to no end, a line a rank, and the place; where each rank is somewhere else, at its line."""
+    """The ranks that wait, a line each; the place stands once if it is the same for all, else in each line."""
     first, *situation = str(error).splitlines()
-    waits = error.waits[:MOST_RANKS]
+    waits = error.waits[:MOST_ROWS]
     places = [place(wait, sources) for wait in waits]
     is_one_place = len(set(places)) == 1
     lines = [
         f"  {row(wait)}" + ("" if is_one_place or not where else f", at {where}")
         for wait, where in zip(waits, places, strict=True)
     ]
-    if len(error.waits) > MOST_RANKS:
-        lines.append(f"  and {len(error.waits) - MOST_RANKS} more")
+    if len(error.waits) > MOST_ROWS:
+        lines.append(f"  and {len(error.waits) - MOST_ROWS} more")
     if is_one_place and places[0]:
         lines.append(f"  {'all ' if len(waits) > 1 else ''}at {places[0]}")
     others = [f"  {line}" for line in situation if line.endswith("had returned") or "did not answer" in line]
-    return "\n".join([first, *lines, *others[:MOST_RANKS]])
+    return "\n".join([first, *lines, *others[:MOST_ROWS]])
 
 
 def row(wait: Wait) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course.checking import Status
 from course.grading.class_statistics import Tally
+from course.grading.grade_tables import replace
 from minidl.plots.style import SERIES, applied, label_source, new_figure
 
 if TYPE_CHECKING:
@@ -26,9 +28,10 @@ LONGEST_TITLE = 62
 
 
 def save_picture(tallies: Sequence[Tally], path: Path) -> None:
-    """Write the picture of `tallies` as a PNG."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draw(tallies).savefig(path)
+    """Write the picture of `tallies` as a PNG, whole or not at all."""
+    picture = io.BytesIO()
+    draw(tallies).savefig(picture, format="png")
+    replace(path, picture.getvalue())
 
 
 def draw(tallies: Sequence[Tally]) -> Figure:

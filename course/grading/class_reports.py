@@ -26,6 +26,7 @@ from course.grading.results import writing
 from course.grading.roles import role_of
 from course.grading.roster import Roster, read_roster
 from course.grading.submissions import Submission
+from course.whole_file import replace
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     group.add_argument(
         "--deadline", action="append", default=[], metavar="[NN=]TIME",
-        help="2027-01-31T18:00+01:00; 04=... for one assignment; without a time zone it is this computer's",
+        help="2027-01-31T18:00+01:00, or a day, which ends at 23:59:59; 04=... for one assignment; without a time zone "
+        "it is this computer's",
     )  # fmt: skip
     group.add_argument("--late", default="", metavar="RATE", help="what each begun unit costs: 10%%/day, 2points/hour")
     group.add_argument("--grace", default="", metavar="SPAN", help="how much later is still in time: 15min")
@@ -91,11 +93,11 @@ def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
         for one in graded
         if one.judgement.outcomes
     ]
-    if len(judged) < 2:
+    counted = tallies(judged)
+    if len(judged) < 2 or not counted:
         return
     from course.grading.class_picture import save_picture  # matplotlib takes a second
 
-    counted = tallies(judged)
     grade_tables.write([tally.row for tally in counted], to / "statistics.csv", STATISTICS_COLUMNS)
     save_picture(counted, to / "statistics.png")
     yield f"Statistics by exercise and part: {to / 'statistics.csv'} and statistics.png."
@@ -123,14 +125,11 @@ def write_class(
 
 def result_of(grade: Grade, path: Path) -> Result:
     """What a submission brought, with the points that a person still has to give."""
-    waiting = sum(points for name, points, answer in grade.by_hand if answer and name not in grade.given)
-    for outcomes in grade.judgement.outcomes.values():
-        last = outcomes[-1]
-        if last.defect and last.exercise not in grade.given:
-            waiting += last.possible - last.points
+    last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
+    missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
     possible = grade.possible + grade.possible_by_hand
-    return Result(grade.student, grade.assignment, path, grade.total, possible, waiting, problem)
+    return Result(grade.student, grade.assignment, path, grade.total, possible, grade.waiting + missing, problem)
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:
@@ -160,5 +159,7 @@ def write_similarity(
     pairs = similarity.similar_pairs(answers)
     grade_tables.write([pair.row for pair in pairs], to / "similar.csv", similarity.COLUMNS)
     page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
-    grade_tables.replace(to / "similar.html", page)
-    yield f"{len(pairs)} pairs of answers are alike, which is a reason to look, not a verdict: {to / 'similar.html'}."
+    replace(to / "similar.html", page)
+    least = "at least " if len(pairs) == similarity.MOST_PAIRS else ""
+    alike = f"{least}{len(pairs)} pairs of answers are alike"
+    yield f"{alike}, which is a reason to look, not a verdict: {to / 'similar.html'}."

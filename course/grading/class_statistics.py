@@ -74,11 +74,11 @@ def tallies(judged: Iterable[tuple[str, Sequence[Outcome]]]) -> list[Tally]:
     """For every exercise, and then for each of its parts, how a class did.
 
     judged: by submission the assignment and the outcomes that gave the points, an exercise each. Submissions that could
-    not be judged are not among them.
+    not be judged are not among them, and outcomes of checks that failed of themselves are not counted.
     """
     by_exercise: dict[tuple[str, str], list[Outcome]] = {}
     for assignment, outcomes in judged:
-        for outcome in outcomes:
+        for outcome in (one for one in outcomes if not one.defect):
             by_exercise.setdefault((assignment, outcome.exercise), []).append(outcome)
     found = []
     for (assignment, exercise), outcomes in sorted(by_exercise.items(), key=lambda item: item[0][0]):

@@ -170,6 +170,8 @@ def line_of(
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""
     arrival = handed_in(result.path, result.assignment, in_roster, is_from_canvas)
+    if policy and arrival.remark:
+        remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
     return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
@@ -178,6 +180,11 @@ def listed(names: Sequence[str]) -> str:
     """Some names, and how many more there are."""
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
     return "; ".join(names[:MOST_TOLD]) + more
+
+
+def shortened(name: str) -> str:
+    """A name that fits on a line of the screen: a path may be endless."""
+    return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
 
 
 def summary(lines: Sequence[Line]) -> list[str]:
@@ -193,7 +200,7 @@ def summary(lines: Sequence[Line]) -> list[str]:
             sentences.append(f"  {MISSING}: {listed(missing)}.")
     uncertain = [line for line in lines if line.status in (STRANGER, UNCERTAIN, TWICE)]
     sentences += [
-        f"  {line.result.student}: {line.status}{f' ({line.remark})' if line.remark else ''}."
+        f"  {shortened(line.result.student)}: {line.status}{f' ({line.remark})' if line.remark else ''}."
         for line in uncertain[:MOST_TOLD]
         if line.result
     ]
@@ -205,4 +212,7 @@ def summary(lines: Sequence[Line]) -> list[str]:
         sources = Counter(line.arrival.source for line in late if line.arrival)
         by = ", ".join(f"{number} by {source}" for source, number in sources.most_common())
         sentences.append(f"{len(late)} came too late ({by}).")
+    unread = sum(bool(line.policy and line.arrival and line.arrival.remark) for line in lines)
+    if unread:
+        sentences.append(f"When {unread} came is written in a way that cannot be read; the column remark has it.")
     return sentences

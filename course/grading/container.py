@@ -47,14 +47,24 @@ class NoContainerError(Exception):
 def grade(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Grade in a container; the exit code is that of the grading in there, or COULD_NOT_START."""
     try:
+        refuse_mixed(options)
         engine = engine_here()
         image = image_of(engine)
+        writable(options.to)
     except NoContainerError as error:
         print(error, file=sys.stderr)
         return COULD_NOT_START
-    writable(options.to)
     name = f"minidl-grade-{os.getpid()}-{secrets.token_hex(4)}"
     return ended_with_this_process(engine, name, run_command(engine, name, image, parser, options))
+
+
+def refuse_mixed(options: argparse.Namespace) -> None:
+    """Refuse results in the submissions' folder, or around it: only the results may be changed from in there."""
+    if options.folder.resolve().is_relative_to(options.to.resolve()):
+        raise NoContainerError(
+            f"{options.folder} lies in the folder of the results, {options.to}, and the container may change all that "
+            "is in there: give the results a folder of their own, with --to."
+        )
 
 
 def engine_here() -> str:
@@ -97,10 +107,28 @@ def image_of(engine: str) -> str:
 
 def writable(to: Path) -> None:
     """Make the folder of the results, and give it to the user in the container where this one is root."""
-    to.mkdir(parents=True, exist_ok=True)
-    if os.getuid() == 0:
-        for path in (to, *to.rglob("*")):
-            os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    try:
+        to.mkdir(parents=True, exist_ok=True)
+        if os.getuid() == 0:
+            for path in (to, *to.rglob("*")):
+                os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
+    except OSError as error:
+        raise NoContainerError(f"The results cannot be written to {to}: {error.strerror}.") from None
+
+
+def time_zone(place: Path = Path("/etc/localtime")) -> str:
+    """This computer's time zone as TZ says it without a data base, such as CET-1CEST,M3.5.0,M10.5.0/3; else UTC0.
+
+    A deadline without a time zone means this one, in the container as well. The last line of a zone's file has it
+    (RFC 8536, section 3.3).
+    """
+    name = os.environ.get("TZ", "").removeprefix(":")
+    try:
+        content = (Path("/usr/share/zoneinfo", name) if name else place).read_bytes()
+        *_, rule, end = content.split(b"\n")
+        return rule.decode("ascii") if content.startswith(b"TZif") and rule and not end else "UTC0"
+    except (OSError, ValueError):
+        return name or "UTC0"  # TZ may say it itself
 
 
 def run_command(
@@ -120,7 +148,8 @@ def run_command(
     command += ["--shm-size", "1g", "--tmpfs", "/tmp:rw,exec,size=4g,mode=1777"]
     for path, is_read_only in sorted(set(mounts), key=lambda mount: len(mount[0].parts)):
         command += ["--mount", mount(path, is_read_only)]
-    for variable in ("MINIDL_NO_VENV=1", "HOME=/tmp", "PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={ROOT}"):
+    fixed = ("MINIDL_NO_VENV=1", "HOME=/tmp", "PYTHONDONTWRITEBYTECODE=1")
+    for variable in (*fixed, f"TZ={time_zone()}", f"PYTHONPATH={ROOT}"):
         command += ["--env", variable]
     inside = ["python", "-m", "course.grading.inside_container", *typed(parser, options)]
     return [*command, "--workdir", str(ROOT), image, *inside]

@@ -14,7 +14,7 @@ from nbformat.v4 import new_markdown_cell
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
-from course.grading.grades import BY_HAND, Grade
+from course.grading.grades import BY_HAND, Grade, told
 from course.grading.markdown import as_html, cleaned
 from course.grading.roles import as_released
 
@@ -109,7 +109,7 @@ def summary(grade: Grade) -> str:
     """A table of the points, in markdown."""
     judgement = grade.judgement
     last = [outcomes[-1] for outcomes in judgement.outcomes.values()]
-    rows = [f"| `{one.exercise}` | {one.status.value} | {one.points:g} of {one.possible:g} |" for one in last]
+    rows = [f"| `{one.exercise}` | {told(one)} | {one.points:g} of {one.possible:g} |" for one in last]
     rows += [f"| `{name}` | {BY_HAND} | of {points:g} |" for name, points, _ in grade.by_hand]
     student = " ".join(grade.student.split()).replace("`", "'")
     points = f"**{judgement.points:g} of {judgement.possible:g} points** by the checks."

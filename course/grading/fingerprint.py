@@ -21,11 +21,18 @@ SOURCES = ("minidl", "course/checks", "course/probes", "course/checking", "cours
 
 
 def fingerprint(
-    submission: Submission, digest: str, reference: nbformat.NotebookNode | None, options: dict[str, Any]
+    submission: Submission,
+    digest: str,
+    reference: nbformat.NotebookNode | None,
+    options: dict[str, Any],
+    folder: Path | None = None,
 ) -> str:
-    """Changes when the notebook (by its digest), the files beside it, the reference, the options or the course do."""
+    """Changes when the notebook (by its digest), the files it is given, the reference, the options or the course do.
+
+    folder: where its files are; None if it is given none, as in a flat folder of several students.
+    """
     parts = [
-        digest, submission.problem, submission.remark, submission.path.name, beside(submission.path.parent),
+        digest, submission.problem, submission.remark, submission.path.name, beside(folder) if folder else None,
         nbformat.writes(reference) if reference is not None else "", options, of_course(),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

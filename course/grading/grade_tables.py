@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from course.whole_file import replace
 
 SEPARATORS = (",", ";", "\t")
 
@@ -41,18 +42,6 @@ def content_of(rows: Iterable[Row], columns: Sequence[str], with_head: bool = Tr
 def write(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
     """Write a table, whole or not at all."""
     replace(path, content_of(rows, columns))
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Put a file in the place of another at once, so that nobody ever finds half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{sha256(os.fsencode(path.name)).hexdigest()[:16]}.part")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def append(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from course.chapters import CHAPTERS
 from course.grading.class_table import Line, rounded
-from course.grading.grade_tables import harmless
+from course.grading.grade_tables import harmless, replace
 from course.grading.roster import HEADERS, Roster
 
 CANVAS_STUDENT = (
@@ -27,6 +27,11 @@ SIGNS = ("-", "+")
 
 ITS_NUMBER = re.compile(r"\s\(\d+\)$")
 """What Canvas puts behind an assignment's title in its files."""
+
+CHAPTERS_NUMBER = re.compile(
+    r"\s*(?:(?:chapter|assignment|exercises?|homework|hw|notebook)\b\W*)?0*(\d+)(?![\w.]*\d)\b", re.IGNORECASE
+)
+"""How a title begins that says a chapter's number: "04 Messages", "Chapter 4", but not "Quiz 4"."""
 
 
 def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
@@ -46,6 +51,7 @@ def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tup
         tables = {}
         if roster.kind in ("canvas", "plain"):
             tables["canvas"] = canvas(assignment, done, roster)
+            sentences += canvas_column(assignment, done, roster)
         if roster.kind in ("moodle", "plain"):
             tables["moodle"] = moodle(assignment, done, roster)
         if roster.kind == "moodle worksheet":
@@ -95,9 +101,24 @@ def title_among(columns: Sequence[str], assignment: str) -> str:
     fitting = [
         column
         for column in of_assignments
-        if number.isdigit() and re.findall(r"\d+", ITS_NUMBER.sub("", column))[:1] in ([number], [number.lstrip("0")])
+        if (found := CHAPTERS_NUMBER.match(ITS_NUMBER.sub("", column))) and found[1] == number.lstrip("0")
     ]
     return fitting[0] if len(fitting) == 1 else ""
+
+
+def canvas_column(assignment: str, lines: Sequence[Line], roster: Roster) -> list[str]:
+    """Which column of Canvas the points go to, where it has another name, and whether its scale is another."""
+    title = title_among(roster.columns, assignment)
+    if not title:
+        return []
+    sentences = []
+    if ITS_NUMBER.sub("", title) != assignment:
+        sentences.append(f"Points for {assignment} go to Canvas' column {title!r}.")
+    of = next((row[title] for row in roster.is_dropped if "points possible" in row[roster.columns[0]].lower()), "")
+    if re.fullmatch(r"\d+(\.\d+)?", of) and float(of) != lines[0].possible:
+        sentences.append(f"Canvas' points possible are {of} there, and {assignment} has {rounded(lines[0].possible)} "
+                         "points: change them in Canvas; the points are not scaled.")  # fmt: skip
+    return sentences
 
 
 def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
@@ -136,8 +157,7 @@ def points(line: Line) -> str:
 
 
 def write_table(table: Sequence[Sequence[str]], path: Path) -> None:
-    """Write a CSV file in UTF-8, without a byte order mark, which Canvas' importer does not expect."""
+    """Write a CSV file, whole or not at all; without a byte order mark, which Canvas' importer does not expect."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([cell if cell in SIGNS else harmless(cell) for cell in row] for row in table)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.getvalue().encode("utf-8", "backslashreplace"))
+    replace(path, text.getvalue().encode("utf-8", "backslashreplace"))

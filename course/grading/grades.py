@@ -9,11 +9,12 @@ from typing import Any
 import nbformat
 
 from course.building.release import settings
-from course.checking import Status
+from course.checking import Outcome, Status
 from course.grading.judged_notebook import Judgement
 from course.grading.roles import role_of, with_roles
 
 BY_HAND = "to be graded by hand"
+CHECK_FAILED = "the check itself failed"
 
 COLUMNS = (
     "student", "assignment", "points", "of", "by_hand", "by_hand_of", "to_read", "total", "total_of", "remarks",
@@ -69,6 +70,12 @@ class Grade:
         return sum(bool(answer) and name not in self.given for name, _, answer in self.by_hand)
 
     @property
+    def unfinished(self) -> list[str]:
+        """The exercises whose check failed through no fault of the answer, and that have no points by hand."""
+        last = (outcomes[-1] for outcomes in self.judgement.outcomes.values())
+        return [one.exercise for one in last if one.defect and one.exercise not in self.given]
+
+    @property
     def waiting(self) -> float:
         """The points of the short answers that wait for the teacher."""
         return sum((points for name, points, answer in self.by_hand if answer and name not in self.given), 0.0)
@@ -107,7 +114,7 @@ class Grade:
             outcome = outcomes[-1]
             fault = outcome.first_fault
             yield one | {
-                "exercise": outcome.exercise, "outcome": outcome.status.value,
+                "exercise": outcome.exercise, "outcome": told(outcome),
                 "points": self.given.get(outcome.exercise, outcome.points), "of": outcome.possible,
                 "message": fault.message if fault else "",
             }  # fmt: skip
@@ -115,6 +122,11 @@ class Grade:
             outcome, earned = (BY_HAND, "") if answer else (Status.NOT_ATTEMPTED.value, 0.0)
             earned = self.given.get(name, earned)
             yield one | {"exercise": name, "outcome": outcome, "points": earned, "of": points, "message": answer}
+
+
+def told(outcome: Outcome) -> str:
+    """An outcome in a word or two: what the answer is, or that the check says nothing of it."""
+    return CHECK_FAILED if outcome.defect else outcome.status.value
 
 
 def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> list[tuple[str, float, str]]:

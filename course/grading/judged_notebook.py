@@ -227,7 +227,7 @@ def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: lis
             undefined_because(session, source, f"{title} was left out, because {problem}")
             return False
         undefined_because(session, source, "")
-        if kind == "error" and value["kind"] != "not attempted":
+        if kind == "error" and value["type"] != "NotImplementedError":
             what = f"{title} raised {value['type']}" + (f": {value['text']}" if value["text"] else "")
             place = f" (at {value['place']})" if value["place"] else ""
             remark(remarks, what + place)

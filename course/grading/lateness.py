@@ -21,6 +21,12 @@ SPAN = re.compile(r"(?P<count>\d+(?:\.\d+)?)\s*(?P<unit>min|minutes?|h|hours?|d|
 SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 SHARE = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<percent>%|)")
 
+DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}")
+"""A deadline that is a day, and ends with it."""
+
+NO_TIME = {"", "-", "\u2013", "never", "none", "n/a"}
+"""What stands in a roster where nothing was handed in."""
+
 WRITTEN = (
     "%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S.%f %Z", "%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
     "%d %B %Y, %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M",
@@ -78,7 +84,7 @@ def policy(deadlines: Sequence[str], late: str = "", grace: str = "", at_most: s
         name, is_named, time = text.rpartition("=")
         if name in by_name:
             raise PolicyError(f"There are two deadlines for {name or 'all assignments'}.")
-        moment = moment_in(time)
+        moment = moment_in(f"{time.strip()}T23:59:59" if DAY.fullmatch(time.strip()) else time)
         if moment is None or (is_named and not name):
             raise PolicyError(
                 f"--deadline {text} is no time: write 2027-01-31T18:00+01:00, or 04=2027-01-31T18:00+01:00 for one "
@@ -135,11 +141,15 @@ def moment_in(text: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """at: when, None if that is not known; source: what says so; is_late: what a source says that knows only that."""
+    """at: when, None if that is not known; source: what says so; is_late: what a source says that knows only that.
+
+    remark: what a better source says that cannot be read as a time; "" if none does.
+    """
 
     at: datetime | None
     source: str
     is_late: bool | None = None
+    remark: str = ""
 
     def late_by(self, deadline: datetime, unit: timedelta) -> timedelta:
         """How much too late, 0 for in time; one begun `unit` where it is only known that it was late."""
@@ -155,20 +165,25 @@ def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: 
     In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/
     alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence),
     if all submissions are from Canvas, since anywhere else the student has chosen the name; the file's time, which
-    unpacking an archive may have changed. With the mark the file's time says how late.
+    unpacking an archive may have changed. With the mark the file's time says how late. What the first two say and
+    nobody can read is remarked on.
     """
-    if moment := moment_in(in_roster):
-        return HandedIn(moment, "roster")
-    if path.parent.name == assignment and (moment := moment_in(stamped(path.with_name("timestamp.txt")))):
-        return HandedIn(moment, "timestamp.txt")
+    unread = []
+    stamp = stamped(path.with_name("timestamp.txt")) if path.parent.name == assignment else ""
+    for source, text in (("roster", in_roster), ("timestamp.txt", stamp)):
+        if moment := moment_in(text):
+            return HandedIn(moment, source, remark="; ".join(unread))
+        if (shown := " ".join(text.split())[:60]).lower() not in NO_TIME:
+            unread.append(f"{source} says {shown!r}, which cannot be read as a time: write 2027-01-31 18:00")
+    remark = "; ".join(unread)
     try:
         changed = datetime.fromtimestamp(path.lstat().st_mtime).astimezone()
     except OSError:
         changed = None
     marked = CANVAS.match(path.name)
     if is_from_canvas and marked:
-        return HandedIn(changed, "Canvas' file name", bool(marked["late"]))
-    return HandedIn(changed, "file time")
+        return HandedIn(changed, "Canvas' file name", bool(marked["late"]), remark)
+    return HandedIn(changed, "file time", remark=remark)
 
 
 def stamped(path: Path) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from course.checking.scratch import PREFIX, remove
-from course.grading.grade_tables import replace
+from course.checking import scratch
+from course.whole_file import replace
 
 
 def remove_leftovers(note: Path) -> None:
@@ -21,6 +21,6 @@ def remove_leftovers(note: Path) -> None:
     except (OSError, ValueError, TypeError, KeyError):
         pid = 0
     if pid and not psutil.pid_exists(pid):
-        for left in folder.glob(f"{PREFIX}{pid}-*"):
-            remove(left)
+        for left in folder.glob(f"{scratch.prefix(pid)}*"):
+            scratch.remove(left)
     replace(note, json.dumps({"process": os.getpid(), "folder": tempfile.gettempdir()}).encode())

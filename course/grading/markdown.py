@@ -37,7 +37,7 @@ def is_allowed_of_link(tag: str, name: str, value: str) -> bool:
 PROTOCOLS = ("http", "https", "mailto", "data")
 OF_TEXTS = ("color", "text-align", "vertical-align", "white-space")
 OF_PANELS = (*OF_TEXTS, "border-left", "margin", "padding", "width")
-"""Styles that a student's text may have, and those of a panel: a text with a margin could cover what is above it."""
+"""Styles of a student's text, and of a panel of the grader's: a text with a margin could cover what is above."""
 
 OF_THE_GRADER = frozenset({"outcome", "code"})
 """Classes of what the grader writes: a text may not look like it."""

@@ -38,6 +38,34 @@ def changes_in(
                 yield key, exercise, None if is_taken_back else points, basis_of(graded[key], exercise)
 
 
+def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) -> Iterator[str]:
+    """A sentence for points that are no number, and for those in a row of a student who has not handed in."""
+    keys = names_in_table(graded)
+    for row in rows:
+        student, assignment, exercise, points = (
+            row.get(name, "") for name in ("student", "assignment", "exercise", "points")
+        )
+        key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
+        try:
+            number = grade_tables.number(points)
+        except ValueError:
+            yield f"{student}, {exercise}: {points[:40]!r} is no number"
+            continue
+        if row.get("outcome") == BY_HAND and number is not None and key is None and graded:
+            yield f"{student}, {exercise}: nobody of that name has handed in {assignment}"
+
+
+def beyond(grade: Grade) -> list[str]:
+    """The exercises that were given less than nothing, or more than they have, with both numbers."""
+    possible = {name: points for name, points, _ in grade.by_hand}
+    possible |= {outcomes[-1].exercise: outcomes[-1].possible for outcomes in grade.judgement.outcomes.values()}
+    return [
+        f"{name} ({points:g} of {possible[name]:g})"
+        for name, points in grade.given.items()
+        if name in possible and not 0 <= points <= possible[name]
+    ]
+
+
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
     """The keys by what a table shows of them, and by what a spreadsheet makes of that: of 007 it makes 7."""
     keys: dict[Key, Key] = {}

@@ -18,10 +18,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from course import whole_file
 from course.grading import grade_tables
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.leftovers import remove_leftovers
-from course.grading.points_by_hand import basis_of, changes_in
+from course.grading.points_by_hand import basis_of, beyond, changes_in, not_taken
 from course.grading.state import Graded, Key, State
 
 COLUMNS_OF = {"grades.csv": COLUMNS, "exercises.csv": EXERCISE_COLUMNS}
@@ -34,7 +35,9 @@ class CannotWriteError(Exception):
 
 
 class Results:
-    """What is graded in one folder, for one grader at a time. grades: those of this run; beside: files that were kept.
+    """What is graded in one folder, for one grader at a time. grades: those of this run; beside: files that were kept;
+    not_taken: points by hand that could not be read, a sentence each; absent: what was graded in an earlier run, and is
+    not among the submissions of this one.
 
     Every method that writes raises CannotWriteError.
     """
@@ -43,6 +46,8 @@ class Results:
         self.folder = folder
         self.grades: dict[Key, Grade] = {}
         self.beside: list[Path] = []
+        self.not_taken: list[str] = []
+        self.absent: list[Key] = []
         self._lock = FileLock(folder / "state" / "lock", timeout=0)
 
     def __enter__(self) -> Results:
@@ -67,13 +72,18 @@ class Results:
     def begin(self, wanted: Mapping[Key, str], again: Collection[Key] = ()) -> set[Key]:
         """Which of the submissions (by fingerprint) are graded already, and have a page; the tables have their rows.
 
-        Those of `again` count as not graded.
+        Those of `again`, and those with a check that failed through no fault of the answer, count as not graded.
         """
         with writing(self.folder):
             self._take_points_by_hand()
+            self.absent = sorted(self._state.graded().keys() - wanted.keys())
             for key, kept in self._state.graded().items():
-                if key not in again and wanted.get(key) == kept.fingerprint and self._has_page(kept):
-                    self.grades[key] = self._with_points_by_hand(kept.grade)
+                grade = self._with_points_by_hand(kept.grade)
+                if (
+                    key not in again and wanted.get(key) == kept.fingerprint
+                    and self._has_page(kept) and not grade.unfinished
+                ):  # fmt: skip
+                    self.grades[key] = grade
             self._write()
         return set(self.grades)
 
@@ -91,7 +101,7 @@ class Results:
     def write_page(self, page: Path, text: str) -> str:
         """Why the page could not be written; "" if it is."""
         try:
-            grade_tables.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
+            whole_file.replace(self.folder / page, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             return f"its feedback page could not be written: {error.strerror}"
         return ""
@@ -131,6 +141,7 @@ class Results:
     def _take_points_by_hand(self) -> None:
         rows = grade_tables.read(self.folder / "exercises.csv").with_points
         graded = {key: kept.grade for key, kept in self._state.graded().items()}
+        self.not_taken += not_taken(rows, graded)
         self._state.give(changes_in(rows, graded, self._state.given()))
 
     def _with_points_by_hand(self, grade: Grade) -> Grade:
@@ -138,7 +149,10 @@ class Results:
         known = {*grade.checked, *(name for name, _, _ in grade.by_hand)}
         old = [name for name, (_, basis) in given.items() if name in known and basis not in ("", basis_of(grade, name))]
         remarks = [f"points by hand were given before it changed, look again: {', '.join(old)}"] if old else []
-        return replace(grade, given={name: given[name][0] for name in given if name in known}, remarks=remarks)
+        grade = replace(grade, given={name: given[name][0] for name in given if name in known})
+        if odd := beyond(grade):
+            remarks.append(f"points by hand are less than 0, or more than there are: {', '.join(odd)}")
+        return replace(grade, remarks=remarks)
 
 
 @contextmanager

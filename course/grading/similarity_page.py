@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from course.grading.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_TOKENS, THRESHOLD, Pair
+from course.grading.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_PAIRS, MOST_TOKENS, THRESHOLD, Pair
 
 SHOWN_PAIRS = 200
 MOST_CHARACTERS = 8000
-"""What the page shows; similar.csv has all pairs."""
+"""What the page shows; similar.csv has all pairs that are kept."""
 
 WHAT_IT_MEANS = f"""
 <p><b>Similarity is a reason to look, not a verdict.</b> Two students may have learned together, followed the same
@@ -31,7 +31,8 @@ def page(pairs: Sequence[Pair], compared: int) -> str:
     head = "<!doctype html><meta charset='utf-8'><title>Similar answers</title>"
     shown = "".join(map(section, pairs[:SHOWN_PAIRS]))
     more = f"<p>{len(pairs) - SHOWN_PAIRS} more pairs are in similar.csv.</p>" if len(pairs) > SHOWN_PAIRS else ""
-    told = f"<p>{len(pairs)} pairs of answers among {compared} submissions.</p>"
+    least = "At least " if len(pairs) == MOST_PAIRS else ""
+    told = f"<p>{least}{len(pairs)} pairs of answers among {compared} submissions.</p>"
     return f"{head}<style>{STYLE}</style><h1>Similar answers</h1>{WHAT_IT_MEANS}{told}{shown}{more}"
 
 

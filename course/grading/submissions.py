@@ -100,7 +100,11 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
         except NotANotebookError as error:
             problem = printable(" ".join(str(error).replace(str(path), path.name).split()))[:300]
     relative = path.relative_to(folder)
-    assignment = chosen or said_by(notebook, assignments)
+    said = said_by(notebook, assignments)
+    if chosen and said not in ("", chosen):
+        other = f"the notebook says that it answers {said}; it was graded as {chosen}, as --assignment says"
+        remark = "; ".join(filter(None, (remark, other)))
+    assignment = chosen or said
     if not assignment:
         assignment, is_guess = named_in(relative, assignments)
         if is_guess and not problem:

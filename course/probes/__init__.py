@@ -6,5 +6,5 @@ other things here are what an assignment gives out, such as a training set.
 
 The student's code shares a process with these files, and may read them. So nothing here knows a right value, a known
 mistake or a hidden case: these stand in `course/checks/`, which that process can neither import nor read. A file here
-imports from `minidl` and numpy alone.
+imports from `minidl`, numpy and other probes alone.
 """

@@ -35,6 +35,13 @@ def listed(function: Callable[..., Any], n: int, batch_size: int, seed: int, epo
     return [list(batch) if isinstance(batch, Iterable) else batch for batch in islice(batches, n + 2)]
 
 
+def orders_of(
+    function: Callable[..., Any], n: int, batch_size: int, pairs: Iterable[tuple[int, int]]
+) -> list[list[Any]]:
+    """Probe: the order of the samples for each pair of seed and epoch."""
+    return [[index for batch in listed(function, n, batch_size, *pair) for index in batch] for pair in pairs]
+
+
 class HeldOut:
     """Samples that only tell how many of them a model reads wrongly: `held_out.error(model)`, from 0 to 1.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import os
 import random
 import time
 from collections.abc import Callable
@@ -18,9 +19,13 @@ CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_
 def listed_elsewhere(function: Callable[..., Any], where: str, *arguments: int) -> dict[str, Any]:
     """Probe: the batches, as `listed` gives them, and which global generators the call has drawn from or seeded.
 
-    where: "after other random numbers", "at another time" or "in another process"; there hash() of a text differs.
+    where: "after other random numbers", "at another time" or "in another process"; where hash() of a text
+    and os.getpid() differ.
     """
-    kept = {(time, name): getattr(time, name) for name in CLOCKS} | {(builtins, "hash"): hash}
+    kept = {(time, name): getattr(time, name) for name in CLOCKS} | {
+        (builtins, "hash"): hash,
+        (os, "getpid"): os.getpid,
+    }
     if where == "after other random numbers":
         random.seed(987654321)
         np.random.seed(987654321)  # noqa: NPY002  (it is what answers may draw from)
@@ -31,12 +36,18 @@ def listed_elsewhere(function: Callable[..., Any], where: str, *arguments: int) 
                 setattr(time, name, later(getattr(time, name)))
         if where == "in another process":
             builtins.hash = salted(hash)
+            os.getpid = another_process
         batches = listed(function, *arguments)
     finally:
         for (module, name), original in kept.items():
             setattr(module, name, original)
     after = states()
     return {"batches": batches, "changed": [name for name in before if before[name] != after[name]]}
+
+
+def another_process() -> int:
+    """os.getpid() as it is in another process."""
+    return os.getppid() + 1_000_000
 
 
 def states() -> dict[str, str]:

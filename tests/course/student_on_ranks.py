@@ -12,7 +12,8 @@ import pytest
 from course.checking import Answer, AnswerFailed
 from course.checking.limits import Limits
 from course.checking.ranks import RankRun
-from course.checking.session import START_SECONDS, Session
+from course.checking.session import Session
+from course.checking.student_process import START_SECONDS
 from minidl.cluster import Network
 
 A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
@@ -37,7 +38,7 @@ class Student:
         text = program if isinstance(program, str) else textwrap.dedent(inspect.getsource(program))
         name = "program" if isinstance(program, str) else program.__name__
         self.source = f"from __future__ import annotations\nimport numpy as np\n{text}\nprogram = {name}\n"
-        if self.session._process is not None:
+        if self.session.process is not None:
             self._load(self.session)
         self.session.begin_check()
         return Answer("program", self.session).on_ranks(arguments, network, **options)

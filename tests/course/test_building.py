@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
 import signal
@@ -287,7 +288,7 @@ def test_a_notebook_is_written_whole_or_not_at_all(root: Path, monkeypatch: pyte
 
     before = contents(root)
     (root / EXERCISE).write_text("{}")
-    monkeypatch.setattr(making.os, "replace", interrupt)
+    monkeypatch.setattr(os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         build.run([], root)
     assert contents(root) == {**before, EXERCISE: b"{}"}

@@ -26,8 +26,8 @@ def f():
 @pytest.mark.slow
 def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
     with Session(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
-        _, found = session.request("call", (None, "f", ()), 60.0)
-        linked = {path.name for path in (session._scratch.root / caches.NUMBA).glob("*/*.nb[ic]")}
+        _, (found, _) = session.request("call", (None, "f", ()), 60.0)
+        linked = {path.name for path in (session.process.scratch.root / caches.NUMBA).glob("*/*.nb[ic]")}
     folder = f"/{caches.NUMBA}/{caches.numba_folder(caches.KERNELS)}"
     assert found
     assert all(place.endswith(folder) for place in found)

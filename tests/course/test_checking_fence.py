@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from course.checking import landlock, strays, supervisor
-from course.checking.session import Died, Session
+from course.checking.ending import Died
+from course.checking.session import Session
 from course.checking.terms import MAY_WRITE
 from tests.tiers import exhaustively
 
@@ -54,12 +55,13 @@ class Room:
         self.session = Session(self._load, secret=[self.secret])
 
     def _load(self, session: Session) -> None:
+        self.process = session.process
         session.request("run_cell", ("cell 1", ANSWER), 30.0)
 
     def call(self, name: str, text: str) -> object:
         text = text.replace("OTHER", str(self.other)).replace("SECRET", str(self.secret))
         kind, value = self.session.request("call", (None, name, (text.replace("CHECK", str(os.getpid())),)))
-        return value if kind == "value" else f"{value['type']}: {value['text']}"
+        return value[0] if kind == "value" else f"{value['type']}: {value['text']}"
 
     def is_as_it_was(self) -> bool:
         places = {path.name: path for place in (self.other, self.secret) for path in place.iterdir()}
@@ -156,7 +158,7 @@ def test_outside_its_folder_a_shell_changes_nothing(command: str, room: Room) ->
 
 def test_with_a_view_of_its_own_a_shell_changes_no_rights_and_dates(room: Room) -> None:
     room.call("run", "")
-    if not room.session._has_own_view:
+    if not room.session.process.has_own_view:
         pytest.skip("no administrator, and no namespaces of users")
     before = (room.other / "kept").stat()
     said = str(room.call("shell", "chmod 0 OTHER/kept SECRET; touch -d 2001-01-01 OTHER/kept; chown 7 OTHER/kept"))
@@ -215,7 +217,15 @@ def test_nobody_signals_or_traces_what_the_answer_has_not_started(
     source = source.replace("OUTSIDER", str(outsider.pid))
     assert "PermissionError" in str(room.call("run", f"ctypes.set_errno(0)\n{source}\nresult = 'done'"))
     assert outsider.poll() is None
-    assert room.session._process.poll() is None
+    assert room.session.process.supervisor.poll() is None
+
+
+@on_linux
+def test_an_answer_may_signal_what_it_has_started(room: Room) -> None:
+    started = "subprocess.Popen(['sleep', '1000'], start_new_session=True, env={})"
+    assert room.call("run", f"child = {started}\nchild.kill()\nresult = child.wait()") == -9
+    orphan = "subprocess.run('sleep 1000 > /dev/null 2>&1 & echo $!', shell=True, capture_output=True).stdout"
+    assert room.call("run", f"result = os.kill(int({orphan}), signal.SIGTERM)") is None
 
 
 @pytest.mark.slow
@@ -246,7 +256,7 @@ def f():
     return run.results, listed.stderr, listed.stdout.split(), open("data.txt").read()
 """
     with Session(lambda session: session.request("run_cell", ("cell 1", source), 60.0), folder=tmp_path) as session:
-        kind, value = session.request("call", (None, "f", ()), 60.0)
+        kind, (value, _) = session.request("call", (None, "f", ()), 60.0)
     there = ["array.npy", "data.txt", "figure.png", "listed", "mine.db", "run.log"]
     assert (kind, value) == ("value", ([2.0, 2.0], "", there, "42"))
     assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
@@ -271,8 +281,8 @@ QUICK = ("closes all", "drops its mark", "starts 90")
 @pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in LEAVE if name not in QUICK))])
 def test_all_that_an_answer_has_started_ends_with_it(name: str, room: Room) -> None:
     assert room.call("run", f"{LEAVE[name]}\nresult = 'done'") == "done"
-    parent = room.session._process.pid
-    left = set(supervisor.descendants(parent)) - {room.session._pid}
+    process = room.session.process
+    left = set(supervisor.descendants(process.supervisor.pid)) - {process.pid}
     assert left
     room.session.close()
     assert [pid for pid in left if os.path.exists(f"/proc/{pid}") and "zombie" not in status_of(pid)] == []
@@ -289,13 +299,13 @@ def status_of(pid: int) -> str:
 def test_200_processes_are_too_many_and_none_is_left(room: Room) -> None:
     with pytest.raises(Died, match="more than 100 are not allowed"):
         room.call("shell", "for n in $(seq 200); do setsid sleep 1000 > /dev/null 2>&1 & done; sleep 1000")
-    assert strays.marked(room.session._mark) == []
+    assert strays.marked(room.process._mark) == []
 
 
 @on_linux
 def test_what_a_shell_leaves_in_shared_memory_goes(room: Room) -> None:
     assert room.call("shell", "echo kept > /dev/shm/left_by_an_answer; cat /dev/shm/left_by_an_answer") == "kept\n"
-    if not room.session._has_own_view:
+    if not room.session.process.has_own_view:
         room.session.close()
         Path("/dev/shm/left_by_an_answer").unlink()
         pytest.skip("no administrator, and no namespaces of users: shared memory is that of the machine")

@@ -15,7 +15,6 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from course.bootstrap import ROOT
 from course.checking import Outcome, PartResult, Status, progress_record
-from course.checking.helper_files import copy_helper_files
 from course.grading.notebook_file import NotANotebookError, read_notebook
 
 
@@ -97,19 +96,6 @@ def test_what_a_cell_lacks_is_made_up_for(tmp_path: Path) -> None:
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["a\n", "b"]}], "nbformat": 4}))
     (cell,) = read_notebook(path).cells
     assert (cell.source, cell.metadata, cell.outputs) == ("a\nb", {}, [])
-
-
-def test_a_link_to_a_secret_file_is_not_copied_for_an_answer(tmp_path: Path) -> None:
-    mine, others, solutions, shared = (tmp_path / name for name in ("class/mine", "class/other", "solutions", "shared"))
-    for folder in (mine, others, solutions, shared, tmp_path / "copy"):
-        folder.mkdir(parents=True)
-        (folder / "file.py").write_text(folder.name)
-    for name, target in (("own", mine), ("classmate", others), ("solution", solutions), ("given", shared)):
-        (mine / f"{name}.py").symlink_to(target / "file.py")
-    (mine / "again.py").symlink_to(mine / "solution.py")
-    (tmp_path / "copy" / "file.py").unlink()
-    copy_helper_files(mine, tmp_path / "copy", [tmp_path / "class", solutions])
-    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["file.py", "given.py", "own.py"]
 
 
 UNREADABLE = {

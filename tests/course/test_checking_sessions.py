@@ -32,9 +32,9 @@ def loading(source: str):
 
 
 def call(session: Session, name: str = "f", *arguments: object) -> object:
-    kind, value = session.request("call", (None, name, arguments))
-    assert kind == "value", value
-    return value
+    kind, reply = session.request("call", (None, name, arguments))
+    assert kind == "value", reply
+    return reply[0]
 
 
 def test_real_nodes_run_in_an_answer_and_leave_nothing() -> None:
@@ -43,7 +43,7 @@ def test_real_nodes_run_in_an_answer_and_leave_nothing() -> None:
     )
     with Session(loading(source + "    return run.results\n")) as session:
         assert call(session, "f", 1.5) == [3.0, 3.0]
-        mark = session._mark
+        mark = session.process._mark
         assert len(strays.marked(mark)) >= 2
     assert strays.marked(mark) == []
 
@@ -108,7 +108,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
     starving = iter(range(1, 10_000))
     with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
         call(session)
-        monkeypatch.setattr("course.checking.session.starved", lambda pid: float(next(starving)))
+        monkeypatch.setattr("course.checking.student_process.starved", lambda pid: float(next(starving)))
         session.begin_check()
         call(session)
         call(session)
@@ -131,7 +131,7 @@ def test_what_is_printed_is_there_when_the_answer_is() -> None:
     with Session(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
         session.begin_check()
         call(session)
-        assert session.printed == "printed\n"
+        assert session.output.text == "printed\n"
 
 
 def test_a_process_that_gets_no_core_is_not_stuck() -> None:
@@ -161,19 +161,19 @@ def load(session):
     session.request("run_cell", ("cell 1", source))
 session = Session(load)
 session.request("prepare", ((),))
-print(session._mark, session._scratch.root, flush=True)
+print(session.process._mark, session.process.scratch.root, flush=True)
 {goes_on}
 """
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, cwd=tmp_path)
     mark, scratch = process.stdout.readline().split()
-    assert strays.marked(int(mark))
+    assert strays.marked(mark)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     process.stdout.close()
     until = time.monotonic() + 20
-    while (strays.marked(int(mark)) or os.path.exists(scratch)) and time.monotonic() < until:
+    while (strays.marked(mark) or os.path.exists(scratch)) and time.monotonic() < until:
         time.sleep(0.1)
-    assert strays.marked(int(mark)) == []
+    assert strays.marked(mark) == []
     assert not os.path.exists(scratch)
 
 

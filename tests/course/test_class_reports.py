@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import errno
+import os
 from pathlib import Path
 
 import nbformat
@@ -14,6 +16,7 @@ from course.checking import Outcome, PartResult, Status
 from course.grading import class_reports
 from course.grading.grades import Grade
 from course.grading.judged_notebook import Judgement
+from course.grading.results import CannotWriteError
 from course.grading.submissions import Submission
 
 CHAPTER = "04_messages_and_collectives"
@@ -72,6 +75,23 @@ def test_points_that_are_taken_back_are_taken_out_of_the_gradebook(folder):
     assert list((folder / "graded" / "gradebook").glob("*"))
     written(folder, roster)
     assert not list((folder / "graded" / "gradebook").glob("*"))
+
+
+@pytest.mark.parametrize(("name", "has"), [("gradebook/canvas_*", b"Points Possible"), ("*.png", b"PNG")])
+def test_on_a_full_disk_a_gradebook_and_a_picture_are_whole_or_not_there(folder, monkeypatch, name, has):
+    real = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if has in content[:200]:
+            real(path, content[: len(content) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(path, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        with pytest.raises(CannotWriteError, match="No space left"):
+            written(folder, ["--roster", str(folder / "roster.csv")], why=1.0)
+    assert not list((folder / "graded").glob(name))
 
 
 def test_statistics_and_their_picture_are_always_there(folder):

@@ -53,6 +53,13 @@ def test_what_a_cut_short_check_did_not_reach_is_no_part_of_its_own(counted):
     assert {tally.part for tally in counted} == {"", SUM, COST}
 
 
+def test_a_check_that_failed_of_itself_is_no_mistake_of_the_class(counted):
+    broken = Outcome("ring_all_reduce", 3.0, (PartResult("the check works", 3.0, Status.WRONG, "…"),), defect="OSError")
+    more = tallies((CHAPTER, [one]) for one in (DEAD, RIGHT, broken, RIGHT, wrong(1), wrong(2), EMPTY))
+    assert [tally.row for tally in more] == [tally.row for tally in counted]
+    assert tallies([(CHAPTER, [broken])]) == []
+
+
 def test_the_picture_has_a_bar_a_part_and_says_how_many(counted, tmp_path):
     figure = draw(counted)
     (axes,) = figure.axes

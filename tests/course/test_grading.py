@@ -111,7 +111,7 @@ def orphans() -> list[object]:
     """Processes of answers without a parent."""
     import psutil
 
-    from course.checking.session import TOKEN
+    from course.checking.supervisor import TOKEN
 
     found = []
     for process in psutil.process_iter():
@@ -148,12 +148,26 @@ def test_a_notebook_of_unknown_origin_needs_to_be_told_its_assignment(tmp_path):
     assert submissions.find(tmp_path, list(SOLUTIONS), FIRST)[0].assignment == FIRST
 
 
+def test_a_notebook_that_answers_another_assignment_than_the_option_says_has_a_remark(tmp_path):
+    first, second, *_ = SOLUTIONS
+    shutil.copy(SOLUTIONS[first], tmp_path / "ada.ipynb")
+    (one,) = submissions.find(tmp_path, list(SOLUTIONS), second)
+    assert one.assignment == second
+    assert one.remark == f"the notebook says that it answers {first}; it was graded as {second}, as --assignment says"
+    (one,) = submissions.find(tmp_path, list(SOLUTIONS), first)
+    assert one.remark == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["nowhere"], "nowhere is not a folder"),
         ([str(ROOT / "tests" / "house")], "There is no notebook"),
         ([str(ROOT / "exercises"), "--assignment", "77"], "No assignment is called '77'"),
+        ([str(ROOT), "--to", "results"], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", str(ROOT)], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", str(ROOT.parent), "--container"], "holds the course itself"),
+        ([str(ROOT / "exercises"), "--to", sys.prefix], "or Python"),
     ],
 )
 def test_wrong_input_is_answered_in_a_sentence(capsys, arguments, sentence):

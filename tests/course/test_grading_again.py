@@ -67,7 +67,8 @@ def test_a_class_whose_grader_is_killed_twice_has_the_table_of_one_whose_grader_
     assert re.search(f"[2-9] of {kinds.count(',') + 2} are graded already", result.stderr)
     for name in ("grades.csv", "exercises.csv"):
         assert (tmp_path / "killed" / name).read_text() == (tmp_path / "graded" / name).read_text()
-    assert sorted(path.name for path in (tmp_path / "killed").glob("*.csv")) == ["exercises.csv", "grades.csv"]
+    graded, killed = ({path.name for path in (tmp_path / name).glob("*.csv")} for name in ("graded", "killed"))
+    assert graded == killed
     until = time.monotonic() + 60
     while left_by(tmp_path) and time.monotonic() < until:  # they end themselves
         time.sleep(0.1)
@@ -130,11 +131,21 @@ def test_a_grade_depends_on_the_notebook_the_files_beside_it_the_reference_and_t
     assert fingerprint(one, "other", reference, {"seconds": 3}) != known
     assert fingerprint(one, "digest", other, {"seconds": 3}) != known
     assert fingerprint(one, "digest", reference, {"seconds": 4}) != known
+    given = fingerprint(one, "digest", reference, {"seconds": 3}, tmp_path)
     (tmp_path / "helper.py").write_text("x = 1")
-    beside = fingerprint(one, "digest", reference, {"seconds": 3})
-    assert beside != known
+    beside = fingerprint(one, "digest", reference, {"seconds": 3}, tmp_path)
+    assert len({known, given, beside}) == 3
     (tmp_path / "bob.ipynb").write_text("another student's")
-    assert fingerprint(one, "digest", reference, {"seconds": 3}) == beside
+    assert fingerprint(one, "digest", reference, {"seconds": 3}, tmp_path) == beside
+
+
+def test_a_file_that_is_given_to_nobody_has_nobody_graded_anew(tmp_path, capsys):
+    damaged_class(tmp_path)
+    assert graded_in(tmp_path, "--assignment", FIRST) == 1
+    (tmp_path / "class" / "roster.csv").write_text("name\nada\n")
+    capsys.readouterr()
+    assert graded_in(tmp_path, "--assignment", FIRST) == 1
+    assert "2 of 2 are graded already" in capsys.readouterr().err
 
 
 def test_points_by_hand_are_added_up_by_the_same_command(tmp_path, capsys):

@@ -164,6 +164,37 @@ def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, c
     assert str(container.CONTAINERFILE) in told
 
 
+@pytest.mark.parametrize("to", ["file/graded", "/proc/graded"])
+def test_results_that_cannot_be_written_are_a_sentence(engine, submissions, tmp_path, capsys, to) -> None:
+    (tmp_path / "file").touch()
+    assert grade.run([str(submissions), "--to", str(tmp_path / to), "--container"]) == 2
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"The results cannot be written to {tmp_path / to}: ")
+
+
+@pytest.mark.parametrize("to", ["", ".."])
+def test_results_are_not_written_around_the_submissions(engine, submissions, capsys, to) -> None:
+    owner = (submissions / "ada").stat().st_uid
+    assert grade.run([str(submissions), "--to", str(submissions / to), "--container"]) == 2
+    assert "give the results a folder of their own" in capsys.readouterr().err
+    assert (submissions / "ada").stat().st_uid == owner
+
+
+def test_a_deadline_without_a_time_zone_is_this_computers_in_the_container_too(tmp_path, monkeypatch) -> None:
+    zone = tmp_path / "localtime"
+    zone.write_bytes(b"TZif2" + bytes(100) + b"\nCET-1CEST,M3.5.0,M10.5.0/3\n")
+    monkeypatch.delenv("TZ", raising=False)
+    assert container.time_zone(zone) == "CET-1CEST,M3.5.0,M10.5.0/3"
+    assert container.time_zone(tmp_path / "none") == container.time_zone(STAND_IN) == "UTC0"
+    monkeypatch.setenv("TZ", str(zone))
+    assert container.time_zone() == "CET-1CEST,M3.5.0,M10.5.0/3"
+    monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
+    assert container.time_zone() == "EST5EDT,M3.2.0,M11.1.0"
+    parser = grade.parser()
+    options = parser.parse_args(["submissions", "--to", "there"])
+    assert "TZ=EST5EDT,M3.2.0,M11.1.0" in container.run_command("podman", "name", "image", parser, options)
+
+
 def test_every_option_reaches_the_command_in_the_container() -> None:
     arguments = ["submissions", "--to", "there", "--assignment", "04", "--seconds", "3", "--workers", "5"]
     parser = grade.parser()

@@ -12,8 +12,8 @@ from nbformat.v4 import new_code_cell
 
 from course import grade
 from course.checking.helper_files import copy_helper_files, helper_files, shadows
-from course.grading.helper_files import given_to_none, own_folder
 from course.grading.judged_notebook import judge_notebook
+from course.grading.own_folders import given_to_none, own_folder
 from course.grading.submissions import find
 from tests.course.submitted_class import ROOT
 

@@ -199,6 +199,8 @@ STATE = [
         "@timed\n" + PLAIN),
     Odd("written twice", answer="def broadcast_tree(comm, x): raise NotImplementedError\n"
         + PLAIN),
+    Odd("compiled and cached", answer="import numba\n@numba.njit(cache=True)\ndef double(n):\n    return 2 * n\n"
+        "double(1)\n" + PLAIN.replace("distance *= 2", "distance = double(distance)")),
     Odd("called in its own cell", answer=PLAIN
         + "from minidl import cluster\n"
         "print(cluster.launch(broadcast_tree, (1.0,), nodes=4, on='simulation').results)"),

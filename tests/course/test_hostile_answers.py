@@ -13,7 +13,8 @@ import pytest
 from course.checking import Answer, Chapter, Outcome, Part, Status, expect
 from course.checking import strays as stray_processes
 from course.checking.limits import Limits
-from course.checking.session import START_SECONDS, Session
+from course.checking.session import Session
+from course.checking.student_process import START_SECONDS
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -150,13 +151,14 @@ class Room:
         self.session = Session(self._load, LIMITS, folder)
 
     def _load(self, session: Session) -> None:
+        self.process = session.process
         session.sources.add("<cell twice>", "cell twice", self.source)
         session.request("run_cell", ("cell twice", self.source), START_SECONDS)
 
     def outcome(self, body: str) -> Outcome:
         lines = "\n".join(f"    {line}" for line in body.splitlines())
         self.source = f"MINE = {str(self.mine)!r}\ndef twice(x):\n{lines}\n"
-        if self.session._process is not None:
+        if self.session.process is not None:
             self._load(self.session)
         return twice.judge(Answer("twice", self.session))
 
@@ -179,11 +181,7 @@ def test_an_answer_ends_with_a_clear_outcome(case: Case, room: Room, capfd: pyte
     assert capfd.readouterr() == ("", "")  # nothing reaches the terminal
     if case.name.startswith(("leaves", "removes", "writes where")):
         room.session.close()
-    if room.session._process is None:
-        assert_nothing_is_left(room.session)
-
-
-def assert_nothing_is_left(session: Session) -> None:
-    assert stray_processes.marked(session._mark) == []
-    assert not session._scratch.root.exists()
-    assert not session._reader.is_alive()
+    if room.session.process is None:
+        assert stray_processes.marked(room.process._mark) == []
+        assert not room.process.scratch.root.exists()
+        assert not room.session.output._reader.is_alive()

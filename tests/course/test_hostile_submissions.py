@@ -22,7 +22,7 @@ from filelock import FileLock
 from course import grade
 from course.checking import landlock, scratch
 from course.checking.limits import Limits
-from course.checking.session import TOKEN
+from course.checking.supervisor import TOKEN
 from course.grading import judged_notebook
 from course.grading.roles import role_of
 from tests.course.submitted_class import ROOT

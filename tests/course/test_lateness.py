@@ -44,6 +44,12 @@ def test_an_assignment_may_have_a_deadline_of_its_own():
     assert policy([f"04={DEADLINE}"]).deadline("01_backpropagation") is None
 
 
+@pytest.mark.parametrize("day", ["2027-01-31", "04=2027-01-31", "20270131"])
+def test_a_deadline_that_is_a_day_ends_with_the_day(day):
+    deadline = policy([day]).deadline("04_messages_and_collectives")
+    assert deadline == datetime(2027, 1, 31, 23, 59, 59).astimezone()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -101,6 +107,19 @@ def test_known_only_to_be_late_counts_as_one_begun_unit(tmp_path):
 def test_moodles_own_times_are_read(tmp_path):
     written = handed_in(tmp_path / "none.ipynb", ASSIGNMENT, "Sunday, 31 January 2027, 5:00 PM")
     assert (written.source, written.at) == ("roster", datetime(2027, 1, 31, 17).astimezone())
+
+
+@pytest.mark.parametrize("unread", ["01/31/2027 6:00 PM", "2027-01-31 18:00:00 Neverland", "last week"])
+def test_a_time_that_cannot_be_read_is_remarked_on_and_the_next_source_counts(tmp_path, unread):
+    path = tmp_path / ASSIGNMENT / "a.ipynb"
+    path.parent.mkdir()
+    path.write_text("{}", encoding="utf-8")
+    found = handed_in(path, ASSIGNMENT, unread)
+    assert (found.source, found.remark.split(",")[0]) == ("file time", f"roster says {unread!r}")
+    path.with_name("timestamp.txt").write_text(unread, encoding="utf-8")
+    assert handed_in(path, ASSIGNMENT).remark.startswith(f"timestamp.txt says {unread!r}, which cannot be read")
+    assert handed_in(path, ASSIGNMENT, "2027-01-31 18:00").remark == ""
+    assert handed_in(path.parent, ASSIGNMENT, "-").remark == ""
 
 
 def test_a_timestamp_counts_only_in_nbgraders_folders_and_not_as_a_link(tmp_path):

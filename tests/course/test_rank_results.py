@@ -41,8 +41,14 @@ ODD = [
 ]
 
 
+def all_told(p: int) -> tuple[list[frozenset[int]], list[int]]:
+    """The last two fields of a run in which messages can have told every rank everything."""
+    return [frozenset(range(p))] * p, [10**6] * p
+
+
 def run_of(results: list[Any], arguments: list[tuple[Any, ...]], sends: list[Any] | None = None) -> RankRun:
-    return RankRun(results, arguments, [{"sendrecv": (1, 8)}] * len(results), 0.0, sends or [], [])
+    size = len(results)
+    return RankRun(results, arguments, [{"sendrecv": (1, 8)}] * size, 0.0, sends or [], [], *all_told(size))
 
 
 @pytest.mark.filterwarnings("error")
@@ -177,7 +183,7 @@ def ring_run(order: list[int], nbytes: int = 8, times: int = 1) -> RankRun:
         for i, rank in enumerate(order)
     ]
     traffic = [{"sendrecv": (times * (p - 1), times * (p - 1) * nbytes)}] * p
-    return RankRun([None] * p, [()] * p, traffic, float(times * (p - 1)), sends, [])
+    return RankRun([None] * p, [()] * p, traffic, float(times * (p - 1)), sends, [], *all_told(p))
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [0, 2, 1, 3], [0, 3, 1, 2]])
@@ -194,6 +200,6 @@ def test_padded_chunks_are_a_ring_s_and_missing_ones_are_not():
 def test_arrows_that_are_no_ring_of_all_ranks_are_told():
     closed_early = ring_run([0, 1, 2, 3])
     sends = [(rank, {0: 1, 1: 0, 2: 3, 3: 2}[rank], *rest) for rank, _, *rest in closed_early.sends]
-    run = RankRun([None] * 4, [()] * 4, closed_early.traffic, 3.0, sends, [])
+    run = RankRun([None] * 4, [()] * 4, closed_early.traffic, 3.0, sends, [], *all_told(4))
     with pytest.raises(Wrong, match="from rank 0 to 1 to 0, which is no ring of all ranks"):
         rank_messages.round_the_ring(run, "ring_all_gather", [1, 1, 1, 1], times=1)

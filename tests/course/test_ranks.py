@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from course.checking import Answer
 from minidl import cluster
 from minidl.cluster import Communicator, Node
 from tests.course.student_on_ranks import A_SECOND_A_MESSAGE, Student
@@ -119,7 +120,26 @@ def test_events_are_in_order_of_time_without_work_of_no_time(student):
 
 def test_what_ranks_print_comes_in_their_order(student):
     student.on_ranks("def program(comm): print('I am', comm.rank); comm.barrier(); print('done')", [()] * 2)
-    assert student.session.printed == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"
+    assert student.session.output.text == "[rank 0] I am 0\n[rank 0] done\n[rank 1] I am 1\n[rank 1] done\n"
+
+
+def test_a_rank_that_has_closed_or_replaced_its_output_goes_on_and_prints_in_the_next_run(student):
+    program = """
+import os, sys
+def program(comm, silent):
+    print("before", end=" ")
+    if silent:
+        sys.stdout.close(); sys.stdout = sys.stderr = None
+        os.closerange(0, 3)
+    print("after")
+    return comm.all_reduce(1)
+"""
+    assert student.on_ranks(program, [(False,), (True,)]).results == [2, 2]
+    assert student.session.output.text == "[rank 0] before after\n[rank 1] before \n"
+    student.session.begin_check()
+    seen = Answer("program", student.session).on_ranks([(False,)] * 2)
+    assert seen.results == [2, 2]
+    assert student.session.output.text == "[rank 0] before after\n[rank 1] before after\n"
 
 
 def test_the_work_of_kernels_takes_virtual_time_on_a_node(student):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import re
 import shutil
@@ -211,6 +212,33 @@ def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(sour
 def telling(line: str) -> bool:
     """Whether a secret line gives a hidden test away, or so much of a solution that no other text has it by chance."""
     return len(line) > 60 or (line.startswith("check.") and "=" in line)
+
+
+def test_on_a_full_disk_nothing_is_released_and_a_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copied: list[Path] = []
+
+    def copy(source: Path, place: Path) -> None:
+        if len(copied) == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        copied.append(place)
+        place.write_bytes(source.read_bytes())
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release.shutil, "copy2", copy)
+        assert release.run([str(tmp_path / "edition")]) == 2
+    assert capsys.readouterr().err == f"{tmp_path / 'edition'} cannot be written: No space left on device.\n"
+    assert len(copied) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    assert release.run([str(tmp_path / "file" / "edition")]) == 2
+    assert capsys.readouterr().err.endswith("cannot be written: Not a directory.\n")
 
 
 def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path: Path):

@@ -18,6 +18,7 @@ from course.checking import Outcome, PartResult, Status
 from course.grading import grade_tables, results, state
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
 from course.grading.judged_notebook import Judgement
+from course.grading.notices import of_points_by_hand
 from course.grading.results import CannotWriteError, Results
 
 ASSIGNMENT = "01_x"
@@ -249,6 +250,37 @@ def test_points_of_short_answers_are_read_from_a_table_without_its_state(tmp_pat
     assert (tmp_path / "grades.csv").exists()
 
 
+@pytest.mark.parametrize("points", ["1 1/2", "01.05.2026", "1.5 points"])
+def test_points_by_hand_that_are_no_number_are_named_and_not_lost(points: str, tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): points, ("bob", "why"): "2"}, "as it is")
+    again = graded(tmp_path, "ada", "bob")
+    assert again.not_taken == [f"ada, why: {points!r} is no number"]
+    assert points in again.beside[0].read_text(encoding="utf-8-sig")
+    assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["0.0", "2.0"]
+
+
+def test_points_by_hand_of_a_name_that_a_spreadsheet_has_turned_into_a_date_are_named(tmp_path: Path) -> None:
+    graded(tmp_path, "12-05")
+    table = rows(tmp_path / "exercises.csv")
+    for row in table:
+        row |= {"student": "2026-12-05", "points": row["points"] or "2"}
+    grade_tables.write(table, tmp_path / "exercises.csv", EXERCISE_COLUMNS)
+    assert graded(tmp_path, "12-05").not_taken == [f"2026-12-05, why: nobody of that name has handed in {ASSIGNMENT}"]
+
+
+@pytest.mark.parametrize(("points", "shown"), [("30", "30"), ("-1", "-1")])
+def test_points_by_hand_that_an_answer_cannot_have_count_and_are_remarked_on(
+    points: str, shown: str, tmp_path: Path
+) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): points, ("bob", "why"): "3"}, "as it is")
+    graded(tmp_path, "ada", "bob")
+    ada, bob = rows(tmp_path / "grades.csv")
+    assert ada["remarks"] == f"points by hand are less than 0, or more than there are: why ({shown} of 3)"
+    assert (float(ada["by_hand"]), bob["remarks"]) == (float(points), "")
+
+
 OTHERWISE = {
     "a column": lambda text: text.replace("message", "message,mine", 1).replace('got 4"', 'got 4",look'),
     "a text": lambda text: text.replace("expected 3", "expected three, I think"),
@@ -344,6 +376,55 @@ def test_folders_of_a_killed_run_are_removed_and_those_of_others_are_not(
             assert sorted(path.name for path in tmp_path.glob("minidl-answer-*")) == sorted(
                 [f"minidl-answer-{os.getpid()}-x", f"minidl-answer-{ended.pid}1-x"]
             )
+
+
+def test_a_check_that_failed_of_itself_is_made_again_until_points_are_given_for_it(tmp_path: Path) -> None:
+    def failed(student: str) -> Grade:
+        outcome = Outcome("add", 2.0, (PartResult("the check works", 2.0, Status.WRONG, "…"),), defect="OSError: full")
+        return Grade(student, ASSIGNMENT, Judgement({"check_add": [outcome]}, []), [])
+
+    graded(tmp_path, "ada", grade=failed)
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada")) == set()
+    graded(tmp_path, "ada", grade=failed)
+    table = tmp_path / "exercises.csv"
+    (row,) = rows(table)
+    assert (row["outcome"], row["points"]) == ("the check itself failed", "0.0")
+    grade_tables.write([row | {"points": "1.5"}], table, EXERCISE_COLUMNS)
+    with Results(tmp_path) as folder:
+        assert folder.begin(wanted("ada")) == {("ada", ASSIGNMENT)}
+        assert folder.finish()[0].total == 1.5
+
+
+def test_what_is_not_handed_in_any_more_is_named_and_its_points_by_hand_come_back_with_it(tmp_path: Path) -> None:
+    graded(tmp_path, "ada", "bob")
+    edited(tmp_path / "exercises.csv", {("ada", "why"): "2"}, "as it is")
+    without = graded(tmp_path, "bob")
+    assert without.absent == [("ada", ASSIGNMENT)]
+    assert [row["student"] for row in rows(tmp_path / "grades.csv")] == ["bob"]
+    again = graded(tmp_path, "ada", "bob")
+    assert again.absent == []
+    assert again.grades["ada", ASSIGNMENT].given == {"why": 2.0}
+
+
+def test_points_by_hand_to_look_at_again_are_named_and_confirmed_by_writing_them_once_more(tmp_path: Path) -> None:
+    graded(tmp_path, "ada")
+    table = tmp_path / "exercises.csv"
+    edited(table, {("ada", "why"): "2"}, "as it is")
+
+    def run() -> list[str]:
+        """What is said after a run in which the answer has changed."""
+        again = graded(tmp_path, "ada", grade=lambda name: grade_of(name, answer="another"), fingerprint="g")
+        return list(of_points_by_hand(list(again.grades.values())))
+
+    (told,) = run()
+    assert "count as they are" in told
+    assert "ada: points by hand were given before it changed, look again: why" in told
+    edited(table, {("ada", "why"): ""}, "as it is")
+    assert run() == []
+    edited(table, {("ada", "why"): "2"}, "as it is")
+    assert run() == []
+    assert rows(tmp_path / "grades.csv")[0]["by_hand"] == "2.0"
 
 
 def test_a_damaged_state_is_kept_beside_and_all_is_graded_anew(tmp_path: Path) -> None:

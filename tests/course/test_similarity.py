@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("rapidfuzz")
 
 from course.bootstrap import ROOT
-from course.grading import similarity
+from course.grading import similarity, similarity_page
 from course.grading.roles import role_of
 from course.grading.similarity import LEAST_TOKENS, answers_in, similar_pairs
 from course.grading.similarity_page import page
@@ -119,6 +119,15 @@ def test_copied_words_and_copied_cells_of_ones_own_are_found():
 @pytest.mark.parametrize("code", ["def f(:\n  x = (", "\t\0 if", "def f():\n        x\n  y", "'''never closed"])
 def test_what_is_no_python_is_compared_by_its_words(code):
     assert similarity.code_tokens(code) is not None
+
+
+def test_where_more_pairs_are_alike_than_are_kept_the_page_says_so(monkeypatch):
+    code = solution(CHAPTER, "is_ring")
+    students = {name: handed_in(CHAPTER, is_ring=code) for name in ("ann", "bob", "eve")}
+    assert "<p>3 pairs" in page(pairs_of(CHAPTER, **students), compared=3)
+    for module in (similarity, similarity_page):
+        monkeypatch.setattr(module, "MOST_PAIRS", 2)
+    assert "<p>At least 2 pairs" in page(pairs_of(CHAPTER, **students), compared=3)
 
 
 def test_the_page_says_that_similarity_is_no_verdict_and_shows_code_as_text():

@@ -30,3 +30,26 @@ def test_of_several_tracebacks_that_of_the_rank_at_fault_has_the_place() -> None
     tracebacks = {rank: f'  File "<cell>", line {rank + 1}, in program' for rank in range(2)}
     error = cluster.ClusterError("failed", rank=1, cause=ValueError("failed"), tracebacks=tracebacks)
     assert described(error, sources)["place"].startswith("cell, line 2")
+
+
+GIVEN = 'raise NotImplementedError("write the body of this function")'
+KINDS = {
+    "as it was handed out": (f'def f(x, *more, y=1):\n    """Says what."""\n    {GIVEN}\n', "not attempted"),
+    "an empty one": ("def f(x):\n    raise NotImplementedError\n", "not attempted"),
+    "one case of two": (f"def f(x):\n    if x > 1:\n        return x\n    {GIVEN}\n", "raised"),
+    "the line left behind the answer": (f"def f(x):\n    y = 2 * x\n    {GIVEN}\n    return y\n", "raised"),
+    "another function": (f"def helper(x):\n    {GIVEN}\ndef f(x):\n    return helper(x)\n", "raised"),
+}
+
+
+@pytest.mark.parametrize(("text", "kind"), KINDS.values(), ids=KINDS)
+def test_not_attempted_is_only_a_function_that_does_nothing_but_raise(text: str, kind: str) -> None:
+    sources, names = Sources(), {}
+    sources.add("<cell f>", "cell f", text)
+    exec(compile(text, "<cell f>", "exec"), names)
+    with pytest.raises(NotImplementedError) as caught:
+        names["f"](1)
+    seen = described(caught.value, sources)
+    assert seen["kind"] == kind
+    assert seen["place"].startswith("cell f, line")
+    assert "raise NotImplementedError" in seen["place"]

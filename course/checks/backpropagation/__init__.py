@@ -77,9 +77,13 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
             x.flat[:1] = 0.0  # nobody may divide by it
             called = f"vjp_mul(g, x, y) of arrays of shape {shape}"
             gx, gy = pair(answer(g, x, y), called)
+            one_array = "Both results are the gradient of y: one array was filled twice, and returned for both."
             swapped = "The two are swapped: what x is multiplied by is y."
+            filled_twice = {one_array: g * x} if np.array_equal(gx, gy) else {}
             no_g = "The local gradients are right, but g is missing: what arrives from above multiplies them."
-            expect.array(gx, g * y, f"{called}, gradient of x", **FLOAT64, mistakes={swapped: g * x, no_g: y})
+            expect.array(
+                gx, g * y, f"{called}, gradient of x", **FLOAT64, mistakes=filled_twice | {swapped: g * x, no_g: y}
+            )
             overwritten = "g was overwritten by the first gradient before the second used it."
             mistakes = {swapped: g * y, no_g: x, overwritten: g * y * x}
             expect.array(gy, g * x, f"{called}, gradient of y", **FLOAT64, mistakes=mistakes)
@@ -94,7 +98,7 @@ def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,)
     ],
 )
 def vjp_max(
-    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((3, 4), (4, 2), (1, 1), (0, 3)), seed: int = 0
+    answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((3, 4), (4, 2), (3, 3), (1, 1), (0, 3)), seed: int = 0
 ) -> None:
     """The gradient goes to the largest element of each row; ties share it."""
     random = np.random.default_rng(seed)
@@ -154,12 +158,16 @@ def vjp_matmul(
                 if which == 0:
                     expect.array(got, g @ w.T, f"{called}, {title}", **FLOAT64, mistakes=matmul_x_mistakes(g, x, w))
                 else:
+                    if not m:
+                        expect.array(
+                            pair(answer(g, x, w), called)[0], g @ w.T, f"{called}, the gradient of X", **FLOAT64
+                        )
                     expect.array(got, x.T @ g, f"{called}, {title}", **FLOAT64, mistakes=matmul_w_mistakes(g, x, w))
     with part(0.5, "in the memory of a few matrices"):
         compare_memory(answer, *operands(*large), large)
 
 
-BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((2, 3, 4), (4,)), ((5,), ()), ((3, 3), (3,)))
+BROADCASTS = (((3,), (3,)), ((4, 3), (3,)), ((3,), (2, 3)), ((2, 3, 4), (4,)), ((5,), ()), ((3, 3), (3,)))
 STRETCHED = (
     ((4, 1), (1, 3)),
     ((3, 1), (1, 3)),
@@ -253,8 +261,9 @@ def backward(
             judge(random_graph(random, size), f"backward of a random graph with {size} made nodes")
         for called, recipe in LATE_SHARES.items():
             compare_handed(recipe, judge(recipe, called), called)
-        for called, (recipe, cause) in SPECIAL_VALUES.items():
-            judge(recipe, called, cause)
+        for called, (recipe, other, cause) in SPECIAL_VALUES.items():
+            got, wanted = walk(answer, other)
+            judge(recipe, called, cause if np.allclose(got["grads"], wanted) else "")
     with part(0.5, "each node's vjp is called once, whatever was called before"):
         compare_calls(doubled(times), walk(answer, doubled(times))[0], times)
         for roots, called in BACKWARD_TWICE.items():
@@ -290,7 +299,7 @@ def backward(
 def check_gradient(
     answer: Answer, part: Part, *, inputs: tuple[int, int] = (5, 200), scale: float = 1e8, seed: int = 0
 ) -> None:
-    """Eleven gradients, some with a planted bug; a part is right if each of its verdicts is."""
+    """Twelve gradients, some with a planted bug; a part is right if each of its verdicts is."""
     found: dict[str, list[Case]] = {}
     for case in cases(inputs, scale, seed):
         found.setdefault(case.title, []).append(case)

@@ -62,11 +62,18 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     if got["grads"][-1] == 0.0 and not any(any(handed) for handed in got["handed"]):
         return {"Nothing arrived: does the walk begin with root.grad = 1.0?": got["grads"][index]}
     one_share = "Each use adds its share: `+=`, not `=`, also where a node stands twice among the parents."
-    known = {one_share: gradients(recipe, accumulate=False)[index]}
+    replaced = gradients(recipe, accumulate=False)
+    known = {one_share: replaced[index]} if np.allclose(got["grads"], replaced) else {}
     for node, handed in enumerate(got["handed"]):
         if handed and handed[0] and got["grads"][node] == 0.0:
-            reset = f"The .grad of {told(recipe, node)} was {handed[0]:.6g} when it handed on; it has to stay."
+            reset = (
+                f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but its .grad is 0 afterwards: it "
+                "has to be set, and to stay."
+            )
             return {reset: got["grads"][index], **known}
+        if handed and handed[0] != got["grads"][node] and node == len(recipe) - 1:
+            root = "The .grad of the root is set once, to 1, before it hands on: nothing is added to it."
+            return {root: got["grads"][index]}
         if handed and handed[0] != got["grads"][node]:
             early = (
                 f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but later its .grad became "

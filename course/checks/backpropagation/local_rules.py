@@ -45,6 +45,7 @@ def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:
     columns = x.shape[1]
     largest = want != 0
     first = np.eye(columns)[x.argmax(axis=1)] * g[:, None]
+    along_columns = largest / np.maximum(largest.sum(axis=1, keepdims=True), 1) * (g if len(g) == columns else 0.0)
     last = np.eye(columns)[columns - 1 - x[:, ::-1].argmax(axis=1)] * g[:, None]
     return {
         "Each of the equal elements got all of g: together they may get g only once.": largest * g[:, None],
@@ -55,6 +56,11 @@ def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:
         / max(largest.sum(), 1),
         "The gradient is g where x is largest, whatever the value of x.": want * x,
         "g is missing: each row's gradient is multiplied by its g.": largest * 1.0,
+        **(
+            {"g has one number a row: `g[:, None]` lays it along the rows, g alone along the columns.": along_columns}
+            if len(x) == columns
+            else {}
+        ),
     }
 
 

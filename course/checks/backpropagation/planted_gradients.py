@@ -1,4 +1,4 @@
-"""Eleven functions with a gradient each, some right and some with a planted bug, for the check of `check_gradient`.
+"""Twelve functions with a gradient each, some right and some with a planted bug, for the check of `check_gradient`.
 
 A sound gradient is right to rounding. A planted bug makes at least one element wrong by at least 1 % of the largest, or
 not a number.
@@ -54,9 +54,9 @@ class NetworkGradient:
         if self.bug == "zero":
             return np.zeros_like(gradient)
         if self.bug == "one element":
-            gradient[2 * len(gradient) // 3] -= 0.02 * np.abs(gradient).max()
+            gradient[2 * len(gradient) // 3] -= 0.012 * np.abs(gradient).max()
         if self.bug == "NaN":
-            gradient[len(gradient) // 3] = np.nan
+            gradient[len(gradient) - max(net.idle, 1)] = np.nan  # where it is 0: nobody may take it for a 0
         return gradient
 
 
@@ -136,7 +136,10 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         "Some inputs have no influence, or next to none: their elements of the gradient are rightly 0 or lost in "
         "rounding. Divide by the largest element, not by each."
     )
-    mean = "One element is wrong by 2 % of the largest: look at the largest difference, not at a mean or a norm."
+    mean = (
+        "One element is wrong by 1.2 % of the largest: look at the largest difference, not at a mean or a norm, and "
+        "keep the tolerance below 1 %."
+    )
     network(title, f"a sound gradient of {many} elements", "", zero, wide)
     network(title, f"a gradient of {many} elements of which one is wrong", "one element", mean, wide)
     unordered = (
@@ -158,6 +161,12 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is 1.5 c and 0", (1.5, 0.0), beyond),
     ):
         drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
+
+    coarse = (
+        "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
+        "right lie far apart, and much lies between them. Is the tolerance below 1 %?"
+    )
+    network("smooth functions", f"a gradient of {few} elements of which one is wrong", "one element", coarse, small)
     return drawn
 
 

@@ -296,11 +296,11 @@ def crossover(
     answer: Answer,
     part: Part,
     *,
-    powers_of_two: Sequence[int] = (8, 4, 64),
+    powers_of_two: Sequence[int] = (16, 4, 64),
     others: Sequence[int] = (6, 3, 12, 2),
     alpha: float = 50e-6,
     beta: float = 8e-9,
-    gamma: float = 1e-9,
+    gamma: float = 1.25e-9,
 ) -> None:
     """The bytes from which the ring is faster than recursive doubling."""
     with part(0.5, "p a power of two, gamma = 0"):

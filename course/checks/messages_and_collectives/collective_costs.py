@@ -166,7 +166,10 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
         "Bytes are asked, not kilobytes.": size / 1e3,
         "Bytes are asked, not megabytes.": size / 1e6,
         "The sign is that of the other difference.": -size,
+        "This is the size of a chunk; the bytes of the whole vector are asked.": size / p,
     }
+    if p == ITEMSIZE:  # as many elements as bytes a chunk: which of the two it is can not be said
+        slips = {sentence: slip for sentence, slip in slips.items() if slip != size / p}
     finite = {sentence: slip for sentence, slip in slips.items() if math.isfinite(slip)}
     return {**finite, "There is such a size here: the ring gains something with every byte.": math.inf}
 

@@ -66,7 +66,7 @@ def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -
         f"{among}: all ranks together sent {sum(run.nbytes)} bytes, {in_all} are needed.",
         "These are numbers of 4 bytes; a float64 has 8."
         if 2 * sum(run.nbytes) == in_all
-        else "Some elements never go round.",
+        else "Some elements never go round, or go in a smaller type than float64.",
     )
     rounds = round(run.seconds)
     expect.true(

@@ -147,7 +147,7 @@ TRACES: Sequence[Sequence[Trace]] = (
         ("chunks_in_halves", 4, 8),
         ("one_chunk_in_two", 4, 8),
     ),
-    (("ring", 3, 10), ("rest_in_one_chunk", 3, 11), ("one_long_message", 4, 8), ("ring", 2, 6)),
+    (("ring", 3, 10), ("rest_in_one_chunk", 3, 11), ("one_long_message", 4, 8), ("ring", 2, 6), ("ring", 5, 3)),
     (("ring_to_the_left", 5, 15), ("pairwise", 5, 15), ("there_and_back", 5, 15), ("last_messages_swapped", 5, 15)),
     (
         ("ring_in_another_order", 5, 10),

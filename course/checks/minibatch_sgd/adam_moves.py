@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,19 @@ from course.checks.minibatch_sgd.momentum_forms import vectors
 
 Array = NDArray[Any]
 
-LATER = (11, 100, 1000)
-"""Steps after the first ones, at which beta**t still counts."""
+STILL = (0.3, 0.03, 0.003)
+"""How large beta**t is at the steps after the first ones: large enough to count in every digit that is compared."""
 
 CORRECTED = 100_000
 """A step at which 1 - beta**t is 1."""
 
 
 def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, steps: int) -> list[Any]:
-    """(w, m, v, t, gradient) before each of the first steps, before some LATER, and when they are CORRECTED."""
+    """(w, m, v, t, gradient) before each of the first steps, some later ones, and one that is CORRECTED.
+
+    At the later ones beta1**t or beta2**t is STILL of some size. The first step comes last of the first ones: there m
+    and v are 0, and several mistakes give the same.
+    """
     m, v = np.zeros(d), np.zeros(d)
     cases = []
     for t in range(1, steps + 1):
@@ -27,7 +32,9 @@ def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, ste
         cases.append((w, m, v, t, gradient))
         m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
         m, v = np.round(m, 6), np.round(v, 8)
-    for t in (*LATER, CORRECTED):
+    cases = [*cases[1:], cases[0]]
+    later = sorted({math.ceil(math.log(share) / math.log(beta)) for beta in (beta1, beta2) for share in STILL})
+    for t in (*later, CORRECTED):
         w, m, gradient = vectors(rng, d, 3)
         cases.append((w, m, np.round(rng.uniform(0.01, 0.3, d), 3), t, np.round(gradient / 10, 3)))
     return cases
@@ -74,7 +81,7 @@ def adam_moves(
     return m_hat / (np.sqrt(v_hat) + eps), {
         "eps stands inside the root here; it belongs outside: sqrt(v_hat) + eps.": m_hat / np.sqrt(v_hat + eps),
         "The root is missing.": m_hat / (v_hat + eps),
-        "eps is missing.": m_hat / np.sqrt(v_hat),
+        "eps was not added.": m_hat / np.sqrt(v_hat),
         "w moved by the means before the step: first m and v, then w.": before,
         "The correction is 1 - beta**t, not (1 - beta)**t.": powers(m, 1 - beta1, v, 1 - beta2, t, eps),
         "The correction is 1 - beta**t, not 1 - beta * t.": m

@@ -57,7 +57,7 @@ def compare_samples(batches: list[list[int]], n: int, called: str) -> None:
     """Each of 0 … n - 1 once."""
     order = [index for batch in batches for index in batch]
     outside = [index for index in order if not 0 <= index < n]
-    cause = "Indices count from 0." if outside[:1] == [n] else ""
+    cause = "Indices count from 0." if outside[:1] == [n] and 0 not in order else ""
     expect.true(not outside, f"{called}: expected indices from 0 to {n - 1}, got {outside[:1]}.", cause)
     missing = sorted(set(range(n)) - set(order))
     twice = [index for index in order if order.count(index) > 1]

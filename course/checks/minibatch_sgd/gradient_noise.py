@@ -14,8 +14,9 @@ Array = NDArray[Any]
 
 LARGE_MEAN = 1e8
 CANCELLED = (
-    "Without the mean the answer is right. E[x^2] - E[x]^2 is the difference of two numbers near 1e16, of which "
-    "float64 has no digits left: subtract the mean first, then square."
+    "Without the mean the answer is right, so the digits were lost. E[x^2] - E[x]^2, or a sum of products, is the "
+    "difference of two numbers near 1e16, and a float32 near 1e8 has no digits for the differences: subtract the mean "
+    "first, in float64, then square."
 )
 
 
@@ -32,6 +33,8 @@ def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacem
         cause = "With a single sample there is nothing to draw, and n - 1 is 0: answer 0."
         raise Wrong(f"{called}: expected 0, got nan.", cause)
     mistakes = variance_mistakes(gradients, batch_size, replacement)
+    if isinstance(got, int | float) and sum(bool(np.isclose(got, wrong)) for wrong in mistakes.values()) > 1:
+        mistakes = {}  # several mistakes give this: which one it is can not be said
     expect.number(got, variance(gradients, batch_size, replacement), called, mistakes=mistakes)
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from course.checking import Answer, Wrong, expect
 from course.checks.minibatch_sgd.epoch_batches import batches_of, brief
+from course.probes.minibatch_sgd import orders_of
 from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 
 N, BATCH_SIZE = 60, 7
-Order = Sequence[int]
+FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 9973, 10_000)
+"""What a seed or an epoch is likely to be multiplied by, or taken the remainder of."""
+FAR_SEEDS = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24)
+FEW = 4
+Order = list[int]
 
 ELSEWHERE = {
     "after other random numbers": (
@@ -20,13 +26,15 @@ ELSEWHERE = {
     ),
     "at another time": "The clock decides on the order: seed and epoch alone shall.",
     "in another process": (
-        "Python draws anew in every process what hash() gives for a text: make the generator from the numbers."
+        "What hash() gives for a text, and os.getpid(), differ from process to process: make the generator from seed "
+        "and epoch alone."
     ),
 }
 ONE_NUMBER = (
-    "Two pairs of seed and epoch give the generator the same number, as with seed + epoch: give it both numbers, such "
-    "as np.random.default_rng((seed, epoch))."
+    "Two pairs of seed and epoch give the generator the same number, as with seed + epoch or 1000 * seed + epoch: give "
+    "it both numbers, such as np.random.default_rng((seed, epoch))."
 )
+KEPT = "This is an order of {n} samples, as an earlier call wanted: what is kept by seed and epoch fits one n only."
 
 
 def compare_repeated(answer: Answer, seed: int) -> None:
@@ -56,16 +64,18 @@ def compare_repeated(answer: Answer, seed: int) -> None:
 def compare_all(answer: Answer, seed: int) -> None:
     """Raise Wrong unless each epoch of each seed has a shuffle of its own, of the samples and not of blocks of them."""
     pairs = [(seed + s, epoch) for s in range(3) for epoch in range(4)]
-    pairs += [(seed, 10), (seed, 100), (1, 11), (11, 1)]
+    pairs += [(seed, 10), (seed, 100), (1, 11), (11, 1), (0, 0), (0, 1), (1, 0)]
     epochs = {pair: batches_of(answer, N, BATCH_SIZE, *pair)[0] for pair in dict.fromkeys(pairs)}
     orders = {pair: order_of(batches) for pair, batches in epochs.items()}
     said = f"minibatches(n={N}, batch_size=…, seed={seed}, epoch=…)"
-    compare_shuffled(orders[seed, 0], said)
+    for (s, epoch), order in orders.items():
+        compare_shuffled(order, f"minibatches(n={N}, batch_size=…, seed={s}, epoch={epoch})")
     compare_cuts(epochs[seed, 0], epochs[seed, 1], said)
     compare_steps(orders[seed, 0], said)
     compare_different(orders, said, seed)
     for epoch in (1, 2, 3):
         compare_turned(orders[seed, 0], orders[seed, epoch], f"{said}: epoch {epoch}")
+    compare_applied_again([orders[seed, epoch] for epoch in (0, 1, 2)], said)
     for place, samples in enumerate(zip(*orders.values(), strict=False)):
         expect.true(
             len(set(samples)) > 1,
@@ -74,12 +84,55 @@ def compare_all(answer: Answer, seed: int) -> None:
         )
 
 
+def compare_far(answer: Answer, seed: int) -> None:
+    """Raise Wrong if seeds and epochs that lie far apart have one order, as when the two make up one number."""
+    pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
+    pairs += [(seed, far) for far in FACTORS] + [(seed + far, 0) for far in FAR_SEEDS]
+    orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
+    compare_different(orders, f"minibatches(n={N}, batch_size={BATCH_SIZE}, seed={seed}, epoch=…)", seed)
+
+
+def compare_possible(answer: Answer, seed: int) -> None:
+    """Raise Wrong unless every order of a few samples comes: in 600 epochs one is missing once in 10^9 times."""
+    pairs = [(seed + s, epoch) for s in range(100) for epoch in range(6)]
+    seen = {tuple(order) for order in answer.run(orders_of, FEW, 1, pairs)}  # a batch may be in any order
+    if any(sorted(order) != list(range(FEW)) for order in seen):
+        return  # which is judged elsewhere
+    missing = [order for order in permutations(range(FEW)) if order not in seen]
+    if missing:
+        raise Wrong(
+            f"minibatches(n={FEW}, batch_size=1, …): in {len(pairs)} epochs of 100 seeds the order "
+            f"{list(missing[0])} never came, and {len(missing) - 1} others of {math.factorial(FEW)} did not.",
+            "In a shuffle every order is possible, and all are equally likely: each sample may come to each place.",
+        )
+
+
+def compare_applied_again(orders: Sequence[Order], said: str) -> None:
+    """From one epoch to the next it is not always the same rearrangement."""
+    if any(sorted(order) != list(range(N)) for order in orders):
+        return  # which is judged elsewhere
+    first, second = (
+        ([a.index(sample) for sample in b], [b[a.index(index)] for index in range(N)]) for a, b in pairwise(orders)
+    )
+    if any(a == b for a, b in zip(first, second, strict=True)):
+        raise Wrong(
+            f"{said}: epoch 2 differs from epoch 1 as epoch 1 differs from epoch 0.",
+            "One rearrangement was applied again: after some epochs the orders come back. Make a new shuffle for every "
+            "epoch, with a generator that knows the epoch.",
+        )
+
+
 def order_of(batches: Sequence[Order]) -> list[int]:
     return [index for batch in batches for index in batch]
 
 
 def compare_shuffled(order: Order, said: str) -> None:
-    """Not the order in which the samples lie, and none of them twice; how many they are is judged elsewhere."""
+    """Not the order in which the samples lie, and none of them twice; if a few are left out is judged elsewhere."""
+    if 0 < len(order) <= N - BATCH_SIZE:
+        is_of_another_n = sorted(order) == list(range(len(order)))
+        raise Wrong(
+            f"{said}: an epoch of {N} samples has {len(order)}.", KEPT.format(n=len(order)) if is_of_another_n else ""
+        )
     often = Counter(order).most_common(1)
     if len(order) == N and often[0][1] > 1:
         raise Wrong(
@@ -102,14 +155,17 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
     if of_epochs:
         (_, a), (_, b) = of_epochs
         message = f"{said}: epochs {a} and {b} have the same batches, {brief(orders[seed, a])}."
-        raise Wrong(message, f"Does the generator depend on the epoch (and not on seed * epoch, 0 for seed {seed})?")
+        whole = "whole epoch, and not on a remainder of it" if abs(a - b) in FACTORS else "epoch"
+        product = " (and not on seed * epoch, 0 for seed 0)" if seed == 0 else ""
+        raise Wrong(message, f"Does the generator depend on the {whole}{product}?")
     of_seeds = next(((a, b) for a, b in same if a[1] == b[1]), None)
     if of_seeds:
         (a, epoch), (b, _) = of_seeds
         message = (
             f"minibatches(n={N}, batch_size={BATCH_SIZE}, …, epoch={epoch}): seeds {a} and {b} have the same batches."
         )
-        raise Wrong(message, "Does the generator depend on the seed?")
+        whole = "whole seed, and not on a remainder of it" if abs(a - b) in FAR_SEEDS else "seed"
+        raise Wrong(message, f"Does the generator depend on the {whole}?")
     if same:
         (s, e), (t, f) = same[0]
         message = f"minibatches(n={N}, batch_size={BATCH_SIZE}, …): seed {s} has in epoch {e} the batches that seed {t}"

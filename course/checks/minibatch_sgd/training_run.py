@@ -96,6 +96,11 @@ class TrainingRun:
                 f"{best:.1%} were read wrongly; its weights read {final:.1%} wrongly.",
                 cause,
             )
+        expect.true(
+            any(not moved(self.weights, weights) for weights in self.validated),
+            f"{self.called}: the model ends with weights that validation_set.error was never asked about.",
+            "The weights of one epoch are to be kept as they were, and put back: not a mean of several.",
+        )
 
     def compare_opening(self) -> None:
         """The test set told one error, that of the final weights, and it was returned."""

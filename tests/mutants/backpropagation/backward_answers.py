@@ -44,7 +44,7 @@ MUTANTS = [
         "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
         "            node.grad = 0.0\n",
         (PATH, SUM, WHOLE, DEEP),
-        "when it handed on; it has to stay",
+        "has to be set, and to stay",
     ),
     walk(
         "a call of vjp for each parent",
@@ -351,6 +351,77 @@ def backward(root):
     ),
 ]
 
+MUTANTS += [
+    walk(
+        "counts users once, and uses down one by one",
+        """
+def backward(root):
+    users, stack, seen = {}, [root], {root}
+    while stack:
+        node = stack.pop()
+        for parent in set(node.parents):
+            users[parent] = users.get(parent, 0) + 1
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    root.grad, ready = 1.0, [root]
+    while ready:
+        node = ready.pop()
+        if node.parents:
+            for parent, g in zip(node.parents, node.vjp(node.grad)):
+                parent.grad += g
+                users[parent] -= 1
+                if users[parent] == 0:
+                    ready.append(parent)
+""",
+        (WHOLE,),
+        "handed on before everything that was made from it had done so",
+    ),
+    walk(
+        "from the largest value to the smallest",
+        """
+def backward(root):
+    seen, stack = {root}, [root]
+    while stack:
+        for parent in stack.pop().parents:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    root.grad = 1.0
+    for node in sorted(seen, key=lambda node: -node.value):
+        if node.parents:
+            for parent, g in zip(node.parents, node.vjp(node.grad)):
+                parent.grad += g
+""",
+        (WHOLE,),
+        "handed on before everything that was made from it had done so",
+    ),
+    walk(
+        "vjp(1), multiplied by the gradient afterwards",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(1.0)):\n                p.grad += g * node.grad\n",
+        (WHOLE,),
+        "Every vjp was called with 1",
+    ),
+    walk(
+        "1 is added to the root's gradient once more",
+        f"def backward(root):{ORDER}    root.grad = 1.0\n    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(node.grad)):\n                p.grad += g\n"
+        "    root.grad += 1.0\n",
+        (PATH, SUM, WHOLE, DEEP),
+        "the root: expected 1, got 2",
+    ),
+    walk(
+        "the gradients are returned, and not set",
+        f"def backward(root):{ORDER}    grads = dict.fromkeys(order, 0.0)\n    grads[root] = 1.0\n"
+        "    for node in order[::-1]:\n        if node.parents:\n"
+        "            for p, g in zip(node.parents, node.vjp(grads[node])):\n                grads[p] += g\n"
+        "    return grads\n",
+        (PATH, SUM, WHOLE, DEEP),
+        "the root: expected 1, got 0",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "backward",
@@ -455,6 +526,28 @@ def backward(root):
         if node.parents:
             for p, g in zip(node.parents, node.vjp(grads[node])):
                 grads[p] += g
+""",
+    ),
+    Alternative(
+        "backward",
+        "the order of the standard library",
+        """
+from graphlib import TopologicalSorter
+
+def backward(root):
+    seen, stack, sorter = {root}, [root], TopologicalSorter()
+    while stack:
+        node = stack.pop()
+        sorter.add(node, *node.parents)
+        for parent in node.parents:
+            if parent not in seen:
+                seen.add(parent)
+                stack.append(parent)
+    root.grad = 1.0
+    for node in reversed(list(sorter.static_order())):
+        if node.parents:
+            for parent, g in zip(node.parents, node.vjp(node.grad)):
+                parent.grad = parent.grad + g
 """,
     ),
 ]

@@ -90,7 +90,7 @@ MUTANTS = [
     checker(
         "only what is too large is wrong",
         SIDES.format(h=SCALED, verdict="np.all(g - np.maximum(left, right) <= 1e-3 * size)"),
-        (ONE,),
+        (SMOOTH, ONE),
         "planted bug was missed",
     ),
     checker(
@@ -141,7 +141,7 @@ MUTANTS = [
             h=SCALED,
             verdict="np.all((g >= np.minimum(left, right) - 0.1 * size) & (g <= np.maximum(left, right) + 0.1 * size))",
         ),
-        (ONE,),
+        (SMOOTH, ONE),
         "planted bug was missed",
     ),
     checker(
@@ -209,8 +209,8 @@ MUTANTS = [
     checker(
         "the norm of the differences, 1 %",
         CENTRAL.format(h=SCALED, verdict="bool(np.linalg.norm(slopes - g) <= 0.01 * np.linalg.norm(slopes))"),
-        (ONE, KINKS),
-        "look at the largest difference, not at a mean or a norm",
+        (SMOOTH, ONE, KINKS),
+        "planted bug was missed",
     ),
     checker(
         "only the direction",
@@ -235,6 +235,27 @@ MUTANTS = [
         CENTRAL.format(h=SCALED, verdict="np.abs(slopes - g).max()"),
         (SMOOTH, SCALE, ONE, KINKS),
         "expected True, got",
+    ),
+]
+
+MUTANTS += [
+    checker(
+        "a large step",
+        SIDES.format(h="0.05 * np.abs(x).max()", verdict=BETWEEN),
+        (SMOOTH,),
+        "One element is wrong by 1.2 %",
+    ),
+    checker(
+        "a tolerance of 1.5 %",
+        SIDES.format(h=SCALED, verdict=BETWEEN.replace("1e-3", "1.5e-2")),
+        (SMOOTH, ONE),
+        "Is the tolerance below 1 %?",
+    ),
+    checker(
+        "NaN is taken for 0",
+        SIDES.format(h=SCALED, verdict=BETWEEN).replace("g = gradient(x)", "g = np.nan_to_num(gradient(x))"),
+        (ONE,),
+        "A comparison with NaN is False",
     ),
 ]
 

@@ -95,6 +95,23 @@ MUTANTS = [
     ),
 ]
 
+MUTANTS += [
+    Mutant(
+        "vjp_broadcast_add",
+        "y alone is summed, in front too",
+        """
+def vjp_broadcast_add(g, x, y):
+    gy = g.sum(axis=tuple(range(g.ndim - y.ndim)))
+    for axis, length in enumerate(y.shape):
+        if length == 1:
+            gy = gy.sum(axis=axis, keepdims=True)
+    return g, gy
+""",
+        (LEADING, STRETCHED),
+        "g itself was returned",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "vjp_broadcast_add",
@@ -118,6 +135,20 @@ def vjp_broadcast_add(g, x, y):
         for place, value in zip(places.ravel(), g.ravel()):
             flat[place] += value
         return flat.reshape(shape)
+    return to(x.shape), to(y.shape)
+""",
+    ),
+    Alternative(
+        "vjp_broadcast_add",
+        "bincount by the place that each number came from; a number for ()",
+        """
+def vjp_broadcast_add(g, x, y):
+    def to(shape):
+        if shape == ():
+            return float(g.sum())
+        size = int(np.prod(shape))
+        places = np.broadcast_to(np.arange(size).reshape(shape), g.shape).ravel()
+        return np.bincount(places, weights=g.ravel(), minlength=size)[:size].reshape(shape)
     return to(x.shape), to(y.shape)
 """,
     ),

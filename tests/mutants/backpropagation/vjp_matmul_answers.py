@@ -62,6 +62,15 @@ MUTANTS = [
     vjp_matmul("the gradient of W alone", "return X.T @ g", (OF_X, OF_W, MEMORY), "expected two gradients"),
 ]
 
+MUTANTS += [
+    vjp_matmul(
+        "gX row by row, which is no matrix where there are no rows",
+        "return np.array([W @ row for row in g]), X.T @ g",
+        (OF_W,),
+        "the gradient of X: expected an array of shape (0,",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "vjp_matmul",

@@ -130,6 +130,16 @@ MUTANTS = [
     ),
 ]
 
+MUTANTS += [
+    vjp_max(
+        "g is laid along the columns where it fits",
+        "m = x == x.max(axis=1, keepdims=True)\n"
+        "    return m / m.sum(axis=1, keepdims=True) * (g if len(g) == x.shape[1] else g[:, None])",
+        (LARGEST, TIES),
+        "g alone along the columns",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "vjp_max",
@@ -152,6 +162,18 @@ def vjp_max(g, x):
     z = x.max(axis=1, keepdims=True)
     count = np.count_nonzero(x == z, axis=1)
     return np.where(x == z, g.reshape(-1, 1) / count.reshape(-1, 1), 0)
+""",
+    ),
+    Alternative(
+        "vjp_max",
+        "counts the equal ones of a sorted row",
+        """
+def vjp_max(g, x):
+    out = np.zeros(x.shape)
+    for i in range(x.shape[0]):
+        values, places, counts = np.unique(x[i], return_inverse=True, return_counts=True)
+        out[i, np.flatnonzero(places == len(values) - 1)] = g[i] / counts[-1]
+    return out
 """,
     ),
 ]

@@ -46,10 +46,34 @@ MUTANTS = [
     vjp_mul("in single precision", "return np.float32(g * y), np.float32(g * x)", (VALUES,), "gradient of x: expected"),
 ]
 
+MUTANTS += [
+    vjp_mul(
+        "one array is filled twice and returned for both",
+        "out = np.empty_like(g)\n    np.multiply(g, y, out=out)\n    gx = out\n"
+        "    np.multiply(g, x, out=out)\n    return gx, out",
+        (VALUES,),
+        "one array was filled twice",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "vjp_mul",
         "a list, by numpy's functions",
         "def vjp_mul(g, x, y):\n    return [np.multiply(y, g), np.multiply(x, g)]\n",
+    ),
+    Alternative(
+        "vjp_mul",
+        "the operands are members of an Enum",
+        """
+from enum import Enum
+
+class Operand(Enum):
+    X = 0
+    Y = 1
+
+def vjp_mul(g, x, y):
+    return tuple(g * (y if Operand(place) is Operand.X else x) for place in (0, 1))
+""",
     ),
 ]

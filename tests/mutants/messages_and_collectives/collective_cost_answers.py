@@ -285,6 +285,16 @@ MUTANTS += [
     ),
 ]
 
+MUTANTS += [
+    crossing(
+        "the size of a chunk",
+        (WITHOUT, WITH),
+        "This is the size of a chunk",
+        "later / gained if",
+        "later / gained / p if",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "ring_seconds",

@@ -194,6 +194,16 @@ MUTANTS += [
     ),
 ]
 
+MUTANTS += [
+    wrong(
+        "an empty message is none",
+        (1,),
+        "All three conditions hold here",
+        "for source, _, _ in sends)",
+        "for source, _, size in sends if size)",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "is_ring",

@@ -89,7 +89,7 @@ MUTANTS = [
         "without eps",
         adam("w = w - lr * m / (1 - beta1**t) / np.sqrt(v / (1 - beta2**t))"),
         loses=(ROOT, START),
-        says="eps is missing",
+        says="eps was not added",
     ),
     Mutant(
         "adam_step",
@@ -225,7 +225,7 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
         "adam_step",
         "means of its own",
         """
-means = {}
+means = {"m": 0, "v": 0}
 
 def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
     if t == 1:
@@ -255,6 +255,36 @@ def adam_step(w, m, v, t, gradient, lr, beta1, beta2, eps):
 """,
         loses=(MEANS, ROOT, START),
         says="v after adam_step(",
+    ),
+]
+
+MUTANTS += [
+    *(
+        Mutant(
+            "adam_step",
+            f"{what} for {steps} steps only",
+            adam(
+                f"m_hat = m / (1 - beta1**t) if t <= {of_m} else m\n"
+                f"    v_hat = v / (1 - beta2**t) if t <= {of_v} else v\n"
+                "    w = w - lr * m_hat / (np.sqrt(v_hat) + eps)"
+            ),
+            loses=(START,),
+            says=says,
+        )
+        for what, steps, of_m, of_v, says in (
+            ("m corrected", 20, 20, 10**9, "Only v was corrected"),
+            ("corrected", 100, 100, 100, "start at zero"),
+            ("corrected", 1000, 1000, 1000, "start at zero"),
+        )
+    ),
+    Mutant(
+        "adam_step",
+        "the gradient and its square in full",
+        adam("w = w - lr * m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)")
+        .replace("(1 - beta1) * gradient", "gradient")
+        .replace("(1 - beta2) * gradient", "gradient"),
+        loses=(MEANS, ROOT, START),
+        says="The gradient was not multiplied by 1 - beta1",
     ),
 ]
 

@@ -180,7 +180,7 @@ def gradient_variance(gradients, batch_size, replacement):
     return total / batch_size * (n - batch_size) / (n - 1)
 """,
         loses=(LARGE,),
-        says="E[x^2] - E[x]^2 is the difference of two numbers near 1e16",
+        says="difference of two numbers near 1e16",
     ),
     Mutant(
         "gradient_variance",
@@ -229,6 +229,23 @@ def gradient_variance(gradients, batch_size, replacement):
         variance("np.linalg.norm(gradients.mean(axis=0)) ** 2 / batch_size", RIGHT_WITHOUT),
         loses=(WITH, LARGE),
         says="gradient_variance(",
+    ),
+]
+
+MUTANTS += [
+    Mutant(
+        "gradient_variance",
+        "without replacement two samples count as one",
+        """
+def gradient_variance(gradients, batch_size, replacement):
+    n = len(gradients)
+    one = gradients.var(axis=0).sum() / batch_size
+    if replacement:
+        return one
+    return one * (n - batch_size) / (n - 1) if n > 2 else 0.0
+""",
+        loses=("drawn without replacement",),
+        says="got 0.",
     ),
 ]
 
@@ -291,6 +308,20 @@ def gradient_variance(gradients, batch_size, replacement):
     if replacement:
         return np.array(total / batch_size)
     return total * float(Fraction(n - batch_size, batch_size * (n - 1))) if n > 1 else 0
+""",
+    ),
+    Alternative(
+        "gradient_variance",
+        "one sample after the other (Welford)",
+        """
+def gradient_variance(gradients, batch_size, replacement):
+    n = len(gradients)
+    mean, squares = np.zeros(gradients.shape[1]), 0.0
+    for i, row in enumerate(gradients, 1):
+        off = row - mean
+        mean = mean + off / i
+        squares += off @ (row - mean)
+    return squares / n / batch_size * (1 if replacement or n == 1 else (n - batch_size) / (n - 1))
 """,
     ),
 ]

@@ -87,6 +87,13 @@ MUTANTS = [
     ),
     Mutant(
         "minibatches",
+        "an order that is kept by seed and epoch",
+        "orders = {}\n" + sampler(f"orders.setdefault((seed, epoch), {RIGHT_ORDER})"),
+        loses=(ONCE, OWN_SHUFFLE),
+        says="expected",
+    ),
+    Mutant(
+        "minibatches",
         "the same order in every epoch",
         sampler("np.random.default_rng(seed).permutation(n)"),
         loses=(OWN_SHUFFLE,),
@@ -279,7 +286,7 @@ def minibatches(n, batch_size, seed, epoch):
         "hash() of a text",
         sampler("np.random.default_rng(abs(hash(f'{seed}, {epoch}'))).permutation(n)"),
         loses=(REPEATABLE,),
-        says="Python draws anew in every process what hash() gives for a text",
+        says="What hash() gives for a text, and os.getpid(), differ",
     ),
     Mutant(
         "minibatches",
@@ -394,6 +401,84 @@ def minibatches(n, batch_size, seed, epoch):
     ),
 ]
 
+MUTANTS += [
+    *(
+        Mutant("minibatches", mistake, sampler(order), loses=(OWN_SHUFFLE,), says=says)
+        for mistake, order, says in (
+            (
+                "1000 * seed + epoch",
+                "np.random.default_rng(1000 * seed + epoch).permutation(n)",
+                "as with seed + epoch or 1000 * seed + epoch",
+            ),
+            (
+                "seed * 31 + epoch",
+                "np.random.default_rng(seed * 31 + epoch).permutation(n)",
+                "as with seed + epoch or 1000 * seed + epoch",
+            ),
+            (
+                "seed + 1000 * epoch",
+                "np.random.default_rng(seed + 1000 * epoch).permutation(n)",
+                "as with seed + epoch or 1000 * seed + epoch",
+            ),
+            (
+                "the low bits of the seed",
+                "np.random.default_rng((seed % 2**16, epoch)).permutation(n)",
+                "the whole seed, and not on a remainder of it",
+            ),
+            (
+                "the remainder of the epoch",
+                "np.random.default_rng((seed, epoch % 256)).permutation(n)",
+                "the whole epoch, and not on a remainder of it",
+            ),
+            (
+                "sorted by random numbers of which many are equal",
+                "np.argsort(np.random.default_rng((seed, epoch)).integers(0, 3, n), kind='stable')",
+                "never came",
+            ),
+            (
+                "the even samples first",
+                f"{RIGHT_ORDER}\n    order = order[np.argsort(order % 2, kind='stable')]",
+                "never came",
+            ),
+        )
+    ),
+    Mutant(
+        "minibatches",
+        "every sample changes its place (Sattolo)",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    rng, order = np.random.default_rng((seed, epoch)), np.arange(n)
+    for i in range(n - 1, 0, -1):
+        j = int(rng.integers(i))
+        order[[i, j]] = order[[j, i]]
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(OWN_SHUFFLE,),
+        says="never came",
+    ),
+    Mutant(
+        "minibatches",
+        "one rearrangement, applied again in each epoch",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    again = np.random.default_rng(seed).permutation(n)
+    order = again
+    for _ in range(epoch):
+        order = order[again]
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+        loses=(OWN_SHUFFLE,),
+        says="One rearrangement was applied again",
+    ),
+    Mutant(
+        "minibatches",
+        "the number of the process",
+        sampler("np.random.default_rng((seed, epoch, __import__('os').getpid())).permutation(n)"),
+        loses=(REPEATABLE,),
+        says="os.getpid(), differ from process to process",
+    ),
+]
+
 ALTERNATIVES = [
     Alternative(
         "minibatches",
@@ -462,6 +547,29 @@ def minibatches(n, batch_size, seed, epoch):
         batch = np.sort(rng.choice(sorted(left), size, replace=False)).astype(np.int32)
         left -= set(batch.tolist())
         yield batch if size > 2 else set(batch.tolist())
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "from a hash of both numbers",
+        """
+import hashlib
+
+def minibatches(n, batch_size, seed, epoch):
+    digest = hashlib.sha256(f"{seed},{epoch}".encode()).digest()
+    order = np.random.default_rng(int.from_bytes(digest, "big")).permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
+""",
+    ),
+    Alternative(
+        "minibatches",
+        "one generator a seed, whose epochs are drawn again up to this one",
+        """
+def minibatches(n, batch_size, seed, epoch):
+    rng = np.random.default_rng(seed)
+    for _ in range(epoch + 1):
+        order = rng.permutation(n)
+    return [order[i : i + batch_size] for i in range(0, n, batch_size)]
 """,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Files that a student hands in beside the notebook: its code may read them, and nobody else's may."""
+"""The folder that is a submission's own: its code may read the files there, and nobody else's may."""
 
 from __future__ import annotations
 
