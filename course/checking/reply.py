@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from course.checking import plain_data
 
 LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
 """Characters of an error's texts. The student's code can write a reply of its own, with longer ones."""
+
+CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What a terminal obeys when a text is shown there, and what turns round the order of letters."""
 
 
 def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
@@ -23,9 +27,9 @@ def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
 
 
 def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that any file can hold, and no longer than `student_error.described` makes them."""
+    """The same, with texts that a file can hold and a terminal can show, as long as `described` makes them at most."""
     return {
-        name: plain_data.writable(text[: LONGEST.get(name, 0)]) if isinstance(text, str) else text
+        name: CONTROLS.sub("?", plain_data.writable(text[: LONGEST.get(name, 0)])) if isinstance(text, str) else text
         for name, text in error.items()
     }
 

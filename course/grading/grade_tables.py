@@ -20,6 +20,9 @@ SEPARATORS = (",", ";", "\t")
 MOST_IN_CELL = 30_000
 """Characters of a cell; a spreadsheet takes 32,767."""
 
+FORMULA = re.compile(r"((?:\A|[;\t\r\n])[ \v\f\0\xa0\ufeff\u200b]*)(?=[=+\-@＝＋－＠])")  # noqa: RUF001
+"""Where a formula would begin, in a cell or in what a spreadsheet takes for one; Excel knows the wide signs as well."""
+
 Row = Mapping[str, Any]
 
 
@@ -136,9 +139,14 @@ def same_cell(cell: Any) -> str:
 
 
 def harmless(value: Any) -> Any:
-    """A text that begins as formulas do gets an apostrophe in front (OWASP, CSV injection); a very long one is cut."""
+    """A text that begins as formulas do gets an apostrophe in front (OWASP, CSV injection); a very long one is cut.
+
+    So does what follows a semicolon, a tab or the end of a line: a spreadsheet that takes semicolons for separators, as
+    in half of Europe, does not hold together what is quoted in the middle of a row.
+    """
     if not isinstance(value, str):
         return value
     if len(value) > MOST_IN_CELL:
         value = f"{value[:MOST_IN_CELL]} … (cut here)"
-    return f"'{value}" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+    value = FORMULA.sub(r"\1'", value)
+    return f"'{value}" if value.startswith(("\t", "\r")) else value

@@ -232,6 +232,18 @@ def test_an_error_that_an_answer_has_written_itself_is_no_longer_than_the_check_
     assert {name: len(read[name]) for name in LONGEST} == {**LONGEST, "kind": len("raised")}
 
 
+def test_an_error_s_text_commands_no_terminal() -> None:
+    error = {
+        "kind": "raised",
+        "type": "\x1b[31mE",
+        "text": "\x1b[2J\x1b]0;x\x07\u202eé\ttab\nline",
+        "place": "",
+        "rank": None,
+    }
+    _, _, read = reply_in(plain_data.dumps((1, "error", error)))
+    assert (read["type"], read["text"]) == ("?[31mE", "?[2J?]0;x??é\ttab\nline")
+
+
 def test_what_is_said_of_a_part_is_bounded_whatever_the_answer_s_names_are() -> None:
     part = PartResult("title", 1.0, Status.WRONG, "m" * 10**6, "c" * 10**6)
     assert len(part.message) == len(part.cause) == MOST_OF_MESSAGE
