@@ -37,7 +37,7 @@ def loading(source: str):
 def call(session: Session, *arguments: object, seconds: float | None = None) -> object:
     kind, value = session.request("call", (None, "f", arguments), seconds)
     assert kind == "value", value
-    return value
+    return value[0]
 
 
 # Files of the check
@@ -81,7 +81,7 @@ def test_folders_too_deep_to_be_walked_are_too_many_files_and_are_removed() -> N
         loading("import os, time\ndef f():\n    " + DEEP.replace("\n", "\n    ") + "\n    time.sleep(20)")
     ) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
-        root = session._scratch.root
+        root = session.process.scratch.root
         with pytest.raises(Died, match="too many of them"):
             call(session)
     assert not root.exists()
@@ -124,7 +124,7 @@ def test_memory_that_processes_share_counts() -> None:
     )
     with Session(loading(source)) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
-        session.limits = Limits(memory=3 * 2**27)
+        session.process.limits = Limits(memory=3 * 2**27)
         with pytest.raises(Died, match="GB of memory"):
             call(session)
 
@@ -199,7 +199,7 @@ def test_an_answer_reads_nothing_in_the_folder_of_another_one(tmp_path: Path) ->
         Session(loading(source)) as late,
     ):
         call(early, os.devnull)
-        path = str(other._scratch.folder / "mine.py") if call(other, os.devnull) == "" else ""
+        path = str(other.process.scratch.folder / "mine.py") if call(other, os.devnull) == "" else ""
         assert call(other, path) == "ANSWER = 42"
         assert (call(early, path), call(late, path)) == ("refused", "refused")
 
@@ -214,10 +214,10 @@ def test_an_answer_writes_on_no_terminal_of_others() -> None:
         )
         with Session(loading(source)) as session:
             call(session, os.devnull)
-            if not session._has_own_view:
+            if not session.process.has_own_view:
                 pytest.skip("no view of its own here: its user's terminals are there")
             assert call(session, os.ttyname(terminal)) is False
-            assert str(session.request("call", (None, "own", ()))[1]).startswith("/dev/pts/")
+            assert str(session.request("call", (None, "own", ()))[1][0]).startswith("/dev/pts/")
     finally:
         os.close(ours)
         os.close(terminal)
