@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,18 @@ def literal(value: Any) -> str:
 
 
 def spread(argument: str) -> str:
-    """An argument that is too long for a line, with an item of its list a line."""
+    """An argument that is too long for a line: an item of its list a line, and of an item that is too long for one."""
     name, _, value = argument.partition("=")
-    items = "\n".join(f"        {literal(item)}," for item in ast.literal_eval(value))
-    return f"    {name}=[\n{items}\n    ],"
+    return f"    {name}=[\n{items_of(ast.literal_eval(value), 8)}\n    ],"
+
+
+def items_of(items: Sequence[Any], indent: int) -> str:
+    """The items of a list or a tuple, each on lines of its own."""
+    space, lines = " " * indent, []
+    for item in items:
+        line = f"{space}{literal(item)},"
+        if len(line) > WIDTH and isinstance(item, list | tuple):
+            left, right = "[]" if isinstance(item, list) else "()"
+            line = f"{space}{left}\n{items_of(item, indent + 4)}\n{space}{right},"
+        lines.append(line)
+    return "\n".join(lines)

@@ -21,6 +21,7 @@ def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str
 def name_beside(submission: Submission) -> str:
     """What a file's name says beside the assignment's: two that differ in this may be of two students.
 
+    >>> from pathlib import Path
     >>> name_beside(Submission("ada", "04_messages", Path("class/ada_04_messages.ipynb")))
     'ada'
     """

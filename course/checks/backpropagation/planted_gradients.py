@@ -39,7 +39,7 @@ class Network:
 
 @dataclass(frozen=True)
 class NetworkGradient:
-    """The gradient of a Network; `bug`: "", "factor", "outer", "zero", "one element" or "NaN"."""
+    """The gradient of a Network; `bug`: "", "factor", "outer", "zero", "one element", "bent element" or "NaN"."""
 
     network: Network
     bug: str = ""
@@ -55,9 +55,16 @@ class NetworkGradient:
             return np.zeros_like(gradient)
         if self.bug == "one element":
             gradient[2 * len(gradient) // 3] -= 0.012 * np.abs(gradient).max()
+        if self.bug == "bent element":
+            gradient[self.bent(x)] -= 0.012 * np.abs(gradient).max()
         if self.bug == "NaN":
             gradient[len(gradient) - max(net.idle, 1)] = np.nan  # where it is 0: nobody may take it for a 0
         return gradient
+
+    def bent(self, x: np.ndarray) -> int:
+        """The axis along which f bends most: there the slopes to the left and the right differ most."""
+        f, steps = self.network, 0.05 * np.abs(x).max() * np.eye(len(x))
+        return int(np.argmax([abs(f(x + step) - 2 * f(x) + f(x - step)) for step in steps]))
 
 
 @dataclass(frozen=True)
@@ -166,7 +173,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
         "right lie far apart, and much lies between them. Is the tolerance below 1 %?"
     )
-    network("smooth functions", f"a gradient of {few} elements of which one is wrong", "one element", coarse, small)
+    network("smooth functions", f"a gradient of {few} elements of which one is wrong", "bent element", coarse, small)
     return drawn
 
 

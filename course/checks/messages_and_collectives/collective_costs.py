@@ -168,8 +168,11 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
         "The sign is that of the other difference.": -size,
         "This is the size of a chunk; the bytes of the whole vector are asked.": size / p,
     }
-    if p == ITEMSIZE:  # as many elements as bytes a chunk: which of the two it is can not be said
-        slips = {sentence: slip for sentence, slip in slips.items() if slip != size / p}
+    if p == ITEMSIZE:  # as many bytes an element as chunks: which of the two it is can not be said
+        both = [sentence for sentence, slip in slips.items() if slip == size / p]
+        slips = {" Or: ".join(both): size / p} | {
+            sentence: slips[sentence] for sentence in slips if sentence not in both
+        }
     finite = {sentence: slip for sentence, slip in slips.items() if math.isfinite(slip)}
     return {**finite, "There is such a size here: the ring gains something with every byte.": math.inf}
 

@@ -24,7 +24,7 @@ def compare_orders(answer: Answer, seed: int) -> None:
     """Four digits of four classes, one a batch, in five epochs: the seed decides, and each epoch has its own order.
 
     That a right answer draws one order five times, or the same orders for two seeds, has a chance of 3 in a million;
-    that they are one order that is turned in each epoch, of 10 in a million.
+    that its orders are one that is turned in each epoch, of 10 in a million.
     """
     (x, y), validation, test = noisy_digits.samples(seed)
     chosen = np.linspace(0, len(y) - 1, SAMPLES).astype(int)
