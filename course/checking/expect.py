@@ -71,7 +71,7 @@ def compare(
     if numbers.shape != want.shape:
         raise Wrong(
             f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
-            cause_of(numbers, mistakes, alike, or_empty=True),
+            cause_of(numbers, mistakes, alike),
         )
     if dtype is not None and numbers.size and numbers.dtype.newbyteorder("=") != dtype:
         raise Wrong(
@@ -186,18 +186,15 @@ def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray
 
 
 def cause_of(
-    got: np.ndarray,
-    mistakes: Mapping[str, Any] | None,
-    alike: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    or_empty: bool = False,
+    got: np.ndarray, mistakes: Mapping[str, Any] | None, alike: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> str:
     """The sentence of the first known mistake that gives what came.
 
-    or_empty: arrays without elements count, too; without it they tell nothing.
+    An array without elements tells something by its shape alone, if it has several axes.
     """
     for sentence, wrong in (mistakes or {}).items():
         value = np.asarray(wrong)
-        if (value.size or or_empty) and value.shape == got.shape and np.all(alike(got, value)):
+        if (value.size or value.ndim > 1) and value.shape == got.shape and np.all(alike(got, value)):
             return sentence
     return ""
 

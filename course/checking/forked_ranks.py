@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 import socket
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 from course.checking.channel import Broken, Garbage, Receiver, Sender
 from course.checking.deadline import Deadline
 from course.checking.ending import Died, Stopped, TooLong, ending_of
-from course.checking.limits import starved
+from course.checking.limits import starved, starved_here
 from course.checking.plain_data import DamagedError
 from course.checking.rank_process import NUMBER_BYTES, READY
 from course.checking.session import WATCH_SECONDS, Session
@@ -43,7 +42,6 @@ class ForkedRanks:
         self._parent = parent
         self._size = 0
         self._processes: list[int] = []
-        self._own_before = starved(os.getpid())
         self._sockets: list[socket.socket] = []
         self._senders: list[Sender] = []
         self._receivers: list[Receiver] = []
@@ -72,7 +70,7 @@ class ForkedRanks:
             self._processes += value
             self._await_ready(range(size - missing, size))
         self._size = size
-        self._ends = Deadline(self.limits.seconds, self.starved)
+        self._ends = Deadline(self.limits.seconds, lambda: starved_here() + self.starved())
         self._look_at = self._ends.began + WATCH_SECONDS
 
     def _await_ready(self, ranks: range) -> None:
@@ -144,8 +142,8 @@ class ForkedRanks:
             self._look_at = time.monotonic() + WATCH_SECONDS
 
     def starved(self) -> float:
-        """Seconds in which a rank or the check was ready to run and others had the cores; mostly one of them is."""
-        return starved(os.getpid()) - self._own_before + sum(map(starved, self._processes))
+        """Seconds in which a rank was ready to run and others had the cores; mostly one of them is."""
+        return sum(map(starved, self._processes))
 
     def _ending(self, rank: int) -> str:
         """How the process of a rank has ended, in words."""

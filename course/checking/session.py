@@ -17,7 +17,7 @@ from course.checking.channel import Broken, Garbage
 from course.checking.deadline import Deadline
 from course.checking.ending import Died, Stopped, TooLong
 from course.checking.hidden import ORACLES
-from course.checking.limits import Limits
+from course.checking.limits import Limits, starved_here
 from course.checking.reply import reply_in
 from course.checking.sources import Sources
 from course.checking.student_process import START_SECONDS, StudentProcess
@@ -220,6 +220,7 @@ class Session:
         return f"; it was at {place}" if place else ""
 
     def _starved(self) -> float:
-        """Seconds in which the processes of this session were ready to run and others had the cores."""
+        """Seconds in which this thread, or a process of this session, was ready to run and others had the cores."""
         of_ranks = self.ranks.starved() if self.ranks is not None else 0.0
-        return self._starved_before + of_ranks + (self.process.starved() if self.process else 0.0)
+        of_process = self.process.starved() if self.process else 0.0
+        return starved_here() + self._starved_before + of_ranks + of_process
