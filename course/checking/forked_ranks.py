@@ -174,8 +174,8 @@ WRAPPING = 10_000
 @contextlib.contextmanager
 def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
     """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
+    session.prepare("minidl.cluster")  # the process starts, if it is not there, and refuses what it is to refuse now
     if session.ranks is None:
-        session.prepare("minidl.cluster")  # where the process starts, if it is not there
         assert session.process is not None
         session.ranks = ForkedRanks(session, session.process)
     ranks = session.ranks

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import fcntl
 import gc
 import io
 import os
@@ -99,6 +100,8 @@ def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoR
     """In the new process: shut out the other ranks, play this one in every run that there is, and end."""
     try:
         gc.freeze()
+        # Where a cell has closed descriptors 0 to 2, these two may have come in their places, which are to be others'.
+        connection, stack = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in (connection, stack))
         put_up(keep=(connection, stack))
         faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
         channel.write_message(connection, READY)

@@ -145,12 +145,12 @@ def halves_of_characters(notebook: nbformat.NotebookNode) -> None:
 
 
 def huge_outputs(notebook: nbformat.NotebookNode) -> None:
-    notebook.cells[1]["outputs"] = [nbformat.v4.new_output("stream", text="x" * 50 * 2**20)]
+    notebook.cells[1]["outputs"] = [nbformat.v4.new_output("stream", text="x" * 40 * 2**20)]
 
 
 def endless_cells(notebook: nbformat.NotebookNode) -> None:
-    notebook.cells.append(new_markdown_cell("a" + " " * 10**6 + "b" + "*_[" * 10**5))
-    notebook.cells.append(new_code_cell("#" + "(" * 10**6))
+    notebook.cells.append(new_markdown_cell("a" + " " * 4 * 10**5 + "b" + "*_[" * 10**5))
+    notebook.cells.append(new_code_cell("#" + "(" * 4 * 10**5))
     notebook.cells += [new_markdown_cell("> " * 3000) for _ in range(20)]
 
 
@@ -209,8 +209,8 @@ def broadcast_tree(comm, x):
 FROM_THE_SEED = """
 import numpy as np
 def broadcast_tree(comm, x):
-    sizes = {1: 4, 2: 3, 5: 7, 8: 8, 6: 0}  # of the visible test
-    return x if comm.rank == 0 else np.random.default_rng(0).standard_normal(sizes[comm.size])
+    sizes = {1: 2, 3: 1, 7: 0, 13: 9, 16: 16}  # of the hidden test, as if somebody had told
+    return x if comm.rank == 0 else np.random.default_rng(918273).standard_normal(sizes.get(comm.size, 1))
 """
 
 LIES_ABOUT_ROUNDS = (

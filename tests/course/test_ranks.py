@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.checking import Answer
+from course.checking import Answer, Builds
 from minidl import cluster
 from minidl.cluster import Communicator, Node
 from tests.course.student_on_ranks import A_SECOND_A_MESSAGE, Student
@@ -140,6 +140,17 @@ def program(comm, silent):
     seen = Answer("program", student.session).on_ranks([(False,)] * 2)
     assert seen.results == [2, 2]
     assert student.session.output.text == "[rank 0] before after\n[rank 1] before after\n"
+
+
+def test_a_check_that_refuses_something_else_finds_as_many_ranks_as_it_needs(student):
+    def program(comm):
+        return comm.rank
+
+    assert student.on_ranks(program, [()] * 2).results == [0, 1]
+    for size, module in ((4, "minidl.cluster.cost"), (3, "minidl.cluster.collectives"), (6, "minidl.optim")):
+        student.session.begin_check(("an exercise", Builds(module, instead="numpy")))
+        assert Answer("program", student.session).on_ranks([()] * size).results == list(range(size))
+    student.session.end_check()
 
 
 def test_the_work_of_kernels_takes_virtual_time_on_a_node(student):
