@@ -82,7 +82,11 @@ class ForkedRanks:
             except (Broken, Garbage):
                 message = b""
             if message != READY:
-                raise Died(f"on rank {rank} of {len(self._processes)} {self._ending(rank)}")
+                why = "" if message is None else message[:MOST_TOLD].decode(errors="replace")
+                on_rank = f"on rank {rank} of {len(self._processes)}"
+                raise Died(
+                    f"its process {on_rank} could not be prepared: {why}" if why else f"{on_rank} {self._ending(rank)}"
+                )
 
     def close(self) -> None:
         """Close the connections: a rank that waits for the check ends."""
@@ -166,6 +170,9 @@ def is_process(number: Any) -> bool:
     """Whether this can be the number of one process: 0 and less stand for groups of them, or for all."""
     return type(number) is int and 0 < number < 1 << 31
 
+
+MOST_TOLD = 300
+"""Bytes of what a rank's process says when it cannot be prepared."""
 
 WRAPPING = 10_000
 """Bytes of a message beside what it brings: names, lines, what was printed."""

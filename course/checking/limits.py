@@ -70,7 +70,7 @@ def starved(pid: int) -> float:
 
 
 def starved_here() -> float:
-    """The same of the thread that asks: while it waits for a core, a check answers no answer."""
+    """Seconds in which this thread was ready to run while others had the cores: a check that waits cannot reply."""
     with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/thread-self/schedstat") as file:
         return int(file.read().split()[1]) / 1e9
     return 0.0

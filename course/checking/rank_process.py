@@ -36,6 +36,9 @@ MOST_FRAMES = 8
 
 NUMBER_BYTES = 8
 
+FAILED = 1
+"""The exit code of a rank's process that an exception has ended."""
+
 READY = b"ready"
 """The first message of a rank's process."""
 
@@ -97,18 +100,26 @@ def descriptors_of(passed: socket.socket, number: int) -> list[int]:
 
 
 def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoReturn:
-    """In the new process: shut out the other ranks, play this one in every run that there is, and end."""
+    """In the new process: shut out the other ranks, play this one in every run that there is, and end.
+
+    It writes READY, or what has gone wrong before it could be.
+    """
     try:
-        gc.freeze()
         # Where a cell has closed descriptors 0 to 2, these two may have come in their places, which are to be others'.
         connection, stack = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in (connection, stack))
-        put_up(keep=(connection, stack))
-        faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+        try:
+            gc.freeze()
+            put_up(keep=(connection, stack))
+            faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+        except Exception as error:
+            channel.write_message(connection, f"{type(error).__name__}: {error}".encode(errors="replace"))
+            os._exit(FAILED)
         channel.write_message(connection, READY)
         while (message := channel.read_message(connection)) is not None:
             play(look_up, sources, connection, pickle.loads(message))
-    finally:
         os._exit(0)
+    finally:
+        os._exit(FAILED)  # whatever was raised: nothing of the student's process goes on in this one
 
 
 def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> None:

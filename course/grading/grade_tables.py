@@ -15,8 +15,6 @@ from typing import Any
 
 from course.whole_file import replace
 
-SEPARATORS = (",", ";", "\t")
-
 MOST_IN_CELL = 30_000
 """Characters of a cell; a spreadsheet takes 32,767."""
 
@@ -88,10 +86,8 @@ def read(path: Path) -> Table:
     head, rest = first_line(text)
     if head.strip('"').startswith("sep="):  # Excel's own line, which says the separator
         text = rest
-        head, _ = first_line(text)
-    separator = max(SEPARATORS, key=head.count)
     try:
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=separator)
+        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter(text))
         rows = [row for row in reader if any(row.values())]
     except csv.Error:
         return Table(is_one=False)
@@ -106,6 +102,18 @@ def first_line(text: str) -> tuple[str, str]:
     """The first line, and what follows."""
     line, *rest = re.split(r"\r\n|\r|\n", text, maxsplit=1)
     return line, "".join(rest)
+
+
+def delimiter(text: str) -> str:
+    """What separates the cells: the most frequent of three in the first line, outside of quotes."""
+    first, is_quoted = [], False
+    for character in text.lstrip():
+        is_quoted ^= character == '"'
+        if character in "\r\n" and not is_quoted:
+            break
+        if not is_quoted:
+            first.append(character)
+    return max(",;\t", key=first.count)
 
 
 def text_of(data: bytes) -> str:

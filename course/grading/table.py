@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.grading.grade_tables import text_of
+from course.grading.grade_tables import delimiter, text_of
 
 MOST_BYTES = 20 * 2**20
 
@@ -49,15 +49,3 @@ def read_table(path: Path) -> Table:
         raise TableError(f"{path} has two columns of one name: {', '.join(columns)}.")
     rows = tuple(dict(zip(columns, [*line, *[""] * (len(columns) - len(line))], strict=False)) for line in filled[1:])
     return Table(columns, rows)
-
-
-def delimiter(text: str) -> str:
-    """What separates the cells: the most frequent of three in the first line, outside of quotes."""
-    first, is_quoted = [], False
-    for character in text.lstrip():
-        is_quoted ^= character == '"'
-        if character in "\r\n" and not is_quoted:
-            break
-        if not is_quoted:
-            first.append(character)
-    return max(",;\t", key=first.count)

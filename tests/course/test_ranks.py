@@ -153,6 +153,12 @@ def test_a_check_that_refuses_something_else_finds_as_many_ranks_as_it_needs(stu
     student.session.end_check()
 
 
+def test_a_rank_s_process_that_cannot_be_prepared_says_why(student):
+    cell = "import tempfile\ntempfile.gettempdir = lambda: 1 / 0\ndef program(comm): return 1"
+    message = student.failure(cell)
+    assert "its process on rank 0 of 2 could not be prepared: ZeroDivisionError: division by zero" in message
+
+
 def test_the_work_of_kernels_takes_virtual_time_on_a_node(student):
     def program(comm: Communicator) -> float:
         from minidl import Tensor
