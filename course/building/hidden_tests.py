@@ -37,7 +37,7 @@ class HiddenTest:
 
 
 def hidden_tests(text: str) -> list[HiddenTest]:
-    """The hidden tests of an assignment whose arguments are all written out, by their places in the text."""
+    """An assignment's hidden tests whose arguments are all literals, in the order of the text."""
     found = []
     for block in BLOCK.finditer(text):
         lines = block["lines"]
@@ -92,7 +92,7 @@ def literal(value: Any) -> str:
 
 
 def spread(argument: str) -> str:
-    """An argument that is too long for a line: an item of its list a line, and of an item that is too long for one."""
+    """A list that is too long for one line, as an argument: each item on a line; an item too long for that, likewise."""
     name, _, value = argument.partition("=")
     return f"    {name}=[\n{items_of(ast.literal_eval(value), 8)}\n    ],"
 
