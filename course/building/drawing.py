@@ -45,7 +45,7 @@ def drawn(name: str, value: Any, rng: np.random.Generator) -> Any:
             other = drawn_case(case, rng)
             if other not in new and other != case:
                 break
-        else:  # every case of this kind is there already
+        else:  # every such case is there
             other = case if case not in new else other
         new.append(other)
     return new
