@@ -92,7 +92,7 @@ def literal(value: Any) -> str:
 
 
 def spread(argument: str) -> str:
-    """A list that is too long for one line, as an argument: an item a line, and of an item that is too long likewise."""
+    """An argument that is too long for one line: an item of its list a line; an item that is too long likewise."""
     name, _, value = argument.partition("=")
     return f"    {name}=[\n{items_of(ast.literal_eval(value), 8)}\n    ],"
 
