@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -583,6 +584,32 @@ def test_under_mpiexec_os_exit_of_a_rank_does_not_end_the_job_with_code_0(
     )
     assert done.returncode == code
     assert f"rank 1 left the program by os._exit({status}) without a result" in done.stderr
+
+
+def test_a_rank_that_aborts_the_job_waits_until_its_output_is_read() -> None:
+    from minidl.cluster.engines.mpi.abort import wait_until_read
+
+    reader, writer = os.pipe()
+    os.write(writer, b"last words")
+    reading = threading.Timer(0.2, os.read, (reader, 100))
+    reading.start()
+    wait_until_read(writer, 60.0)
+    readable, _, _ = select.select([reader], [], [], 0)
+    assert not readable
+    reading.join()
+    os.write(writer, b"nobody reads these")
+    wait_until_read(writer, 0.05)  # a reader that is stopped does not keep the rank
+    os.close(reader)
+    os.close(writer)
+    wait_until_read(writer, 60.0)
+
+
+def test_what_is_written_to_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    from minidl.cluster.engines.mpi.abort import wait_until_read
+
+    with (tmp_path / "output").open("wb", buffering=0) as file:
+        file.write(b"last words")
+        wait_until_read(file.fileno(), 60.0)
 
 
 # The launching process

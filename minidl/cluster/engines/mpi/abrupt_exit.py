@@ -13,6 +13,8 @@ from typing import NoReturn
 
 from mpi4py import MPI
 
+from minidl.cluster.engines.mpi.abort import abort
+
 
 @contextlib.contextmanager
 def abrupt_exit_ends_the_job() -> Iterator[None]:
@@ -26,8 +28,7 @@ def abrupt_exit_ends_the_job() -> Iterator[None]:
                 f"rank {MPI.COMM_WORLD.rank} left the program by os._exit({status}) without a result: "
                 f"the job ends with exit code {code}\n"
             )
-            sys.stderr.flush()
-            MPI.COMM_WORLD.Abort(code)
+            abort(code)
         exit_at_once(status)
 
     os._exit = _exit

@@ -17,6 +17,7 @@ from typing import Any
 from mpi4py import MPI
 
 from minidl.cluster.engines.control import Failure, Result
+from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
 from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
@@ -78,7 +79,7 @@ class Council:
                 patience = time.monotonic() + GRACE_SECONDS
             self._hear()
             if time.monotonic() > patience:
-                atexit.register(MPI.COMM_WORLD.Abort, 1)  # a rank does not answer: MPI would wait for it without end
+                atexit.register(abort, 1)  # a rank does not answer: MPI would wait for it without end
                 break
             time.sleep(LOOK_SECONDS)
         return self._conclusion()
