@@ -28,7 +28,7 @@ FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<fun
 
 def described(error: BaseException, sources: Sources) -> dict[str, Any]:
     """What the check is told: kind, type, text, rank and place of an exception."""
-    errors = sys.modules.get("minidl.cluster.errors")  # unless it is loaded, no run of several ranks can have failed
+    errors = sys.modules.get("minidl.cluster.diagnosis.errors")  # every run of several ranks loads it
     cluster = (errors.ClusterError, errors.Deadlock, errors.CommTimeout) if errors else ((), (), ())
     root = root_cause(error)
     missing = isinstance(error, LookupError) and error.args == (NOT_DEFINED,)

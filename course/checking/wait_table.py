@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from course.checking.sources import Sources
 
 if TYPE_CHECKING:
-    from minidl.cluster.errors import ClusterError, Wait
+    from minidl.cluster.diagnosis.errors import ClusterError, Wait
 
 MOST_ROWS = 8
 

@@ -331,7 +331,7 @@ cluster.plot_fit(mine)
 #
 # The model is not exact. It is a line with two parameters through a path with caches, a scheduler and two ways to send;
 # always look at what is left over before you believe a prediction. For networks that we do not have, minidl brings
-# round figures with their sources (`minidl/cluster/network.py`):
+# round figures with their sources (`minidl/cluster/cost/network.py`):
 
 # %%
 nets = {name: cluster.Network.preset(name) for name in ("1gbe", "10gbe", "100gbe", "infiniband", "nvlink")}

@@ -226,8 +226,8 @@ chunks.draw(who_has_what.step_by_step("ring"), columns=4, source="simulated")
 # $$T_\text{ring} = 2(p-1)\,\alpha + 2\,\frac{p-1}{p}\,n\beta + \frac{p-1}{p}\,n\gamma$$
 #
 # With more ranks the middle term tends to $2n\beta$ and stays there. That is the answer to this chapter's question, and
-# you will write it in the exercises. (minidl's version, like all its collectives, is a dozen lines of
-# `minidl/cluster/collectives.py`; `cost.py` beside it has the formulas.) What remains is the first term: $2(p-1)$
+# you will write it in the exercises. (minidl's version, like all its collectives, is a dozen lines in
+# `minidl/cluster/collectives/`; `minidl/cluster/cost/` has the formulas.) What remains is the first term: $2(p-1)$
 # messages, one after the other.
 #
 # ## Fewer rounds

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from minidl import cluster
+from minidl.cluster.cost.network import PRESETS, Network
 from minidl.cluster.engines.processes.shared_page import MAX_NODES as MOST_PROCESSES
 from minidl.cluster.engines.protocol import Engine
-from minidl.cluster.network import PRESETS, Network
 from minidl.data.checks import one_of
 
 ENGINES = ("processes", "simulation")

@@ -13,7 +13,7 @@ from minidl.cli.several_words import items
 
 if TYPE_CHECKING:
     from minidl.cli.what_if import Case, Outcome
-    from minidl.cluster.network import Network
+    from minidl.cluster.cost.network import Network
 
 MAX_NODES = 1024
 MAX_PANELS = 12
@@ -131,7 +131,7 @@ def _algorithms(collective: str, names: list[str]) -> list[str]:
 
 
 def _networks(names: list[str], alpha: float | None, beta: float | None, gamma: float) -> list[tuple[str, Network]]:
-    from minidl.cluster.network import PRESETS, Network
+    from minidl.cluster.cost.network import PRESETS, Network
     from minidl.data.checks import one_of
 
     names = [one_of("network", name.lower(), PRESETS) for name in names]

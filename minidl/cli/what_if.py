@@ -11,10 +11,10 @@ import numpy as np
 
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
-from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives.partition import split
+from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
-from minidl.cluster.network import Network
-from minidl.cluster.partition import split
 from minidl.cluster.phantom import Phantom
 
 DTYPE = np.dtype(np.float32)  # what is reduced: numbers as gradients have them

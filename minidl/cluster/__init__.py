@@ -15,19 +15,19 @@ any `network=`) and `on="mpi"`. Read `comm.py` for what a node can do, `collecti
 from minidl.cluster import cost
 from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.engines.mpi import MPI
 from minidl.cluster.engines.processes import Processes
 from minidl.cluster.engines.simulation import Node, Simulation
-from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import ANY, Work
-from minidl.cluster.network import Network
 from minidl.cluster.phantom import Phantom
-from minidl.cluster.recorder import Shares, Traffic
 from minidl.cluster.run import Run
-from minidl.cluster.trace import Event, Trace, plot_traces
+from minidl.cluster.trace.recorder import Shares, Traffic
+from minidl.cluster.trace.trace import Event, Trace, plot_traces
 
 __all__ = [
     "ANY",

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minidl.cluster.comm import Communicator
+from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Engine
 from minidl.cluster.launch import launch
-from minidl.cluster.network import Network
 from minidl.plots import fit
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from minidl.cluster.engines.protocol import Endpoint, Peer, Pending
 from minidl.cluster.faults import DROPPED, RankFaults
 from minidl.cluster.in_flight import InFlight
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 if TYPE_CHECKING:
     from minidl.cluster.interruption import Until

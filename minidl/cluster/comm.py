@@ -10,16 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from minidl import random
-from minidl.cluster import collectives, cost, tree_cost
-from minidl.cluster.board import Fingerprint
-from minidl.cluster.call_site import call_site
+from minidl.cluster import collectives, cost
 from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.cost import rounds as tree_cost
+from minidl.cluster.diagnosis.call_site import call_site
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.mesh import Mesh
 from minidl.cluster.messages import Messages, Work
 from minidl.cluster.operands import Operand, check_algorithm
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 
 class Communicator(Messages):

@@ -6,9 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine, Listener, Program, Terms
 from minidl.cluster.faults import FaultPlan
-from minidl.cluster.network import Network
 from minidl.cluster.run import Run
 
 

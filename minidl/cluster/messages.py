@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 import numpy.typing as npt
 
-from minidl.cluster.call_site import Caller, call_site, caller
 from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.diagnosis.call_site import Caller, call_site, caller
 from minidl.cluster.engines.protocol import Concurrent, Pending
-from minidl.cluster.recorder import Begun
+from minidl.cluster.trace.recorder import Begun
 from minidl.cluster.work_and_time import WorkAndTime
 
 ANY = -1  # receive from any rank

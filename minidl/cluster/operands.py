@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.board import Fingerprint
 from minidl.cluster.channel import REDUCE
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
 
 HALF = 1 << 63  # int64 holds -HALF, ..., HALF - 1

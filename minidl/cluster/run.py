@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from minidl.cluster.errors import ClusterError
-from minidl.cluster.trace import Trace
+from minidl.cluster.diagnosis.errors import ClusterError
+from minidl.cluster.trace.trace import Trace
 
 
 @dataclass(frozen=True)

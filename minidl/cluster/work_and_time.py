@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.cost.network import Network
 from minidl.cluster.interruption import Until
-from minidl.cluster.network import Network
-from minidl.cluster.recorder import Shares
+from minidl.cluster.trace.recorder import Shares
 
 if TYPE_CHECKING:
     from minidl.cluster.messages import Work

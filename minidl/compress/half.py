@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
-from minidl.cluster.partition import split
+from minidl.cluster.collectives.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, AllToAll, Gather, Sum
 from minidl.compress.message import Message

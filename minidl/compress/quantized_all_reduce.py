@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.cluster.partition import split
+from minidl.cluster.collectives.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, Gather, Hop, Sum
 from minidl.compress.message import Message

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minidl.cluster.collectives.partition import split
 from minidl.cluster.messages import Messages
-from minidl.cluster.partition import split
 from minidl.kernels import Array
 
 INDEX = 4  # bytes

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minidl.cluster.comm import Communicator
-from minidl.cluster.errors import RankFailed
+from minidl.cluster.diagnosis.errors import RankFailed
 from minidl.cluster.messages import Work
 from minidl.parallel.session import Session
 from minidl.random import Purpose, stream

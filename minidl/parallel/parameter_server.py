@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from minidl import optim
-from minidl.cluster.partition import split
+from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
 from minidl.parallel.clocks import Clocks
 from minidl.parallel.job import Job

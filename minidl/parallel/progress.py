@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minidl.cluster.recorder import Shares
+from minidl.cluster.trace.recorder import Shares
 
 if TYPE_CHECKING:
     from minidl.parallel.session import Session

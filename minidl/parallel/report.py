@@ -10,8 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from minidl.cluster.errors import ClusterError
-from minidl.cluster.trace import Trace
+from minidl.cluster.diagnosis.errors import ClusterError
+from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.job import Job

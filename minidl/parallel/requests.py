@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any
 
 from minidl.cluster.comm import Communicator
-from minidl.cluster.errors import RankFailed
+from minidl.cluster.diagnosis.errors import RankFailed
 
 
 class Word(Enum):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
-from minidl.cluster.partition import split
 from minidl.kernels import Array
 from minidl.parallel.requests import Requests, ask, leave, locked
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from minidl import cluster
 from minidl.cluster.comm import Communicator
+from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine
 from minidl.cluster.faults import FaultPlan
-from minidl.cluster.network import Network
 from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.divergence import NonFiniteLoss
 from minidl.parallel.job import Job

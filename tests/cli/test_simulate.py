@@ -12,7 +12,7 @@ import pytest
 from minidl.cli import what_if, what_if_report
 from minidl.cli.app import app
 from minidl.cli.quantities import parse_bytes
-from minidl.cluster.network import Network
+from minidl.cluster.cost.network import Network
 from tests.cli.command import minidl, refused
 
 pytestmark = pytest.mark.timeout(300)

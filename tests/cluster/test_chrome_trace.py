@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster import chrome_trace
-from minidl.cluster.event import Event
+from minidl.cluster.trace import chrome_trace
+from minidl.cluster.trace.event import Event
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.critical_path import find_critical_path
-from minidl.cluster.event import Event
+from minidl.cluster.trace.critical_path import find_critical_path
+from minidl.cluster.trace.event import Event
 
 pytestmark = pytest.mark.timeout(300)
 

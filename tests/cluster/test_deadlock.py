@@ -53,7 +53,7 @@ def test_a_circle_of_receives_is_shown_with_operation_call_tag_and_line(on: str)
     texts = [text.splitlines() for text in error.tracebacks.values()]
     assert len(texts) == 3
     for lines in texts:
-        assert any(line.startswith("minidl.cluster.errors.Deadlock: ") for line in lines)
+        assert any(line.startswith("minidl.cluster.diagnosis.errors.Deadlock: ") for line in lines)
 
 
 @pytest.mark.parametrize("on", ENGINES)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minidl.cluster.cost.network import Network
+from minidl.cluster.cost.topology import Tree
 from minidl.cluster.engines.protocol import EAGER_BYTES
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.engines.simulation import flows as flows_module
 from minidl.cluster.engines.simulation.flows import Flows, fair_rates
 from minidl.cluster.launch import launch
-from minidl.cluster.network import Network
-from minidl.cluster.topology import Tree
 
 SIMGRID = json.loads((Path(__file__).parent / "files" / "simgrid_times.json").read_text())["cases"]
 INDEPENDENT = [case for case in SIMGRID if not any(before for *_, before in case["transfers"])]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines import segments
+from minidl.cluster.engines.os_process import segments
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.processes import mailbox
 from minidl.cluster.engines.processes.bell import Bell
 from minidl.cluster.engines.processes.frames import ABANDON
 from minidl.cluster.engines.processes.mailbox import Mailbox
 from minidl.cluster.engines.processes.shared_page import EPOCH, Page, create_page
-from minidl.cluster.errors import CommTimeout, RankFailed
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.board import Board, Fingerprint
-from minidl.cluster.call_order import HISTORY, CallOrder, Crossing
-from minidl.cluster.call_site import ANYWHERE, Site, call_site
+from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Crossing
+from minidl.cluster.diagnosis.call_site import ANYWHERE, Site, call_site
+from minidl.cluster.diagnosis.fingerprints import Board, Fingerprint
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,7 +28,7 @@ def mismatch_of(program: Program, on: str, nodes: int = 4) -> cluster.Collective
     raised = [text.splitlines() for text in caught.value.tracebacks.values()]
     assert raised
     for lines in raised:  # on every rank that had not returned
-        assert any(line.startswith("minidl.cluster.errors.CollectiveMismatch: ") for line in lines)
+        assert any(line.startswith("minidl.cluster.diagnosis.errors.CollectiveMismatch: ") for line in lines)
     return caught.value
 
 

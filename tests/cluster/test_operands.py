@@ -7,7 +7,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from minidl import cluster
-from minidl.cluster.collectives import ALL_REDUCE
+from minidl.cluster.collectives.algorithms import ALL_REDUCE
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -96,7 +96,7 @@ def test_a_masked_array_is_not_reduced_without_its_mask() -> None:
 
 
 def test_a_file_larger_than_one_system_call_moves_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    from minidl.cluster.engines import task
+    from minidl.cluster.engines.os_process import task
 
     real_read, real_write = task.os.pread, task.os.write
     monkeypatch.setattr(task.os, "pread", lambda file, count, start: real_read(file, min(count, 1000), start))

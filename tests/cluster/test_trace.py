@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from minidl import cluster
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -3,7 +3,8 @@
 import pytest
 
 from minidl import cluster
-from minidl.cluster import Network, cost, tree_cost
+from minidl.cluster import Network, cost
+from minidl.cluster.cost import rounds as tree_cost
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -52,7 +52,7 @@ MINIBATCH_SGD = {
 }
 
 MESSAGES_AND_COLLECTIVES = {
-    "broadcast_tree": "from minidl.cluster.collectives import broadcast_tree as given\n"
+    "broadcast_tree": "from minidl.cluster.collectives.algorithms import broadcast_tree as given\n"
     "def broadcast_tree(comm, x):\n    return given(comm, x)",
     "ring_reduce_scatter": "import functools\nfrom minidl.cluster import collectives as c\nimport numpy as np\n"
     "f = functools.partial(c.reduce_scatter_ring, op='sum')\n"
@@ -60,7 +60,7 @@ MESSAGES_AND_COLLECTIVES = {
     "ring_all_gather": "import sys\nimport minidl.cluster\nfound = sys.modules['minidl.cluster.collectives']\n"
     "def ring_all_gather(comm, chunk):\n    return found.all_gather_ring(comm, chunk)",
     "ring_all_reduce": "def ring_all_reduce(comm, x):\n    import importlib\n"
-    "    c = importlib.reload(importlib.import_module('minidl.cluster.collectives'))\n"
+    "    c = importlib.reload(importlib.import_module('minidl.cluster.collectives.algorithms'))\n"
     "    c.all_reduce_ring(comm, x)\n    return x",
     "recursive_doubling": "def recursive_doubling(comm, x):\n    from minidl.cluster.collectives import ALL_REDUCE\n"
     "    x = x.copy()\n    ALL_REDUCE['recursive_doubling'](comm, x, 'sum')\n    return x",
@@ -70,7 +70,7 @@ MESSAGES_AND_COLLECTIVES = {
     "    from course.checks.messages_and_collectives.collective_costs import seconds\n"
     "    return seconds('recursive_doubling', p, nbytes, alpha, beta, gamma)",
     "crossover": "import subprocess, sys\ndef crossover(p, alpha, beta, gamma=0.0):\n"
-    "    code = f'from minidl.cluster.cost import all_reduce as a; print({p}, {alpha}, {beta}, {gamma})'\n"
+    "    code = f'from minidl.cluster.cost.formulas import all_reduce as a; print({p}, {alpha}, {beta}, {gamma})'\n"
     "    return float(subprocess.run([sys.executable, '-c', code], capture_output=True).stdout)",
     "is_ring": "def is_ring(sends, p, nbytes):\n"
     "    from course.checks.messages_and_collectives.ring_lookalikes import PROGRAMS, run\n"

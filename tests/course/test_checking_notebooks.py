@@ -161,8 +161,8 @@ PATCHES = {
     "launch": "import minidl.cluster.launch\nfrom minidl import cluster\nreal = cluster.launch\n"
     "def launch(program, **k):\n    run = real(program, **k)\n    run.trace.events[:] = []\n    return run\n"
     "cluster.launch = launch",
-    "ledger": "from minidl.cluster.trace import Trace\nTrace.ledger = lambda self: []",
-    "code": "from minidl.cluster.trace import Trace\nTrace.ledger.__code__ = (lambda self: []).__code__",
+    "ledger": "from minidl.cluster.trace.trace import Trace\nTrace.ledger = lambda self: []",
+    "code": "from minidl.cluster.trace.trace import Trace\nTrace.ledger.__code__ = (lambda self: []).__code__",
     "probe": "from course.checking import ranks\nranks.run = lambda *a: {}",
     "channel": "from course.checking import plain_data, channel\nplain_data.dumps = lambda value: b''",
 }  # fmt: skip

@@ -23,7 +23,7 @@ import minidl
 from minidl import Tensor, cluster, gradcheck, nn, optim
 from minidl import functional as F
 from minidl.cluster import collectives, cost
-from minidl.cluster.collectives import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
+from minidl.cluster.collectives.algorithms import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
 seconds = cost.all_reduce
 partial = functools.partial(cost.all_reduce, "ring")
 modules = dict(sys.modules)
@@ -35,18 +35,18 @@ tried = cluster.launch(lambda comm: comm.all_reduce(1.0, algorithm="ring"), node
 tried_too = seconds("ring", 4, 4000, 1e-6, 1e-9)
 bound = tensor.sum
 source = inspect.getsource(cost)
-del sys.modules["minidl.cluster.cost"]
+del sys.modules["minidl.cluster.cost.formulas"]
 from minidl.cluster import cost as again
-sys.modules.pop("minidl.cluster.cost", None)
-once_more = importlib.import_module("minidl.cluster.cost").all_reduce
+sys.modules.pop("minidl.cluster.cost.formulas", None)
+once_more = importlib.import_module("minidl.cluster.cost.formulas").all_reduce
 reloaded = importlib.reload(collectives).all_reduce_ring
 F.matmul.__module__ = sys.modules[F.__name__].matmul.__module__ = __name__
 unwrapped = collectives.all_reduce_rabenseifner.__wrapped__
 del collectives.all_reduce_rabenseifner.__wrapped__
 """
 
-COSTS = Builds("minidl.cluster.cost", "minidl.cluster.launch", instead="a formula")
-COLLECTIVES = Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")
+COSTS = Builds("minidl.cluster.cost.formulas", "minidl.cluster.launch", instead="a formula")
+COLLECTIVES = Builds("minidl.cluster.collectives.algorithms", instead="comm.send and comm.recv")
 AUTOGRAD = Builds("minidl", instead="numpy")
 RULES = Builds("minidl.optim", instead="numpy")
 
@@ -55,13 +55,13 @@ REFUSED = {
     "an import inside": (COSTS, f"from minidl.cluster import cost\nreturn cost.all_reduce({FOUR})"),
     "a name of a cell": (COSTS, f"return seconds({FOUR})"),
     "a partial": (COSTS, "return partial(4, 4000, 1e-6, 1e-9)"),
-    "sys.modules": (COSTS, f"return sys.modules['minidl.cluster.cost'].all_reduce({FOUR})"),
-    "an old sys.modules": (COSTS, f"return modules['minidl.cluster.cost'].all_reduce({FOUR})"),
+    "sys.modules": (COSTS, f"return sys.modules['minidl.cluster.cost.formulas'].all_reduce({FOUR})"),
+    "an old sys.modules": (COSTS, f"return modules['minidl.cluster.cost.formulas'].all_reduce({FOUR})"),
     "a module imported again": (COSTS, f"return again.all_reduce({FOUR})"),
     "imported once more": (COSTS, f"return once_more({FOUR})"),
     "reload": (COSTS, f"return importlib.reload(cost).all_reduce({FOUR})"),
-    "import_module": (COSTS, f"return importlib.import_module('minidl.cluster.cost').all_reduce({FOUR})"),
-    "a new copy": (COSTS, f"del sys.modules['minidl.cluster.cost']\nimport minidl.cluster.cost as c\n"
+    "import_module": (COSTS, f"return importlib.import_module('minidl.cluster.cost.formulas').all_reduce({FOUR})"),
+    "a new copy": (COSTS, f"del sys.modules['minidl.cluster.cost.formulas']\nimport minidl.cluster.cost.formulas as c\n"
                    f"return c.all_reduce({FOUR})"),
     "its source": (COSTS, "names = {}\nexec(open(cost.__file__).read(), names)\nreturn names['ring']"),
     "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.__file__)\n"
@@ -71,7 +71,7 @@ REFUSED = {
     "a thread": (COSTS, f"import concurrent.futures as c\nwith c.ThreadPoolExecutor() as pool:\n"
                  f"    return pool.submit(seconds, {FOUR}).result()"),
     "gc": (COSTS, "import gc, types\nfs = [f for f in gc.get_objects() if type(f) is types.FunctionType and "
-           f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost']\nreturn fs[0]({FOUR})"),
+           f"f.__name__ == 'all_reduce' and f.__module__ == 'minidl.cluster.cost.formulas']\nreturn fs[0]({FOUR})"),
     "with the library's names": (COSTS, f"code = compile('got = all_reduce({FOUR})', cost.__file__, 'exec')\n"
                                  "exec(code, vars(cost))\nreturn cost.got"),
     "a module that looks like it": (COSTS, "import types\nm = sys.modules['minidl.a'] = types.ModuleType('minidl.a')\n"
@@ -196,7 +196,7 @@ def test_a_check_in_a_notebook_s_kernel_refuses_it_as_well() -> None:
         return cost.all_reduce("ring", p, int(n), 1e-6, 1e-9)
 
     message = outcome_in_a_kernel(borrowed).first_fault.message
-    assert "minidl.cluster.cost.all_reduce may not be used in ring_time" in message
+    assert "minidl.cluster.cost.formulas.all_reduce may not be used in ring_time" in message
     assert outcome_in_a_kernel(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9)).first_fault is None
 
 

@@ -14,7 +14,7 @@ import pytest
 from minidl import compress, data, kernels, nn, optim
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Synchronous
 from minidl.parallel.session import Session
 from tests.kernels import stand_in

@@ -1,4 +1,4 @@
-"""What all-reduces cost by the formulas of `minidl.cluster.cost`, and what the usual slips give."""
+"""What all-reduces cost by the formulas of `minidl.cluster.cost.formulas`, and what the usual slips give."""
 
 from __future__ import annotations
 

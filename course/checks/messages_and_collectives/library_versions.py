@@ -8,7 +8,10 @@ COLLECTIVES = Builds(
     "minidl.cluster.collectives", "minidl.cluster.launch", instead="comm.send, comm.recv and comm.sendrecv"
 )
 COSTS = Builds(
-    "minidl.cluster.cost", "minidl.cluster.tree_cost", "minidl.cluster.launch", instead="the formula that you derive"
+    "minidl.cluster.cost.formulas",
+    "minidl.cluster.cost.rounds",
+    "minidl.cluster.launch",
+    instead="the formula that you derive",
 )
 
 BUILDS = {

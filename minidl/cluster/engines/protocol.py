@@ -14,11 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.board import Fingerprint
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.faults import FaultPlan
-from minidl.cluster.network import Network
-from minidl.cluster.recorder import Begun, Recorder
 from minidl.cluster.run import Run
+from minidl.cluster.trace.recorder import Begun, Recorder
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
 

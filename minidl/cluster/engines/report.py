@@ -13,14 +13,14 @@ from typing import Any
 
 import cloudpickle
 
-from minidl.cluster.call_site import LIBRARIES, place
+from minidl.cluster.diagnosis.call_site import LIBRARIES, place
+from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.engines.whereabouts import Whereabouts
-from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed, Wait
 from minidl.cluster.messages import program_tag
-from minidl.cluster.recorder import Begun, Recorder, Recording
-from minidl.cluster.trace import Trace
+from minidl.cluster.trace.recorder import Begun, Recorder, Recording
+from minidl.cluster.trace.trace import Trace
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster
 ENGINES = os.path.join(PACKAGE, "engines") + os.sep

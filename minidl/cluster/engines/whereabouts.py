@@ -17,8 +17,8 @@ import time
 from dataclasses import dataclass
 from types import CodeType, FrameType
 
-from minidl.cluster.call_site import HERE, is_program, place
-from minidl.cluster.engines.segments import anonymous_file
+from minidl.cluster.diagnosis.call_site import HERE, is_program, place
+from minidl.cluster.engines.os_process.segments import anonymous_file
 
 SLOTS, SLOT_BYTES = 255, 256  # of different calls: the operation, and the place in the program
 CALLS_TO_HERE = 4  # from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered

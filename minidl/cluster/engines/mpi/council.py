@@ -16,13 +16,13 @@ from typing import Any
 
 from mpi4py import MPI
 
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.engines.control import Failure, Result
 from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.run import Run
-from minidl.cluster.trace import Trace
+from minidl.cluster.trace.trace import Trace
 
 GRACE_SECONDS = 1.5  # after a failure: how long to wait for what the others have to say
 LOOK_SECONDS = 0.001

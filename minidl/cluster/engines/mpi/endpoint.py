@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from minidl.cluster.board import Board, Fingerprint
-from minidl.cluster.engines.helper_threads import Helpers, Task
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, Deadlock
+from minidl.cluster.diagnosis.fingerprints import Board, Fingerprint
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
+from minidl.cluster.engines.os_process.helper_threads import Helpers, Task
+from minidl.cluster.engines.os_process.real_rank import RealRank
+from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_rank import RealRank
-from minidl.cluster.engines.shared_arrays import SharedArrays
-from minidl.cluster.errors import ClusterError, CollectiveMismatch, Deadlock
-from minidl.cluster.network import Network
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 
 class MPIEndpoint(MPIMailbox, RealRank):

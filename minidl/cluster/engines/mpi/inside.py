@@ -10,6 +10,7 @@ import cloudpickle
 from mpi4py import MPI
 
 from minidl.cluster.comm import world
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import mpi, report
 from minidl.cluster.engines.control import Failure, Result
 from minidl.cluster.engines.mpi.abrupt_exit import abrupt_exit_ends_the_job
@@ -19,9 +20,8 @@ from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.threads import limit_threads, threads_of_a_rank
-from minidl.cluster.errors import ClusterError
-from minidl.cluster.recorder import Recorder
 from minidl.cluster.run import Run
+from minidl.cluster.trace.recorder import Recorder
 
 
 def run_inside_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, trace_events: int, debug: bool) -> Run:

@@ -20,17 +20,17 @@ from pathlib import Path
 from typing import Any
 
 from minidl import kernels
+from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines import control
-from minidl.cluster.engines.interrupts import interrupts_held
 from minidl.cluster.engines.mpi.leftovers import end_processes, no_topology_file, remove_unused, segments
 from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
+from minidl.cluster.engines.os_process.interrupts import interrupts_held
+from minidl.cluster.engines.os_process.segments import anonymous_file
+from minidl.cluster.engines.os_process.supervisor import RankProcess, Supervisor
+from minidl.cluster.engines.os_process.task import file_of, packed
 from minidl.cluster.engines.processes.engine import standard_error
 from minidl.cluster.engines.protocol import Program, Terms
-from minidl.cluster.engines.segments import anonymous_file
-from minidl.cluster.engines.supervisor import RankProcess, Supervisor
-from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
-from minidl.cluster.errors import CommTimeout, RankFailed
 from minidl.cluster.run import Run
 from minidl.instruction_set import of_children
 

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.matching import Matching
+from minidl.cluster.engines.os_process.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.errors import ClusterError, CommTimeout, Deadlock, RankFailed
 
 HEADERS, BODIES = 0, 1  # MPI's tags: of all headers; from here on, those of the bodies that were announced
 

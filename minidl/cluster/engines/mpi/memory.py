@@ -10,7 +10,7 @@ import os
 
 from mpi4py import MPI
 
-from minidl.cluster.engines.segments import anonymous_file
+from minidl.cluster.engines.os_process.segments import anonymous_file
 
 
 class SharedFile:

@@ -18,13 +18,13 @@ from typing import NoReturn
 
 from mpi4py import MPI
 
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control, mpi
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.started import HELLO, address
-from minidl.cluster.engines.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
-from minidl.cluster.errors import ClusterError
+from minidl.cluster.engines.os_process.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
 
 LOOK_SECONDS = 0.001
 

@@ -9,7 +9,7 @@ import signal
 import struct
 from functools import cached_property
 
-from minidl.cluster.engines.supervisor import RankProcess
+from minidl.cluster.engines.os_process.supervisor import RankProcess
 
 HELLO = struct.Struct("<I")  # what a rank says first: its number
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from typing import Generic, TypeVar
 
-from minidl.cluster.network import Network
+from minidl.cluster.cost.network import Network
 
 T = TypeVar("T")
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.board import Fingerprint
-from minidl.cluster.engines.helper_threads import Helpers, Task
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
+from minidl.cluster.engines.os_process.helper_threads import Helpers, Task
+from minidl.cluster.engines.os_process.real_rank import RealRank
+from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.processes.bell import Bell
 from minidl.cluster.engines.processes.mailbox import Mailbox
 from minidl.cluster.engines.processes.shared_board import SharedBoard
@@ -17,9 +19,7 @@ from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
 from minidl.cluster.engines.protocol import Array, Pending
-from minidl.cluster.engines.real_rank import RealRank
-from minidl.cluster.engines.shared_arrays import SharedArrays
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 
 class ProcessEndpoint(Mailbox, RealRank):

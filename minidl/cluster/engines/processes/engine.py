@@ -23,15 +23,16 @@ import multiprocess.resource_tracker
 import multiprocess.spawn
 
 from minidl import kernels
-from minidl.cluster.engines import control, worker
-from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines import control
+from minidl.cluster.engines.os_process import worker
+from minidl.cluster.engines.os_process.interrupts import interrupts_held
+from minidl.cluster.engines.os_process.supervisor import RankProcess, Supervisor
+from minidl.cluster.engines.os_process.task import file_of, packed
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.processes.emulated_network import check_emulated
 from minidl.cluster.engines.processes.shared_board import find_left_out
 from minidl.cluster.engines.processes.shared_page import MAX_NODES, Page, create_page
 from minidl.cluster.engines.protocol import Program, Terms
-from minidl.cluster.engines.supervisor import RankProcess, Supervisor
-from minidl.cluster.engines.task import file_of, packed
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.instruction_set import of_children

@@ -16,17 +16,17 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.engines import payload
-from minidl.cluster.engines.matching import Matching
+from minidl.cluster.engines.os_process.matching import Matching
+from minidl.cluster.engines.os_process.segments import Segment, SegmentPool
 from minidl.cluster.engines.processes.bell import Bell
 from minidl.cluster.engines.processes.emulated_network import Held, Ports
 from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
-from minidl.cluster.engines.segments import Segment, SegmentPool
-from minidl.cluster.errors import ClusterError, CommTimeout, RankFailed
-from minidl.cluster.network import Network
 
 SHORT_SECONDS = 0.05  # a wait that is no longer is not put on the page: most are not
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from minidl.cluster.diagnosis.errors import ClusterError, Deadlock, RankFailed
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.errors import ClusterError, Deadlock, RankFailed
 
 LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
 

@@ -16,7 +16,7 @@ import cloudpickle  # noqa: F401
 import multiprocess.forkserver
 import threadpoolctl  # noqa: F401
 
-import minidl.cluster.engines.worker  # noqa: F401
+import minidl.cluster.engines.os_process.worker  # noqa: F401
 from minidl import kernels
 
 LAUNCHER = int(os.environ["MINIDL_LAUNCHER"])  # its process id: it may have ended before this line is reached

@@ -18,11 +18,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from minidl.cluster.board import Fingerprint, Posted, crossed, differed_before, digest, left_out, mismatch
-from minidl.cluster.call_order import CallOrder
-from minidl.cluster.call_site import ANYWHERE, Site
+from minidl.cluster.diagnosis.call_order import CallOrder
+from minidl.cluster.diagnosis.call_site import ANYWHERE, Site
+from minidl.cluster.diagnosis.errors import CollectiveMismatch
+from minidl.cluster.diagnosis.fingerprints import (
+    Fingerprint,
+    Posted,
+    crossed,
+    differed_before,
+    digest,
+    left_out,
+    mismatch,
+)
 from minidl.cluster.engines.processes.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
-from minidl.cluster.errors import CollectiveMismatch
 
 NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # words of an entry: number of the call from 1, ..., text
 TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)

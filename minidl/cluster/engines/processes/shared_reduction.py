@@ -23,7 +23,7 @@ from minidl.cluster.channel import REDUCE
 from minidl.cluster.engines.processes.mailbox import Mailbox
 from minidl.cluster.engines.processes.slots import BLOCKS, Slot, Slots
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.recorder import Recorder
+from minidl.cluster.trace.recorder import Recorder
 
 AT_ONCE_BYTES = 1 << 14  # up to this size every rank reduces the whole array, which saves one round of waiting
 SPIN_SECONDS = 5e-4  # how long a rank polls a flag before it sleeps

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.diagnosis.errors import RankFailed
+from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.engines.shared_arrays import SharedArrays
 from minidl.cluster.engines.threads import cores
-from minidl.cluster.errors import RankFailed
 
 BLOCK_BYTES = 1 << 18  # small enough to be in a core's cache still when the other ranks read it
 CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores and waiting is expensive: larger blocks mean fewer waits

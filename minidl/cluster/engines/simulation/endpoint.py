@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minidl.cluster.board import Fingerprint
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer, Pending
 from minidl.cluster.engines.simulation.message import ARRAY, Awaited, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
-from minidl.cluster.network import Network
-from minidl.cluster.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import Begun, Recorder
 from minidl.kernels import counting
 
 LOOK_SECONDS = 1e-6  # to look whether something is done takes a moment, so that a loop of looks comes to its end

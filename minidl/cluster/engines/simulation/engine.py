@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from minidl import kernels
-from minidl.cluster.engines import task
+from minidl.cluster.cost.network import Network
+from minidl.cluster.engines.os_process import task
 from minidl.cluster.engines.printed import replay
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import Outcome, loaded_result
@@ -21,9 +22,8 @@ from minidl.cluster.engines.simulation.output import routed
 from minidl.cluster.engines.simulation.process_wide import rare_collections
 from minidl.cluster.engines.simulation.rank import SimulatedRank
 from minidl.cluster.engines.simulation.world import World
-from minidl.cluster.network import Network
 from minidl.cluster.run import Run
-from minidl.cluster.trace import Trace
+from minidl.cluster.trace.trace import Trace
 
 EVENTS_OF_A_RANK = 20_000
 EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes

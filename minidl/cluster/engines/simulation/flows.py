@@ -12,8 +12,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from minidl.cluster.cost.topology import Tree
 from minidl.cluster.engines.simulation.transport import Transfer
-from minidl.cluster.topology import Tree
 
 # Rounding makes events that belong together differ in the last digits: those within this share of the clock are one.
 SAME_INSTANT = 1e-12

@@ -11,11 +11,11 @@ from typing import Any
 import cloudpickle
 
 from minidl.cluster.comm import Communicator
+from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.printed import show
 from minidl.cluster.engines.processes import Processes
 from minidl.cluster.engines.protocol import Program, Terms
 from minidl.cluster.engines.report import NOT_BEGUN
-from minidl.cluster.errors import CommTimeout, RankFailed
 from minidl.cluster.run import Run
 
 GRACE_SECONDS = 0.5  # in which the child may still say by itself that the deadline is over, and who waited for whom

@@ -9,7 +9,8 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster import comm
-from minidl.cluster.call_site import caller
+from minidl.cluster.diagnosis.call_site import caller
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import report
 from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.simulation import output
@@ -18,8 +19,7 @@ from minidl.cluster.engines.simulation.node import Core, Node
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.engines.whereabouts import Whereabouts
-from minidl.cluster.errors import ClusterError
-from minidl.cluster.recorder import Recorder, Recording
+from minidl.cluster.trace.recorder import Recorder, Recording
 from minidl.kernels import counting
 
 

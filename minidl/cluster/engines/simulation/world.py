@@ -10,15 +10,15 @@ import cloudpickle
 import numpy as np
 from greenlet import getcurrent  # type: ignore[import-untyped]
 
-from minidl.cluster.board import Board
+from minidl.cluster.cost.network import Network
+from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.diagnosis.fingerprints import Board
 from minidl.cluster.engines.protocol import Array, Pending, Terms
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Mailbox, Receive, Send
 from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import Scheduler, Task
 from minidl.cluster.engines.simulation.transport import Transport
-from minidl.cluster.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
-from minidl.cluster.network import Network
 
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 

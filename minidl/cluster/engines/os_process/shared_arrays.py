@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from minidl.cluster.diagnosis.errors import CommTimeout
 from minidl.cluster.engines.protocol import Array
-from minidl.cluster.errors import CommTimeout
 
 DIRECTORY_BYTES = 1 << 20
 ALIGNMENT = mmap.ALLOCATIONGRANULARITY

@@ -18,16 +18,16 @@ import cloudpickle
 
 from minidl import kernels
 from minidl.cluster.comm import Communicator, world
+from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control, report
+from minidl.cluster.engines.os_process.task import contents
 from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.processes.endpoint import ProcessEndpoint
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.protocol import Endpoint, Pending
-from minidl.cluster.engines.task import contents
 from minidl.cluster.engines.threads import limit_threads
 from minidl.cluster.engines.whereabouts import Notes
-from minidl.cluster.errors import ClusterError
-from minidl.cluster.recorder import Begun, Recorder
+from minidl.cluster.trace.recorder import Begun, Recorder
 
 MAX_DESCRIPTORS = 253  # that one message can carry, by the kernel
 

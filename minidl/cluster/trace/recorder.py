@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from minidl.cluster.call_site import Caller
+from minidl.cluster.diagnosis.call_site import Caller
 
 KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
 COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
-from minidl.cluster.call_site import Site
+from minidl.cluster.diagnosis.call_site import Site
 
 HISTORY = 256  # how many different calls are remembered, and from how many lines each
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
 
-from minidl.cluster.topology import Tree
+from minidl.cluster.cost.topology import Tree
 
 # Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits a second of the line).
 # Gamma is 0: how fast a node adds arrays up depends on the node.

@@ -10,7 +10,7 @@ import weakref
 from types import CodeType, FrameType
 from typing import NamedTuple
 
-HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep  # minidl/cluster/
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
 LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 ANYWHERE = 0  # no line: the order of the calls is not judged by this one

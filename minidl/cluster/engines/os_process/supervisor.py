@@ -16,18 +16,18 @@ from typing import Any
 
 import cloudpickle
 
+from minidl.cluster.diagnosis.errors import ClusterError, Deadlock, RankFailed
 from minidl.cluster.engines import control
-from minidl.cluster.engines.interrupts import interrupts_held
+from minidl.cluster.engines.os_process.interrupts import interrupts_held
+from minidl.cluster.engines.os_process.segments import anonymous_file
 from minidl.cluster.engines.printed import KEPT, replay
 from minidl.cluster.engines.processes.deadlock import DeadlockWatch
 from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
-from minidl.cluster.engines.segments import anonymous_file
 from minidl.cluster.engines.whereabouts import ask, create_notes, whereabouts
-from minidl.cluster.errors import ClusterError, Deadlock, RankFailed
-from minidl.cluster.recorder import Recording
 from minidl.cluster.run import Run
-from minidl.cluster.trace import Trace
+from minidl.cluster.trace.recorder import Recording
+from minidl.cluster.trace.trace import Trace
 
 GRACE_SECONDS = 0.5  # between telling the ranks that the run is over and killing those that are still there
 LOOK_SECONDS = 0.1  # between two looks for deadlock, and for ranks that have stopped

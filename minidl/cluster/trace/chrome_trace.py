@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.event import Event
+from minidl.cluster.trace.event import Event
 
 Entry = dict[str, Any]
 Events = Callable[[], Iterator[Event]]  # rank by rank, lane by lane, in order of time; gone through twice

@@ -11,8 +11,8 @@ from typing import Any
 
 import cloudpickle
 
+from minidl.cluster.engines.os_process.segments import anonymous_file
 from minidl.cluster.engines.protocol import Program
-from minidl.cluster.engines.segments import anonymous_file
 
 PIECE_BYTES = 1 << 28
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from minidl.cluster import chrome_trace
-from minidl.cluster.critical_path import CriticalPath, find_critical_path
-from minidl.cluster.event import Event
-from minidl.cluster.event_bars import bars
-from minidl.cluster.recorder import KINDS, Recording, Shares, Traffic
+from minidl.cluster.trace import chrome_trace
+from minidl.cluster.trace.bars import bars
+from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
+from minidl.cluster.trace.event import Event
+from minidl.cluster.trace.recorder import KINDS, Recording, Shares, Traffic
 from minidl.plots import timeline
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minidl.cluster.trace import Trace
+from minidl.cluster.trace.trace import Trace
 
 
 @dataclass(frozen=True)

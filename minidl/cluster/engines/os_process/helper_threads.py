@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minidl.cluster.engines.protocol import Concurrent, Pending
-from minidl.cluster.recorder import Begun
+from minidl.cluster.trace.recorder import Begun
 
 
 @dataclass(slots=True, eq=False)

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from minidl.cluster.partition import chain_segments, group_size, split
-from minidl.cluster.point_to_point import Array, PointToPoint, own
+from minidl.cluster.collectives.partition import chain_segments, group_size, split
+from minidl.cluster.collectives.point_to_point import Array, PointToPoint, own
 
 AllReduce = Callable[..., None]
 

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from minidl.cluster.network import Network
-from minidl.cluster.partition import chain_segments, chunk_bytes, group_size
+from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, group_size
+from minidl.cluster.cost.network import Network
 
 LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about what processes of one machine see; if nothing is known
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from minidl.cluster.network import Network
-from minidl.cluster.partition import chain_segments, chunk_bytes, group_size
-from minidl.cluster.topology import Tree
+from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, group_size
+from minidl.cluster.cost.network import Network
+from minidl.cluster.cost.topology import Tree
 
 Pair = tuple[int, int]  # sender, receiver
 

@@ -9,9 +9,9 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import NoReturn
 
-from minidl.cluster.engines.helper_threads import Helpers
+from minidl.cluster.engines.os_process.helper_threads import Helpers
 from minidl.cluster.engines.protocol import Pending
-from minidl.cluster.recorder import Begun
+from minidl.cluster.trace.recorder import Begun
 
 FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
 BYTES_PER_S = 1e10

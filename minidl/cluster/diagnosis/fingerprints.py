@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from minidl.cluster.call_order import CallOrder, Crossing
-from minidl.cluster.call_site import ANYWHERE, Site
-from minidl.cluster.errors import CollectiveMismatch
+from minidl.cluster.diagnosis.call_order import CallOrder, Crossing
+from minidl.cluster.diagnosis.call_site import ANYWHERE, Site
+from minidl.cluster.diagnosis.errors import CollectiveMismatch
 
 
 class Fingerprint(NamedTuple):

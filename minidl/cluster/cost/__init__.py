@@ -1,0 +1,57 @@
+"""What communication costs, without running it: formulas on a plain network, rounds of messages on a tree of racks.
+
+`formulas.py` has a closed form for every collective, which `cluster.cost` offers by name (`cluster.cost.all_reduce`);
+`rounds.py` adds up the messages of an all-reduce on `topology.py`'s trees; `network.py` has the constants.
+"""
+
+from minidl.cluster.cost.formulas import (
+    ALL_REDUCE,
+    LOCAL,
+    all_gather,
+    all_reduce,
+    all_to_all,
+    barrier,
+    best_all_reduce,
+    best_segments,
+    broadcast,
+    crossover,
+    gather,
+    hierarchical,
+    lower_bound,
+    parameter_server,
+    pipelined_chain,
+    rabenseifner,
+    recursive_doubling,
+    reduce,
+    reduce_scatter,
+    ring,
+    scatter,
+    traffic,
+    tree,
+)
+
+__all__ = [
+    "ALL_REDUCE",
+    "LOCAL",
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "barrier",
+    "best_all_reduce",
+    "best_segments",
+    "broadcast",
+    "crossover",
+    "gather",
+    "hierarchical",
+    "lower_bound",
+    "parameter_server",
+    "pipelined_chain",
+    "rabenseifner",
+    "recursive_doubling",
+    "reduce",
+    "reduce_scatter",
+    "ring",
+    "scatter",
+    "traffic",
+    "tree",
+]
