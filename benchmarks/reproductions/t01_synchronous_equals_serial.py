@@ -27,7 +27,7 @@ from minidl import data, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.kernels import Array
 from minidl.parallel import Serial, Synchronous
-from minidl.parallel.session import Session
+from minidl.parallel.run.session import Session
 from minidl.plots import style
 
 TITLE = "Synchronous data parallelism equals the serial run, and four ways to get it wrong"

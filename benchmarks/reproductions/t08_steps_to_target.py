@@ -31,7 +31,7 @@ from benchmarks.reproductions.digits import he_mlp
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import data, nn, no_grad, optim, random
 from minidl import functional as F
-from minidl.parallel import noise_scale
+from minidl.parallel.measures import noise_scale
 from minidl.plots import style
 
 TITLE = "Steps to a target against the minibatch, and the noise scale (Shallue et al.; McCandlish et al.)"

@@ -37,7 +37,7 @@ from minidl import cluster, data, parallel
 from minidl import functional as F
 from minidl.compress import RandomK, Threshold, TopK
 from minidl.compress.sparse import Sparse, unpack
-from minidl.parallel.vector import gradient
+from minidl.parallel.gradients.flat_vector import gradient
 from minidl.plots.style import DASHES, SERIES, applied, label_source, new_figure
 
 TITLE = "Sparse all-reduce: fill-in, bytes and times (SparCML)"

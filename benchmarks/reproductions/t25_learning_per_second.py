@@ -32,7 +32,7 @@ from benchmarks.reproductions.digits import he_mlp, job
 from benchmarks.reproductions.reproduction import Reproduction, main
 from benchmarks.reproductions.t08_steps_to_target import fit
 from minidl import cluster, data, parallel
-from minidl.parallel.learning_speed import LearningSpeed
+from minidl.parallel.measures.learning_speed import LearningSpeed
 from minidl.plots import style
 
 TITLE = "Learning per second is learning per sample times samples per second"

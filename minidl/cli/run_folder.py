@@ -7,7 +7,7 @@ import time
 from itertools import count
 from pathlib import Path
 
-from minidl.parallel.checkpoint import CHECKPOINT_FILE
+from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
 
 RUNS = Path("runs")
 

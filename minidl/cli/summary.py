@@ -10,7 +10,7 @@ from rich.table import Table
 from minidl import data
 from minidl.cli import place
 from minidl.nn import Module
-from minidl.parallel.checkpoint import CHECKPOINT_FILE
+from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
 
 if TYPE_CHECKING:
     from minidl.cli.options import Options

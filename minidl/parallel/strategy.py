@@ -12,7 +12,7 @@ from minidl.kernels import Array
 from minidl.parallel.job import Job
 
 if TYPE_CHECKING:
-    from minidl.parallel.session import Session
+    from minidl.parallel.run.session import Session
 
 
 class Strategy:

@@ -13,15 +13,15 @@ from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine
 from minidl.cluster.faults import FaultPlan
-from minidl.parallel.checkpoint import CHECKPOINT_FILE, Checkpoint
-from minidl.parallel.divergence import NonFiniteLoss
+from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.job import Job
-from minidl.parallel.progress import Progress
-from minidl.parallel.rank_result import RankResult
-from minidl.parallel.report import Report
-from minidl.parallel.serial import Serial
-from minidl.parallel.session import Session
-from minidl.parallel.snapshots import judged
+from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
+from minidl.parallel.run.divergence import NonFiniteLoss
+from minidl.parallel.run.progress import Progress
+from minidl.parallel.run.rank_result import RankResult
+from minidl.parallel.run.report import Report
+from minidl.parallel.run.session import Session
+from minidl.parallel.run.snapshots import judged
 from minidl.parallel.strategy import Strategy
 
 RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)

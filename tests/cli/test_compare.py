@@ -20,7 +20,7 @@ from minidl.cli.comparison import Outcome, Terms
 from minidl.cli.over_seeds import OverSeeds
 from minidl.cli.several_words import spread
 from minidl.cluster.trace.recorder import Shares
-from minidl.parallel.report_card import problems
+from minidl.parallel.measures.report_card import problems
 from tests.cli.command import minidl, read_until, refused, start
 
 pytestmark = pytest.mark.timeout(300)

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import cluster, nn, parallel
 from minidl.compress import QSGD, ErrorFeedback, Lossless, PowerSGD, QuantizedAllReduce, RandomK, TernGrad
-from minidl.parallel.compressed import CompressedGradients
+from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import small_job
 
 X = np.random.default_rng(0).normal(size=(12, 10))

@@ -16,7 +16,7 @@ from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.trace.recorder import Recorder
 from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Synchronous
-from minidl.parallel.session import Session
+from minidl.parallel.run.session import Session
 from tests.kernels import stand_in
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from minidl import cluster, compress, nn, optim, parallel
 from minidl.parallel import Synchronous
-from minidl.parallel.compressed import CompressedGradients
+from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.test_strategies import Uneven, weights
 

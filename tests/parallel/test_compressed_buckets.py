@@ -23,7 +23,7 @@ from minidl.compress import (
     TopK,
 )
 from minidl.parallel import Synchronous
-from minidl.parallel.compressed import CompressedGradients
+from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import small_job
 
 pytestmark = pytest.mark.timeout(300)

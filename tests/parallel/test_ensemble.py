@@ -8,7 +8,7 @@ import pytest
 
 from minidl import nn, parallel
 from minidl.parallel import Ensemble
-from minidl.parallel.evaluation import evaluate_ensemble
+from minidl.parallel.run.evaluation import evaluate_ensemble
 from tests.parallel.jobs import dropout_job, small_job
 
 pytestmark = pytest.mark.timeout(300)

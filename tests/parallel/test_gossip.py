@@ -9,7 +9,8 @@ import pytest
 
 from minidl import cluster, nn, optim, parallel
 from minidl.data import Dataset, Splits
-from minidl.parallel import Gossip, mixing
+from minidl.parallel import Gossip
+from minidl.parallel.averaging import mixing
 from tests.parallel.jobs import blobs, small_job
 from tests.tiers import exhaustively
 

@@ -3,7 +3,7 @@
 import pytest
 
 from minidl import cluster, parallel
-from minidl.parallel.learning_speed import learning_speed
+from minidl.parallel.measures.learning_speed import learning_speed
 from tests.parallel.jobs import small_job
 
 

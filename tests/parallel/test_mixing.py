@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minidl.parallel import mixing
+from minidl.parallel.averaging import mixing
 
 
 @pytest.mark.parametrize(("nodes", "factor"), [(4, 0.3333), (8, 0.80474), (16, 0.94925), (32, 0.98719)])

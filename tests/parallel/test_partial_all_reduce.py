@@ -8,7 +8,7 @@ import pytest
 
 from minidl import cluster, optim, parallel
 from minidl.parallel import EagerSGD, Synchronous
-from minidl.parallel.partial_all_reduce import PartialAllReduce
+from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from tests.parallel.jobs import blobs
 from tests.parallel.quadratic import quadratic_job
 from tests.parallel.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from minidl.parallel.report_card import problems
+from minidl.parallel.measures.report_card import problems
 
 
 def sound() -> list[dict]:

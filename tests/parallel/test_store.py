@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minidl import cluster
 from minidl.parallel import Store
-from minidl.parallel.requests import ask
+from minidl.parallel.servers.requests import ask
 from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(300)
@@ -122,7 +122,7 @@ def versions_read(is_locked):
 
 
 def test_a_reader_may_see_pieces_of_different_age_unless_it_takes_the_lock(monkeypatch):
-    monkeypatch.setattr("minidl.parallel.store.ask", ask_slowly)
+    monkeypatch.setattr("minidl.parallel.servers.store.ask", ask_slowly)
     assert any(len(set(versions)) > 1 for versions in versions_read(is_locked=False))
     assert all(len(set(versions)) == 1 for versions in versions_read(is_locked=True))
 

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from minidl import cluster, data, nn, optim, parallel
 from minidl import functional as F
 from minidl.parallel import Serial, Synchronous
-from minidl.parallel.buckets import fill
+from minidl.parallel.gradients.buckets import fill
 from tests.parallel.jobs import blobs, dropout_job, momentum_sgd, small_job
 
 pytestmark = pytest.mark.timeout(300)

@@ -1,0 +1,147 @@
+"""Elastic averaging: every worker trains its own model; an elastic force ties each model to a shared centre."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from minidl.cluster import ANY
+from minidl.kernels import Array
+from minidl.parallel.job import Job
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+
+VARIANTS = ("synchronous", "round_robin", "asynchronous")
+
+
+@dataclass(frozen=True)
+class ElasticAveraging(Strategy):
+    """EASGD: every worker trains its own model; an elastic force ties each model to a shared centre.
+
+        centre = x_i = initial weights
+        for t = 0, 1, ... on worker i:
+            pull   = alpha (x_i - centre)  if t is a multiple of period else 0
+            centre = centre + pull
+            x_i    = x_i - lr gradient(x_i) - pull
+
+    Parameters
+        alpha      strength of the pull, 0 < alpha <= 1; default 0.9 / p for p workers
+        period     local steps between two pulls (tau in the paper)
+        variant    "synchronous"   all workers at the same step; every rank keeps the centre, pulls are all-reduced
+                   "round_robin"   workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
+                   "asynchronous"  workers in order of arrival; the centre is on a server
+        momentum   EAMSGD: the gradient is taken at x_i + momentum v, and momentum v is added to the step; v is the last
+                   step without its pull. 0 switches it off. An optimizer may have momentum of its own instead, which
+                   then does not include the pulls
+        algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
+
+    The centre is the model that is evaluated.
+    Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
+    Limits: alpha -> 0, independent workers; one worker, Serial.
+
+    Notes
+        Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.
+        batch_size is global for "synchronous" and per gradient otherwise.
+        The server ends the run when the workers have reported `epochs` passes; each worker learns of it at its next
+        pull.
+        Each worker's schedule counts as many samples of each other worker as its own.
+        Batch-norm running statistics are those of worker 0.
+        Workers are numbered from 0, as t mod p is; numbered from 1, the last worker would never have its turn. The
+        centre moves by the weights that the worker had before its update: with those after it, the sum above would not
+        be conserved, and other values of alpha would be stable (algorithm 1, line 14, corrected).
+
+    References
+        Zhang, Choromanska and LeCun (arXiv:1412.6651), the synchronous equations, algorithms 1 and 2; You, Buluc and
+        Demmel, Scaling deep learning on GPU and Knights Landing clusters (SC'17), original and synchronous EASGD.
+    """
+
+    alpha: float | None = None
+    period: int = 1
+    variant: str = "asynchronous"
+    momentum: float = 0.0
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.alpha is not None and not 0 < self.alpha <= 1:
+            raise ValueError(f"ElasticAveraging: alpha must be above 0 and at most 1, got {self.alpha}")
+        if not isinstance(self.period, int) or self.period < 1:
+            raise ValueError(f"ElasticAveraging: period must be a whole number of at least 1, got {self.period!r}")
+        if self.variant not in VARIANTS:
+            raise ValueError(
+                f"ElasticAveraging: unknown variant {self.variant!r}: choose one of {', '.join(map(repr, VARIANTS))}"
+            )
+        if not 0 <= self.momentum < 1:
+            raise ValueError(f"ElasticAveraging: momentum must be at least 0 and below 1, got {self.momentum}")
+        self.check_algorithm()
+        has_server = self.variant != "synchronous"
+        object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
+        object.__setattr__(self, "is_asynchronous", has_server)
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        samples = job.smallest_batch * (nodes if self.servers else 1)
+        steps = ceil(job.epochs * len(job.build_data().train) / samples)  # of a worker, at most
+        if self.period >= steps > 1:
+            raise ValueError(
+                f"ElasticAveraging: with period={self.period} the workers never meet the centre on the way, since each "
+                f"makes about {steps} steps: choose a shorter period"
+            )
+        own = job.optimizer(job.build_model().parameters()).param_groups[0].get("momentum", 0.0)
+        if self.momentum and own:
+            raise ValueError(
+                f"ElasticAveraging has momentum={self.momentum}, and the optimizer has momentum={own}: "
+                "set one of them to 0"
+            )
+
+    def run(self, session: Session) -> None:
+        centre, velocity = session.weights(), np.zeros_like(session.weights())
+        unreported = 0  # samples since the last pull
+        batches = session.stream() if self.servers else session.parts(centre.copy)
+        seen = 0  # samples of this worker
+        for batch in batches:
+            x, pull = session.weights(), None
+            if session.steps % self.period == 0:
+                if self.servers:
+                    lr = session.optimizer.param_groups[0]["lr"]
+                    session.comm.send((x, unreported, lr), session.nodes)
+                    pull, session.finished = session.comm.recv(session.nodes)
+                else:
+                    pull = self._pull(session, x, centre)
+                    centre += session.comm.all_reduce(pull.copy(), algorithm=self.algorithm)
+                unreported = 0
+            if self.momentum:
+                session.set_weights(x + self.momentum * velocity)
+            session.model.zero_grad()
+            if len(batch.x):  # in the ragged last minibatch a part may be empty
+                session.local_loss(batch).backward()
+            unreported, seen = unreported + len(batch.x), seen + len(batch.x)
+            session.update(samples=session.nodes * seen if self.servers else None)
+            velocity = session.weights() - x
+            if pull is not None:
+                session.set_weights(session.weights() - pull)
+
+    def serve(self, session: Session) -> None:
+        centre, samples, ended = session.weights(), 0, 0
+        for turn in itertools.count():
+            x, more, lr = session.comm.recv(turn % session.nodes if self.variant == "round_robin" else ANY)
+            worker = session.comm.last_source
+            session.optimizer.param_groups[0]["lr"] = lr  # for the report
+            pull = self._pull(session, x, centre)
+            centre += pull
+            session.steps += 1
+            samples += more
+            session.processed(samples, centre.copy)
+            session.comm.send((pull, session.finished), worker)
+            ended += session.finished
+            if ended == session.nodes:
+                return
+
+    def _pull(self, session: Session, x: Array, centre: Array) -> Array:
+        """The way that a worker at x goes towards the centre, and the centre towards the worker."""
+        alpha = 0.9 / session.nodes if self.alpha is None else self.alpha
+        pull: Array = (alpha * (x - centre)).astype(x.dtype, copy=False)
+        session.record("distance", float(np.linalg.norm(x - centre)))
+        return pull

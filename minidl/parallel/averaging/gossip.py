@@ -1,0 +1,128 @@
+"""Gossip: every node has a model of its own, and averages it with those of its neighbours alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from minidl.kernels import Array
+from minidl.parallel.averaging import mixing
+from minidl.parallel.averaging.mixing import Matrix
+from minidl.parallel.averaging.pairwise_averaging import average_in_pairs
+from minidl.parallel.job import Job
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+from minidl.random import Purpose, stream
+
+
+@dataclass(frozen=True)
+class Gossip(Strategy):
+    """D-PSGD: nodes average their weights with their neighbours' in every step; no server, no all-reduce.
+
+        give every node i the same weights x_i
+        for each minibatch, on every node i:
+            g_i = gradient of node i's share of the mean loss, at x_i
+            meanwhile, exchange x_i with the neighbours
+            x_i = sum over j of W[i, j] x_j
+            step the optimizer from there, with g_i
+
+    Parameters
+        topology      which nodes are neighbours: "ring", "torus" (a grid, as square as possible, with its edges
+                      joined), "full" (one all-reduce), "random" (new pairs in every step, the same shuffle on all
+                      nodes), "none" (every node trains alone), or a matrix W whose rows and columns sum to 1.
+                      `mixing.py` makes the matrices of the named topologies.
+        asynchronous  False: all nodes take their steps together.
+                      True: AD-PSGD. A node averages with one random neighbour after another while it computes, and
+                      never waits for a slow one: see `pairwise_averaging.py`.
+        algorithm     of the all-reduce of topology "full"; "ordered" gives the same bits on all engines
+
+    The mean of all nodes' weights is the model that is evaluated.
+    Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
+    each share of which is taken at its own node's weights.
+    Rate: each mixing multiplies the nodes' distance to their mean by at most 1 - gap (`mixing.spectral_gap`).
+    Limits: one node is Serial.
+
+    Notes
+        On the ring a node sends two messages a step, for any number of nodes.
+        Momentum stays on its node. Batch-norm running statistics are those of node 0.
+        asynchronous: batch_size is per gradient. The run ends after `epochs * n` samples of all nodes together (n: size
+        of the training set), so with one slow node the others process more, and the time is that of the summed speed.
+        The schedule counts the samples of all nodes. The counts travel with the averages, so a node knows those of the
+        others with a delay: it applies the gradients that it finishes before the news of the end reaches it. That makes
+        a few updates a node more than planned, for any length of the run.
+        asynchronous: with `on_failure="continue"`, the nodes that are left go on to the end of the run.
+        asynchronous: an epoch ends on each node when its known count says so; the row of the history is the mean of
+        these weights.
+
+    References
+        Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous variant.
+    """
+
+    topology: str | Sequence[Sequence[float]] = "ring"
+    asynchronous: bool = False
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.check_algorithm()
+        if not isinstance(self.topology, str):
+            if self.asynchronous:
+                raise ValueError("Gossip: asynchronous nodes average in pairs, by no matrix: name a topology")
+            w = mixing.check(self.topology)
+            object.__setattr__(self, "topology", tuple(map(tuple, w.tolist())))  # so that settings can be compared
+        elif self.topology not in (known := (*mixing.TOPOLOGIES, "random")):
+            choices = ", ".join(map(repr, known))
+            raise ValueError(f"Gossip: unknown topology {self.topology!r}: choose one of {choices}, or give a matrix")
+        if self.asynchronous and self.topology == "none":
+            raise ValueError(
+                "Gossip: asynchronous nodes count their updates by the messages of the averages, and topology 'none' "
+                "has no messages: use 'ring', or Gossip('none') for nodes that train alone"
+            )
+        object.__setattr__(self, "is_asynchronous", self.asynchronous)
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        w = self.mixing_matrix(nodes)
+        if len(w) != nodes:
+            raise ValueError(f"Gossip: the mixing matrix is for {len(w)} nodes, the run has {nodes}")
+
+    def mixing_matrix(self, nodes: int, step: int = 0, seed: int = 0) -> Matrix:
+        """W of that step; all but the random pairs have the same in all steps."""
+        if not isinstance(self.topology, str):
+            return np.array(self.topology)
+        if self.topology == "random":
+            return mixing.matching(nodes, stream(Purpose.MATCHING, seed, step))
+        return mixing.matrix(mixing.TOPOLOGIES[self.topology](nodes))
+
+    def run(self, session: Session) -> None:
+        if self.asynchronous:
+            average_in_pairs(session, *mixing.opposites(str(self.topology), session.nodes)[session.comm.rank])
+            return
+        for batch in session.parts():
+            x = session.weights()
+            mixed = self._exchange(session, x)
+            session.model.zero_grad()
+            if len(batch.x):  # in the ragged last minibatch a part may be empty
+                (session.loss(batch) * session.nodes).backward()  # the mean of these is that of the whole minibatch
+            session.set_weights(mixed())
+            session.update()
+
+    def _exchange(self, session: Session, x: Array) -> Callable[[], Array]:
+        """Begin to exchange x with the neighbours; what is returned waits for theirs and mixes them."""
+        comm, w = session.comm, self.mixing_matrix(session.nodes, session.steps, session.job.seed)
+        if self.topology == "full":
+            return comm.all_reduce(x.copy(), op="mean", algorithm=self.algorithm, async_op=True).wait
+        weights = dict(enumerate(w[comm.rank].tolist()))
+        receives = {j: comm.irecv(j) for j, weight in weights.items() if weight and j != comm.rank}
+        sends = [comm.isend(x, j) for j in np.flatnonzero(w[:, comm.rank]).tolist() if j != comm.rank]
+
+        def mixed() -> Array:
+            others = {comm.rank: x} | {j: receive.wait() for j, receive in receives.items()}
+            for send in sends:
+                send.wait()
+            mean: Array = sum((weights[j] * others[j] for j in sorted(others)), np.zeros_like(x))
+            session.record("disagreement", float(np.sqrt(np.mean((x - mean) ** 2))))
+            return mean
+
+        return mixed

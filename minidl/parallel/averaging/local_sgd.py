@@ -1,0 +1,116 @@
+"""Local SGD: nodes train by themselves for a while, average their models, and go on from the average."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from minidl.kernels.sixteen_bit import is_floating_point
+from minidl.parallel.averaging.outer_momentum import OUTER_FORMS, OuterMomentum
+from minidl.parallel.gradients import flat_vector as vector
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class LocalSGD(Strategy):
+    """SGD on p nodes that average their models after every H steps, rather than their gradients after every one.
+
+        give every node the same weights
+        for each minibatch, on every node:
+            gradient of the mean loss over this node's part
+            update this node's own weights
+            after every H-th step, and after the last: all-reduce the mean of the nodes' weights, and take it over
+            with outer momentum: step from the weights before the round, with the movement of the mean as gradient
+
+    Parameters
+        period            H, local steps a round; T steps make ceil(T/H) rounds of communication
+        post_local_after  number of epochs that are trained with H = 1 and without outer step first (post-local SGD)
+        algorithm         of the all-reduce, as in `comm.all_reduce`
+        outer_lr          learning rate of the outer step, alpha; 1.0
+        outer_momentum    beta, at least 0 and below 1; 0: with outer_lr=1 the mean itself is taken over
+        outer_nesterov    Nesterov's momentum in the outer step
+        outer_form        "u": the movement is divided by the inner rate, SlowMo's; "v": as it is, DiLoCo's; see
+                          `outer_momentum.py`. Both are the same while the inner rate is constant
+
+    In the mean a node counts by the samples it has seen since the last one. Momentum and other state of the inner
+    optimizer stays on its node and is not averaged. The running statistics of batch norm are averaged with the weights;
+    the outer step leaves them alone. The schedule sets the inner rate, step by step; the outer rate stays. The model
+    that is judged when an epoch ends between two rounds is the plain mean of the nodes' models.
+    `report.recorded["rounds"]` has the steps of the rounds.
+
+    Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD; with outer momentum, Synchronous
+    with SGD(lr=outer_lr lr, momentum=outer_momentum, nesterov=outer_nesterov), momentum_form="u" or "v" as outer_form.
+
+    Settings that the tests run: SlowMo with outer_lr=1 and outer_momentum from 0.4 to 0.8; DiLoCo with outer_lr=0.7,
+    outer_momentum=0.9, outer_nesterov=True, outer_form="v". Both stay bounded on a quadratic wherever the inner steps
+    of a round bring every direction closer to the optimum without overshooting it.
+
+    References
+        Stich, Local SGD Converges Fast and Communicates Little (arXiv:1805.09767), algorithm 1; post-local: Lin et al.,
+        Don't Use Large Mini-Batches, Use Local SGD (arXiv:1808.07217); outer momentum: Wang, Tantia, Ballas and Rabbat,
+        SlowMo (arXiv:1910.00643), algorithm 1; Douillard et al., DiLoCo (arXiv:2311.08105), algorithm 1.
+    """
+
+    period: int = 8
+    post_local_after: int = 0
+    algorithm: str = "auto"
+    outer_lr: float = 1.0
+    outer_momentum: float = 0.0
+    outer_nesterov: bool = False
+    outer_form: str = "u"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.period, int) or self.period < 1:
+            raise ValueError(f"LocalSGD: period must be a whole number of at least 1, got {self.period!r}")
+        if not isinstance(self.post_local_after, int) or self.post_local_after < 0:
+            raise ValueError(
+                f"LocalSGD: post_local_after must be a whole number of at least 0, got {self.post_local_after!r}"
+            )
+        self.check_algorithm()
+        if not (self.outer_lr > 0 and isfinite(self.outer_lr)):
+            raise ValueError(f"LocalSGD: outer_lr must be a finite number above 0, got {self.outer_lr!r}")
+        if not 0 <= self.outer_momentum < 1:
+            raise ValueError(f"LocalSGD: outer_momentum must be at least 0 and below 1, got {self.outer_momentum!r}")
+        if self.outer_nesterov and not self.outer_momentum:
+            raise ValueError("LocalSGD: outer_nesterov needs an outer_momentum above 0")
+        if self.outer_form not in OUTER_FORMS:
+            raise ValueError(f"LocalSGD: unknown outer_form {self.outer_form!r}: choose 'u' (SlowMo) or 'v' (DiLoCo)")
+
+    def run(self, session: Session) -> None:
+        steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
+        mine = total = 0  # samples since the last round: this node's, all nodes'
+        outer = self._outer(session)
+        for batch in session.parts():
+            is_local = session.epoch >= self.post_local_after
+            if outer is not None and steps == 0:
+                outer.begin_round()
+            session.model.zero_grad()
+            if len(batch.x):  # in the ragged last minibatch a part may be empty
+                session.local_loss(batch).backward()
+            if outer is not None:
+                outer.begin_local_step()
+            session.update()
+            steps, mine, total = steps + 1, mine + len(batch.x), total + batch.total
+            if steps >= (self.period if is_local else 1) or session.steps == last:
+                self._average(session, mine / total)
+                if outer is not None and is_local:
+                    outer.step()
+                steps = mine = total = 0
+
+    def _outer(self, session: Session) -> OuterMomentum | None:
+        """What makes the outer step; None where the mean is taken over as it is."""
+        if self.outer_lr == 1 and self.outer_momentum == 0:
+            return None
+        groups = session.optimizer.param_groups
+        return OuterMomentum(groups, self.outer_lr, self.outer_momentum, self.outer_nesterov, self.outer_form)
+
+    def _average(self, session: Session, weight: float) -> None:
+        """Take over the mean of all nodes' models, in which this node's counts by `weight`."""
+        session.comm.mark("average")
+        buffers = [buffer for buffer in session.model.buffers() if is_floating_point(buffer.dtype)]
+        tensors = [parameter for parameter in session.parameters if parameter.requires_grad] + buffers
+        mean = session.comm.all_reduce(vector.weights(tensors) * weight, algorithm=self.algorithm)
+        vector.set_weights(tensors, mean)
+        session.record("rounds", session.steps)
+        session.comm.mark("data")

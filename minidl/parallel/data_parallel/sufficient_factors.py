@@ -1,0 +1,177 @@
+"""Sufficient factors: of a linear layer's gradient, the vectors that it is a sum of products of are sent instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any
+
+import numpy as np
+
+from minidl import functional as F
+from minidl import kernels, nn
+from minidl.kernels import Array
+from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.job import Job
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+from minidl.tape import no_grad
+from minidl.tensor import Tensor, record
+
+
+@dataclass(frozen=True)
+class SufficientFactors(Strategy):
+    """Synchronous SGD in which nodes send, for each linear layer, the two factors of its gradient.
+
+        for each minibatch, on every node:
+            forward and backward; of each linear layer keep, for every sample, its input v and its output's gradient u
+            send the pairs (u, v) to all other nodes
+            gradient of the layer's weights = the sum of u v^T over the samples of all nodes
+            all-reduce the other gradients, and update the weights: the same on every node
+
+    A gradient of M x N numbers is the sum of u v^T over K samples: for few samples and wide layers, K (M + N) numbers
+    are fewer. All nodes get all pairs, so P nodes with K samples each send K (P - 1) (M + N) numbers a node and layer,
+    which grows with the nodes, where a ring all-reduce sends 2 (P - 1) / P M N, which hardly does.
+    hybrid: for each layer choose what sends less at the job's batch size: factors for K P < 2 M N / (M + N) samples a
+    minibatch, of all nodes together. (Where a layer's input has more axes, as in a transformer, every position counts
+    as a sample.)
+    algorithm: of the all-reduce of the other gradients, as in `comm.all_reduce`; "ordered" gives the same bits on all
+    engines.
+
+    Equal to Synchronous up to rounding. A weight that two modules share, or that does not belong to an `nn.Linear`,
+    is all-reduced.
+    Source: Xie et al., Distributed machine learning via sufficient factor broadcasting (arXiv:1511.08486); the choice
+    for each layer: Zhang et al., Poseidon (USENIX ATC 2017).
+    """
+
+    hybrid: bool = False
+    algorithm: str = "auto"
+
+    def __post_init__(self) -> None:
+        self.check_algorithm()
+
+    @property
+    def is_resumable(self) -> bool:
+        return True
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if not factored_layers(job.build_model()):
+            raise ValueError(
+                "SufficientFactors needs a model with an nn.Linear whose weight is trained and not shared, this one "
+                "has none: use Synchronous()"
+            )
+
+    def run(self, session: Session) -> None:
+        for parameter in session.parameters:
+            parameter.copy_(session.comm.broadcast(parameter.numpy()))
+        layers = factored_layers(session.model)
+        if self.hybrid:
+            layers = pays(session, layers)
+        gradients = FactoredGradients(session, layers, self.algorithm)
+        for batch in session.batches():
+            session.model.zero_grad()
+            if len(batch.x):  # in the ragged last minibatch a part may be empty
+                session.loss(batch).backward()
+            gradients.finish()
+            session.update()
+
+
+class FactoredGradients:
+    """Sums the gradients over the ranks: by factors those of the layers' weights, by an all-reduce the others."""
+
+    def __init__(self, session: Session, layers: list[nn.Linear], algorithm: str) -> None:
+        self.comm = session.comm
+        self.taps = [Tap(layer) for layer in layers]
+        weights = {layer.weight for layer in layers}
+        others = [parameter for parameter in session.parameters if parameter not in weights]
+        self.others = GradientBuckets(others, session.comm, 1.0, algorithm, overlap=False)
+
+    def finish(self) -> None:
+        """After backward: every parameter gets its gradient, the same bits on every rank."""
+        gathers = [self.comm.all_gather(tap.factors(), async_op=True, label="factors") for tap in self.taps]
+        self.others.finish()
+        for tap, gather in zip(self.taps, gathers, strict=True):
+            tap.rebuild(np.concatenate(gather.wait()))
+
+
+class Tap:
+    """Takes the factors out of a linear layer: for each row of its input v, the gradient u of the row of its output."""
+
+    def __init__(self, layer: nn.Linear) -> None:
+        self.layer = layer
+        self.pairs: list[Array] = []  # u beside v, of every backward since the last `factors`
+        # In a first layer without bias nothing else needs a gradient, and backward would not come by:
+        self.leaf = Tensor(np.zeros((), layer.weight.dtype), requires_grad=True)
+        layer.forward = MethodType(self._forward, layer)  # type: ignore[method-assign]
+
+    def _forward(self, layer: nn.Linear, x: Any) -> Tensor:
+        """The layer's output; in backward, no gradient of its weights is computed, but u and v are kept."""
+        x = x if isinstance(x, Tensor) else Tensor(x)
+        out = F.linear(x, layer.weight.detach(), layer.bias)
+
+        def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+            u = kernels.to_numpy(g).reshape(-1, layer.out_features)
+            self.pairs.append(np.hstack([u, kernels.to_numpy(x.data).reshape(-1, layer.in_features)]))
+            return g, kernels.array_module(g).zeros((), g.dtype)
+
+        return record(out.data, (out, self.leaf), vjp, view_of=out)
+
+    def factors(self) -> Array:
+        """This rank's pairs, a row each; none if it had no samples, or did not use the layer."""
+        pairs, self.pairs = self.pairs, []
+        width = self.layer.out_features + self.layer.in_features
+        return np.concatenate([np.empty((0, width), self.layer.weight.dtype), *pairs])
+
+    def rebuild(self, pairs: Array) -> None:
+        """The gradient of the weights, from all ranks' pairs; without any there is none, as on one node."""
+        weight, m = self.layer.weight, self.layer.out_features
+        if weight.grad is not None:
+            raise ValueError(
+                f"SufficientFactors: the model uses the weight of {self.layer!r} outside of that layer, where no "
+                "factors can be taken: use Synchronous()"
+            )
+        if len(pairs):
+            u, v = (kernels.array_module(weight.data).asarray(part) for part in (pairs[:, :m], pairs[:, m:]))
+            weight.grad = kernels.current().matmul(u.T, v)
+
+
+def factored_layers(model: nn.Module) -> list[nn.Linear]:
+    """The linear layers whose weight is trained and belongs to no other module."""
+    owners = [value for module in model.modules() for value in vars(module).values() if isinstance(value, nn.Parameter)]
+    return [
+        layer
+        for layer in model.modules()
+        if type(layer) is nn.Linear
+        and layer.weight.requires_grad
+        and sum(owner is layer.weight for owner in owners) == 1
+    ]
+
+
+def pays(session: Session, layers: list[nn.Linear]) -> list[nn.Linear]:
+    """Those of the layers whose factors are smaller than two copies of the gradient, at the first batch size."""
+    samples = min(session.job.batch_size_of(0), len(session.train))
+    rows = rows_of_one_sample(session, layers)
+    return [
+        layer
+        for layer in layers
+        if samples * rows[layer] * (layer.in_features + layer.out_features) < 2 * layer.in_features * layer.out_features
+    ]
+
+
+@no_grad()
+def rows_of_one_sample(session: Session, layers: list[nn.Linear]) -> dict[nn.Linear, int]:
+    """How many rows of input a layer has for each sample, found by a forward pass of one."""
+    rows = dict.fromkeys(layers, 0)
+
+    def count(layer: nn.Linear, x: Any) -> Tensor:
+        rows[layer] += int(np.prod(x.shape[:-1]))
+        return F.linear(x, layer.weight, layer.bias)
+
+    for layer in layers:
+        layer.forward = MethodType(count, layer)  # type: ignore[method-assign]
+    session.model.eval()
+    session.model(session.train[np.arange(1)][0])
+    for layer in layers:
+        del layer.forward
+    return rows

@@ -1,0 +1,127 @@
+"""Synchronous data parallelism: each node has the gradient of its part of the minibatch; the sum updates all alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minidl.compress import Compressor
+from minidl.data.loader import Batch
+from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
+from minidl.parallel.gradients import compressed
+from minidl.parallel.gradients.buckets import GradientBuckets
+from minidl.parallel.gradients.compressed import CompressedGradients
+from minidl.parallel.job import Job
+from minidl.parallel.run.session import Session
+from minidl.parallel.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class Synchronous(Strategy):
+    """Minibatch SGD on p nodes that agree after every minibatch.
+
+        give every node the same weights
+        for each minibatch, on every node:
+            gradient of this node's part of the mean loss
+            all-reduce the gradients, bucket by bucket, as backward completes them
+            update the weights: the same on every node
+
+    Parameters
+        bucket_mb   size of a bucket of gradients, before compression, in megabytes (1 MB = 1e6 bytes). Larger buckets
+                    make fewer messages, which begin later in backward
+        algorithm   all-reduce, as in `comm.all_reduce`: "auto", "ring", "tree" and so on; "ordered" gives the same bits
+                    as `Serial(shards=p)`. With a compressor, that of the sums that are all-reduces (RandomK, PowerSGD)
+        compressor  sends less than the gradients, such as `compress.TopK(0.01)`. Every parameter gets a copy of it; the
+                    messages of a bucket travel as one. None: the gradients themselves
+        overlap     True: messages travel while backward goes on; False: they begin when it is done. None: True where
+                    there is a network to hide, simulated or emulated. Processes of one machine add up in shared memory,
+                    with the cores that backward needs: with overlap a step of a large MLP took 1.35 times as long
+                    there (`benchmarks/overlap.py`)
+        accumulate  number of micro-batches whose gradients are summed before communication. More of them make large
+                    minibatches possible without more memory or messages
+        batch_norm  "local": each node normalises over its own micro-batch; running statistics are those of node 0.
+                    "synchronized": over the micro-batches of all nodes, which wait for each other in every such layer
+
+    Equal to Serial on the whole minibatch up to rounding, local batch norm and dropout (each node has its own random
+    numbers) aside.
+
+    References
+        Goyal et al. (arXiv:1706.02677), section 3; Li et al., PyTorch Distributed (arXiv:2006.15704), section 3.2.
+    """
+
+    bucket_mb: float = 1.0
+    algorithm: str = "auto"
+    compressor: Compressor | None = None
+    overlap: bool | None = None
+    accumulate: int = 1
+    batch_norm: str = "local"
+
+    def __post_init__(self) -> None:
+        if not self.bucket_mb > 0:
+            raise ValueError(f"Synchronous: bucket_mb must be positive, got {self.bucket_mb}")
+        self.check_algorithm()
+        if not (self.compressor is None or isinstance(self.compressor, Compressor)):
+            raise TypeError(
+                f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
+            )
+        if not isinstance(self.accumulate, int) or self.accumulate < 1:
+            raise ValueError(
+                f"Synchronous: accumulate must be a whole number of micro-batches, at least 1, got {self.accumulate}"
+            )
+        if self.batch_norm not in ("local", "synchronized"):
+            raise ValueError(f"Synchronous: unknown batch_norm {self.batch_norm!r}: choose one of local, synchronized")
+
+    @property
+    def is_resumable(self) -> bool:
+        return self.compressor is None or not self.compressor.is_stateful
+
+    def check(self, job: Job, nodes: int) -> None:
+        super().check(job, nodes)
+        if self.compressor is not None:
+            compressed.check(self.compressor, job)
+
+    def run(self, session: Session) -> None:
+        for parameter in session.parameters:
+            parameter.copy_(session.comm.broadcast(parameter.numpy()))
+        if self.batch_norm == "synchronized":  # among themselves, whatever else is under way
+            session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
+        gradients = self.gradients(session)
+        for batch in session.batches():
+            if session.step == 0:
+                gradients.begin_epoch(session.epoch)
+            session.model.zero_grad()
+            micro_batches = cut(batch, self.accumulate)
+            for i, micro_batch in enumerate(micro_batches):
+                if i == len(micro_batches) - 1:
+                    gradients.begin()
+                session.begin_forward(session.comm.rank, i)
+                self._backward(session, micro_batch)
+            gradients.finish()
+            session.update()
+
+    def _backward(self, session: Session, micro_batch: Batch) -> None:
+        if len(micro_batch.x):  # in the ragged last minibatch a part may be empty
+            session.loss(micro_batch).backward()
+        elif self.batch_norm == "synchronized":
+            backward_without_samples(session)
+
+    def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
+        """How they are added up over the nodes."""
+        overlap = session.comm.network is not None if self.overlap is None else self.overlap
+        if self.compressor is None:
+            return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
+        name_of = {parameter: name for name, parameter in session.model.named_parameters()}
+        return CompressedGradients(
+            session.parameters,
+            session.comm,
+            self.compressor,
+            overlap,
+            self.bucket_mb,
+            self.algorithm,
+            names=[name_of[parameter] for parameter in session.parameters],
+            seed=session.job.seed,
+        )
+
+
+def cut(batch: Batch, count: int) -> list[Batch]:
+    """The batch as `count` micro-batches, whose sizes differ by one at most; if some are empty, the first ones."""
+    return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

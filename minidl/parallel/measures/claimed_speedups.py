@@ -1,0 +1,151 @@
+"""Claimed speedups: over which run of the table, and is that a fair one?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from statistics import fmean, variance
+
+from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Run, Runs, number_of
+
+TASK = ("network", "model", "data")  # what two runs must have in common to be compared
+HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", "gpu", "kernels")
+NEAR = 0.05  # times and speeds within 5 % are equal
+
+
+def of_speedup(run: Run, table: ResultTable) -> Iterator[str]:
+    """What is wrong with the speedup that the run claims; nothing if it claims none, or if one of its speeds fits."""
+    speedup = run.number("speedup")
+    if speedup is None:
+        return
+    stated = [column for column in SPEED if run.number(column)]
+    if not stated or speedup <= 0:
+        yield f"its speedup of {speedup:g} comes without a time"
+        return
+    found = [_problem(run, column, speedup, table) for column in stated]
+    if "" not in found:
+        yield found[0]
+
+
+def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
+    """What is wrong with the speedup if it is one of this column; "" for nothing."""
+    configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
+    alike = [runs[0] for runs in configurations if runs]
+    fewest = min(_nodes(other) for other in alike)
+    claimed = [speedup * seconds for seconds in (_seconds(run, column), _mean_seconds(table.same(run), column))]
+    candidates = [
+        (other, seconds)
+        for other in alike
+        if _nodes(other) in (fewest, _nodes(run))
+        for seconds in _seconds_of_seed(table.same(other), run.seed, column)
+    ]
+    base, seconds = min(candidates, key=lambda one: min(abs(one[1] / wanted - 1) for wanted in claimed))
+    if min(abs(seconds / wanted - 1) for wanted in claimed) > NEAR:
+        return (
+            f"its speedup is relative to {_text(claimed[0], column)}, but no run on {_where(fewest, run)} took so long"
+        )
+    if run.value("target") != base.value("target") and column == "seconds_to_target":
+        return (
+            f"its speedup compares the time to {run.value('target') or 'no target'} with that to "
+            f"{base.value('target') or 'no target'}"
+        )
+    mine, bases = table.same(run), table.same(base)
+    if run in bases:  # the baseline itself
+        return ""
+    if column != "seconds_to_target" and (worse := _worse(mine, bases)):
+        return f"its speedup is over a run of better quality: {worse}"
+    if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
+        return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
+    is_judged = any(other.has_quality for other in (*mine, *bases))
+    if column != "seconds_to_target" and not is_judged and (sizes := _difference(run, base, ("batch_size",))):
+        return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
+    usual = _mean_seconds(bases, column)
+    better = [
+        took
+        for other in alike
+        if _nodes(other) <= _nodes(base) and not _competes(other, run, base, usual, column)
+        if not _worse(runs := table.same(other), bases) and _knows(runs, bases)
+        if (took := _mean_seconds(runs, column)) < (1 - NEAR) * usual
+    ]
+    if better:
+        return (
+            f"its speedup is relative to {_text(seconds, column)} on {_nodes(base):g} node(s), where another run that "
+            f"is no worse took {_text(min(better), column)}"
+        )
+    return ""
+
+
+def _is_alike(run: Run, other: Run) -> bool:
+    return all(run.value(column) == other.value(column) for column in TASK)
+
+
+def _competes(other: Run, run: Run, base: Run, seconds: float, column: str) -> bool:
+    """Whether the other run claims a speedup over the same baseline itself, on the same number of nodes."""
+    over = (other.number("speedup") or 1.0) * _seconds(other, column)
+    return _nodes(run) == _nodes(base) and other.method != base.method and abs(over / seconds - 1) <= NEAR
+
+
+def _where(nodes: float, run: Run) -> str:
+    """The nodes, network, model and data of the runs that the run can be compared with."""
+    task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
+    return f"{nodes:g} node(s){task}"
+
+
+def _difference(run: Run, base: Run, columns: Sequence[str]) -> str:
+    """The first of the columns in which the run and the baseline say different things; "" for none."""
+    for column in columns:
+        mine, theirs = run.value(column), base.value(column)
+        is_count = column in HARDWARE and number_of(mine) is not None  # gpu=8: how many, not which
+        if mine and theirs and mine != theirs and not is_count:
+            return f"{column}={mine} here, {column}={theirs} there"
+    return ""
+
+
+def _nodes(run: Run) -> float:
+    return run.number("nodes") or 1.0
+
+
+def _seconds(run: Run, column: str) -> float:
+    """Seconds, for a rate those of one sample."""
+    number = run.number(column)
+    assert number
+    return 1 / number if column == "samples_per_second" else number
+
+
+def _measured(runs: Runs, column: str) -> list[Run]:
+    return [run for run in runs if run.number(column)]
+
+
+def _mean_seconds(runs: Runs, column: str) -> float:
+    return fmean(_seconds(run, column) for run in _measured(runs, column))
+
+
+def _seconds_of_seed(bases: Runs, seed: str, column: str) -> list[float]:
+    """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
+    runs = _measured(bases, column)
+    own = [run for run in runs if run.seed == seed] or runs
+    return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
+
+
+def _worse(runs: Runs, others: Runs) -> str:
+    """How the quality of the runs falls short of that of the others; "" if it does not, or is not known."""
+    for column in QUALITY:
+        mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
+        if not mine or not theirs:
+            continue
+        is_accuracy = column in HIGHER_IS_BETTER
+        short = (fmean(theirs) - fmean(mine)) * (1 if is_accuracy else -1)
+        error = sqrt(sum(variance(group) / len(group) for group in (mine, theirs) if len(group) > 1))
+        if short > max(2 * error, (0.005 if is_accuracy else 0.05) * abs(fmean(theirs))):
+            return f"{column} {fmean(mine):.4g} here, {fmean(theirs):.4g} there"
+        return ""
+    return ""
+
+
+def _knows(runs: Runs, others: Runs) -> bool:
+    """Whether the quality of the runs is known if that of the others is."""
+    return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
+
+
+def _text(seconds: float, column: str) -> str:
+    return f"{1 / seconds:.4g} samples/s" if column == "samples_per_second" else f"{seconds:.4g} s"

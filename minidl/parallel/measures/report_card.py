@@ -1,0 +1,123 @@
+"""A check of tables of results: does each say what it seems to say?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from minidl.parallel.measures.claimed_speedups import of_speedup
+from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Runs
+
+Row = Mapping[str, Any]
+
+
+def problems(
+    rows: Iterable[Row],
+    name: str = "strategy",
+    configuration: Sequence[str] = CONFIGURATION,
+    seeds: int = 3,
+    measured: Sequence[str] = MEASURED,
+) -> list[str]:
+    """What is wrong with a table of results, a sentence each; nothing if it is sound.
+
+    Found are these ways to fool oneself and others:
+
+    * speed and quality of one method from different configurations: fast in float16, accurate in float32
+    * no seed, or fewer than `seeds` of them, for what differs from run to run
+    * a "speedup" over a run that the table does not have, or without a time
+    * a "speedup" over a slow run where the table has a faster one, on no more nodes and of no lower quality
+    * a "speedup" over a run of better quality, or a time to one target over the time to another
+    * a "speedup" of more nodes over fewer nodes of other hardware
+    * a "speedup" over a run with another minibatch size, in a table that has no quality of the two
+    * a training loss as the only quality of a method, where others were tested
+
+    Each sentence names the method. Where the method has several configurations, it names that of the rows too.
+
+    Parameters
+        rows           dictionaries, or a csv.DictReader of `runs.csv` of `minidl compare`; None, nan and an empty text
+                       are no value
+        name           the column that says which method a row is about
+        configuration  columns that decide a run, besides the seed; those that no row has are passed over
+        seeds          runs of one configuration that are needed to see the spread
+        measured       columns that are results or remarks, neither configuration nor one of the columns below
+
+    Columns
+        quality is one of accuracy, test_accuracy, test_error, error, test_loss, loss, training_loss
+        speed is one of seconds, seconds_to_target, samples_per_second
+        seed is one number a run; in a row of means, seeds is how many runs it is the mean of
+        ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
+        device, hardware, machine, processor, accelerator, cpu, gpu, kernels say in words what a run was computed on
+
+    Raises
+        TypeError where a row is no dictionary; ValueError where no row has the column `name`.
+
+    Notes
+        Every other column is judged by its values. Words are configuration, unless each row has its own (the name of a
+        file, say). Numbers are configuration if they are equal for all seeds of a method, speed rows and quality rows
+        each by themselves; numbers that differ from seed to seed were measured, but a number that several seeds of the
+        speed rows share, and that no quality row shares, is reported all the same. Numbers that speed rows alone have,
+        or quality rows alone, may be measurements: name such a column in `configuration` if it decides the run. Of
+        single runs, whole numbers count as configuration.
+        A quality is lower if the means over the seeds differ by more than two standard errors, and by more than 0.5 %
+        of an accuracy or 5 % of a loss or an error.
+
+    References
+        T. Hoefler, Twelve ways to fool the masses when reporting performance of deep learning workloads (2018), on
+        options that differ between speed and accuracy; T. Hoefler and R. Belli, Scientific benchmarking of parallel
+        computing systems (SC 2015), rule 1, on speedups.
+
+    >>> problems([{"strategy": "ring", "nodes": 4, "accuracy": 0.9, "seconds": 3.0}])
+    ['ring: no seed is given']
+    """
+    rows = list(rows)  # a csv.DictReader can be read once
+    if wrong := [row for row in rows if not isinstance(row, Mapping)]:
+        raise TypeError(f"each row must be a dictionary from column to value, got {wrong[0]!r}")
+    if rows and not any(name in row for row in rows):
+        raise ValueError(
+            f"no row has the column {name!r}: give name=, the column that says which method a row is about"
+        )
+    table = ResultTable(rows, name, configuration, measured)
+    found: list[str] = []
+    for method in table.methods:
+        found += [f"{method}: {problem}" for problem in _of_method(table, table.methods[method], seeds)]
+    found += [
+        f"{run.method}{table.where(run.method, run.key)}: {problem}"
+        for run in table.runs
+        for problem in of_speedup(run, table)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _of_method(table: ResultTable, runs: Runs, seeds: int) -> Iterator[str]:
+    fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
+    if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
+        for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
+            for key in sorted({run.key for run in some}):
+                if not any(table.agree(key, run.key) for run in others):
+                    yield f"the {what} with {table.key_text(key)} comes without the {other} of that configuration"
+        yield from _of_measured_numbers(table, fast, good)
+    tested = [column for column in TEST_QUALITY if any(run.number(column) is not None for run in table.runs)]
+    if tested and good and not any(run.number(column) is not None for run in good for column in tested):
+        yield f"its only quality is that of the training set, where other rows have {tested[0]}"
+    unseeded = sorted({run.key for run in runs if run.seed == "" and run.number("seeds") is None})
+    if unseeded:
+        yield from (f"no seed is given{table.where(runs[0].method, key)}" for key in unseeded)
+        return
+    ended = [run for run in runs if run.is_ended]
+    for group in (fast, good):
+        for key in sorted({run.key for run in group}):
+            counted = [run for run in group if table.agree(key, run.key)]
+            counted += [run for run in ended if table.agree_but_for_epochs(key, run.key)]
+            different = max(len({run.seed for run in counted}), *(int(run.number("seeds") or 0) for run in counted))
+            if different < seeds:
+                which = f"{different} seed{'s' * (different > 1)}{table.where(runs[0].method, key)}"
+                yield f"{which} where {seeds} are needed to see the spread"
+
+
+def _of_measured_numbers(table: ResultTable, fast: Runs, good: Runs) -> Iterator[str]:
+    """Numbers that differ from run to run, but not as measurements do."""
+    for column in table.varying:
+        there = {run.value(column) for run in good} - {""}
+        for value in sorted({run.value(column) for run in fast} - there - {""}):
+            if there and len({run.seed for run in fast if run.value(column) == value}) > 1:
+                yield f"the speed with {column}={value} comes without the quality of that configuration"

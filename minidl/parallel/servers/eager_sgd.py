@@ -1,0 +1,111 @@
+"""Eager SGD: an update waits for some of the workers; what comes too late counts in the next one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from minidl.parallel.run.session import Session
+from minidl.parallel.servers.partial_all_reduce import PartialAllReduce, Round
+from minidl.parallel.servers.quorum import Quorum
+from minidl.random import Purpose, stream
+
+
+@dataclass(frozen=True)
+class EagerSGD(Quorum):
+    """SGD by partial sums: an update waits for some of the P workers, and no gradient is lost.
+
+        for each minibatch, on every worker: gradient of the mean loss; wait for the update that it goes into
+        coordinator=True, on a server:
+            as soon as a quorum of gradients have come, of the present weights or of outdated ones:
+                update by 1/P of their sum; send their workers the new weights
+        coordinator=False, on every worker, by a partial all-reduce (`partial_all_reduce.py`):
+            as soon as the worker that begins this round is ready:
+                all-reduce: the gradient of each worker that is ready, zeros from each that still computes
+            update by 1/P of the sum; a worker that computes makes the updates when its gradient is done
+
+    Parameters
+        quorum       how many gradients an update waits for: "majority", "solo" (one), or a number of workers (only with
+                     a coordinator). A larger quorum makes fewer, slower updates of fresher gradients.
+                     "majority" is half of the workers rounded up; without a coordinator one worker drawn at random
+                     for each update, so (P + 1)/2 gradients on average for memoryless compute times.
+        coordinator  True: a server counts and holds the weights. False: the workers agree among themselves, as in the
+                     paper; there is no server, and a worker answers while it computes.
+        algorithm    of the all-reduces without a coordinator, as in `comm.all_reduce`; with one there are none
+
+    Conserved: every gradient is used once; only those that are not ready when the run ends are left.
+    Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
+    coordinator=False where all workers take equally long.
+    Time of an update by n of P gradients, for exponential compute times of mean m: m (H_P - H_(P-n)), H the harmonic
+    numbers; with 8 workers 2.718 m (all), 0.635 m (majority), 0.125 m (solo). Without a coordinator m/P (solo), and m
+    (majority: the time of the worker that is drawn).
+
+    Notes
+        A parameter without a gradient counts as having one of zero, so weight decay and momentum move it too.
+        batch_size is per gradient. The schedule counts the samples of every gradient that is used.
+        `report.staleness` counts the gradients by their age in updates.
+        A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it goes on
+        with the next minibatch at once, and its gradient is added to that one's.
+        Without a coordinator every worker makes every update, in the same order: after the same number of updates all
+        have the same weights, to the bit. (In the paper a worker that has missed several takes over the last sum only.)
+        It keeps the sums that it misses, so memory grows with how far it is behind. Worker 0 holds the snapshots;
+        batch-norm running statistics are those of worker 0. A worker that fails ends the run, since the others need it.
+
+    References
+        Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
+        partial collective operations (PPoPP 2020, arXiv:1908.04207), sections 4 and 5.
+    """
+
+    quorum: str | int = "majority"
+    coordinator: bool = True
+    algorithm: str = "auto"
+    is_late_used: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        is_number = isinstance(self.quorum, int) and not isinstance(self.quorum, bool)
+        if not is_number and self.quorum not in ("majority", "solo"):
+            raise ValueError(f"EagerSGD: quorum must be 'majority', 'solo' or a number of workers, got {self.quorum!r}")
+        if not isinstance(self.coordinator, bool):
+            raise ValueError(f"EagerSGD: coordinator must be True or False, got {self.coordinator!r}")
+        if is_number and not self.coordinator:
+            raise ValueError(
+                f"EagerSGD: only a coordinator can count to quorum={self.quorum}: use 'majority' or 'solo' without one"
+            )
+        self.check_algorithm()
+        object.__setattr__(self, "servers", int(self.coordinator))
+
+    def needed(self, nodes: int) -> int:
+        if isinstance(self.quorum, int):
+            return self.quorum
+        return 1 if self.quorum == "solo" else (nodes + 1) // 2
+
+    def run(self, session: Session) -> None:
+        if self.coordinator:
+            super().run(session)
+            return
+        is_solo, seed, nodes = self.quorum == "solo", session.job.seed, session.nodes
+
+        def drawn(round_: int) -> int:
+            return int(stream(Purpose.QUORUM, seed, round_).integers(nodes))
+
+        comm, weights = session.comm.split(0), session.weights()
+        initiator = None if is_solo else drawn
+        partial_sums = PartialAllReduce(comm, session.total_samples, weights, initiator, self.algorithm)
+        total = 0
+        for batch in session.stream():
+            session.model.zero_grad()
+            session.local_loss(batch).backward()
+            rounds, is_used = partial_sums.contribute(session.gradient(), len(batch.x))
+            if is_used:
+                session.record("staleness", len(rounds) - 1)
+            for one in rounds:
+                total += one.samples
+                self._apply(session, one, total)
+                if session.comm.rank == 0:
+                    session.processed(total, session.weights)
+            session.finished = total >= session.total_samples
+
+    def _apply(self, session: Session, one: Round, processed: int) -> None:
+        """One step by 1/P of the sum of the gradients, each weighted by its samples."""
+        scale = one.gradients / (session.nodes * one.samples)
+        self._step(session, one.total * scale, processed)
