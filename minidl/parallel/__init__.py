@@ -19,6 +19,7 @@ from minidl.parallel.data_parallel.serial import Serial
 from minidl.parallel.data_parallel.sufficient_factors import SufficientFactors
 from minidl.parallel.data_parallel.synchronous import Synchronous
 from minidl.parallel.job import Job
+from minidl.parallel.measures import learning_speed, noise_scale, report_card
 from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.progress import Progress
@@ -52,5 +53,8 @@ __all__ = [
     "Strategy",
     "SufficientFactors",
     "Synchronous",
+    "learning_speed",
+    "noise_scale",
+    "report_card",
     "train",
 ]
