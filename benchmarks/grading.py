@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
-from course import grade  # noqa: E402
+from course.commands import grade  # noqa: E402
 from course.grading.grades import Grade  # noqa: E402
 from course.grading.submissions import Submission  # noqa: E402
 from tests.course.submitted_class import hand_in  # noqa: E402

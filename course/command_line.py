@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from io import TextIOWrapper
 
-from course import bootstrap
+from course.setup import bootstrap
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Command:
     operand: str = ""
 
 
-OVERVIEW = Command("course.overview", "the map of the course, your points, and what to do next", ("course",))
+OVERVIEW = Command("course.commands.overview", "the map of the course, your points, and what to do next", ("course",))
 
 COMMANDS = {
-    "demo": Command("course.demo", "four nodes train a network on scanned digits"),
-    "lab": Command("course.lab", "open JupyterLab: the lectures, your exercises", ("course",), "[NN]"),
-    "start": Command("course.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
-    "check": Command("course.check", "check what you wrote, count the points", ("course",), "NN"),
-    "progress": Command("course.progress", "your points in all chapters", ("course",)),
-    "test": Command("course.test", "run the tests; what follows goes to pytest", ("dev",)),
-    "build": Command("course.build", "make the notebooks from their texts in course/lectures/", ("course",)),
-    "grade": Command("course.grade", "grade a folder of submissions", ("course",), "FOLDER"),
-    "redraw": Command("course.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
-    "release": Command("course.release", "the students' edition, without solutions", ("course",), "FOLDER"),
+    "demo": Command("course.commands.demo", "four nodes train a network on scanned digits"),
+    "lab": Command("course.commands.lab", "open JupyterLab: the lectures, your exercises", ("course",), "[NN]"),
+    "start": Command("course.commands.start", "your own copy of a chapter's exercises, in work/", ("course",), "NN"),
+    "check": Command("course.commands.check", "check what you wrote, count the points", ("course",), "NN"),
+    "progress": Command("course.commands.progress", "your points in all chapters", ("course",)),
+    "test": Command("course.commands.test", "run the tests; what follows goes to pytest", ("dev",)),
+    "build": Command("course.commands.build", "make the notebooks from their texts in course/lectures/", ("course",)),
+    "grade": Command("course.commands.grade", "grade a folder of submissions", ("course",), "FOLDER"),
+    "redraw": Command("course.commands.redraw", "draw the hidden tests of an assignment anew", ("course",), "NN"),
+    "release": Command("course.commands.release", "the students' edition, without solutions", ("course",), "FOLDER"),
 }
 
 FOR_STUDENTS = ("demo", "lab", "start", "check", "progress")

@@ -147,8 +147,8 @@ def test_ranks_compute_with_the_kernels_of_the_launching_process(engines: str, k
 
 @pytest.mark.skipif(not IS_OPENBLAS, reason="numpy has another BLAS")
 def test_what_the_course_starts_computes_with_the_kernels_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    from course import lab, test
     from course.building import execution
+    from course.commands import lab, test
 
     given: list[dict[str, str]] = []
     for command in (lab, test):

@@ -8,8 +8,8 @@ import nbformat
 import pytest
 
 from course.building.sources import Source, sources
-from course.checking import display
-from course.grading.judged_notebook import Judgement, check_cells, judge_notebook
+from course.judging import display
+from course.judging.judged_notebook import Judgement, check_cells, judge_notebook
 
 CHAPTERS = {source.name: source for source in sources() if not source.is_lecture}
 

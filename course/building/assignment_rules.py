@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 
-from course.checking import Chapter
+from course.judging import Chapter
 
 POINTS_A_CHAPTER = 20
 HINTS_AN_EXERCISE = 2

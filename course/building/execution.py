@@ -14,8 +14,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from traitlets.config import Config
 
-from course.bootstrap import ROOT
-from course.child import one_thread_each
+from course.setup.bootstrap import ROOT
+from course.setup.child import one_thread_each
 from minidl.instruction_set import of_children
 
 SECONDS_A_CELL = 120

@@ -13,10 +13,9 @@ from typing import Any
 
 import nbformat
 
-from course.checking import Outcome, Status
-from course.checking.limits import Limits
-from course.checking.session import Session
-from course.grading import judged_notebook
+from course.judging import Outcome, Status, judged_notebook
+from course.judging.session import Session
+from course.sandbox.limits import Limits
 
 SECONDS_A_CALL = 8.0
 

@@ -15,7 +15,7 @@ from course.building.execution import Failed, execute
 from course.building.release import as_bytes, released
 from course.building.sources import Source
 from course.building.staleness import read_notebook
-from course.whole_file import replace
+from course.notebooks.whole_file import replace
 
 AT_ONCE = 2
 CLEARING_UP_SECONDS = 10.0

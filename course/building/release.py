@@ -19,7 +19,7 @@ from nbgrader.preprocessors import (
 from traitlets.config import Config
 from traitlets.config.loader import PyFileConfigLoader
 
-from course.bootstrap import ROOT
+from course.setup.bootstrap import ROOT
 
 STEPS = (
     LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.bootstrap import ROOT
+from course.setup.bootstrap import ROOT
 
 NOTEBOOK_FOLDERS = ("notebooks", "solutions", "exercises")
 

@@ -23,7 +23,7 @@ from typing import Any
 import jupytext
 import nbformat
 
-from course.bootstrap import ROOT
+from course.setup.bootstrap import ROOT
 
 CACHED = re.compile(r"\bcache\s*=\s*True\b")
 CHECKS = re.compile(r"^from course\.checks import \(?(?P<names>[\w, ]+)", re.M)

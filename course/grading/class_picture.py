@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course.checking import Status
 from course.grading.class_statistics import Tally
 from course.grading.grade_tables import replace
+from course.judging import Status
 from minidl.plots.style import SERIES, applied, label_source, new_figure
 
 if TYPE_CHECKING:

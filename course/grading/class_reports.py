@@ -23,10 +23,10 @@ from course.grading.gradebooks import write_gradebooks
 from course.grading.grades import Grade
 from course.grading.lateness import Policy, policy
 from course.grading.results import writing
-from course.grading.roles import role_of
 from course.grading.roster import Roster, read_roster
 from course.grading.submissions import Submission
-from course.whole_file import replace
+from course.notebooks.roles import role_of
+from course.notebooks.whole_file import replace
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from course.checking import Outcome, PartResult, Status
+from course.judging import Outcome, PartResult, Status
 
 COLUMNS = (
     "assignment", "exercise", "part", "submissions", "got_it", "share_got_it", "mean_points", "of", "wrong",

@@ -22,8 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from course.bootstrap import ROOT
-from course.checking.limits import Limits
+from course.sandbox.limits import Limits
+from course.setup.bootstrap import ROOT
 
 ENGINES = ("podman", "docker")
 CONTAINERFILE = Path(__file__).with_name("Containerfile")

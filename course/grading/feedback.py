@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 
 from course.grading.grades import BY_HAND, Grade, told
 from course.grading.markdown import as_html, cleaned
-from course.grading.roles import as_released
+from course.notebooks.roles import as_released
 
 MOST_OF_CELL, MOST_OF_ALL = 20_000, 400_000
 """Characters of one cell, and of all of them, that are shown."""

@@ -11,12 +11,20 @@ from typing import Any
 
 import nbformat
 
-from course.bootstrap import ROOT
-from course.checking.helper_files import helper_files
-from course.grading.notebook_file import read_file
 from course.grading.submissions import Submission
+from course.judging.helper_files import helper_files
+from course.notebooks.notebook_file import read_file
+from course.setup.bootstrap import ROOT
 
-SOURCES = ("minidl", "course/checks", "course/probes", "course/checking", "course/grading")
+SOURCES = (
+    "minidl",
+    "course/checks",
+    "course/probes",
+    "course/judging",
+    "course/sandbox",
+    "course/notebooks",
+    "course/grading",
+)
 """The code that a grade depends on."""
 
 

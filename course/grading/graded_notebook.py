@@ -11,9 +11,9 @@ from dataclasses import replace
 import nbformat
 from nbformat.v4 import new_markdown_cell, new_output
 
-from course.checking import Outcome, PartResult, Status, display
-from course.grading.judged_notebook import Judgement, checks_of
-from course.grading.roles import role_of, with_roles
+from course.judging import Outcome, PartResult, Status, display
+from course.judging.judged_notebook import Judgement, checks_of
+from course.notebooks.roles import role_of, with_roles
 
 MOST_OF_HIDDEN = 160
 """Characters of an exception in hidden cases: enough for Python's own."""

@@ -9,9 +9,9 @@ from typing import Any
 import nbformat
 
 from course.building.release import settings
-from course.checking import Outcome, Status
-from course.grading.judged_notebook import Judgement
-from course.grading.roles import role_of, with_roles
+from course.judging import Outcome, Status
+from course.judging.judged_notebook import Judgement
+from course.notebooks.roles import role_of, with_roles
 
 BY_HAND = "to be graded by hand"
 CHECK_FAILED = "the check itself failed"

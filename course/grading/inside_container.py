@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from course import grade
+from course.commands import grade
 
 STOP_SECONDS = 60.0
 """In which what is graded has to be written once nobody waits any more."""

@@ -13,7 +13,7 @@ import nbformat
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from course.grading.graded_notebook import graded_notebook
-from course.grading.judged_notebook import judge_notebook
+from course.judging.judged_notebook import judge_notebook
 
 
 class CheckAnswers(NbGraderPreprocessor):

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from course.bootstrap import ROOT
 from course.grading.grades import Grade
 from course.grading.results import Results
+from course.setup.bootstrap import ROOT
 
 MOST_TOLD = 5
 """Of one kind, on the screen."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course.checking.helper_files import helper_files
 from course.grading.submissions import Submission
+from course.judging.helper_files import helper_files
 
 
 def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str | None:

@@ -18,7 +18,7 @@ from typing import Any
 import nbformat
 from rapidfuzz.distance import Indel
 
-from course.grading.roles import role_of, with_roles
+from course.notebooks.roles import role_of, with_roles
 
 LEAST_TOKENS = 60
 LEAST_WORDS = 25

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from course.checking import Outcome, PartResult, Status
 from course.grading.grades import Grade
-from course.grading.judged_notebook import Judgement
+from course.judging import Outcome, PartResult, Status
+from course.judging.judged_notebook import Judgement
 
 LAYOUT = 1
 """Changes when the tables below do; a file of another layout is not read."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import nbformat
 
-from course.grading.notebook_file import NotANotebookError, NotebookFile, read_file
 from course.grading.submitted_files import Entry, entries_in
+from course.notebooks.notebook_file import NotANotebookError, NotebookFile, read_file
 
 ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 

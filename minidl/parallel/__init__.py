@@ -3,7 +3,7 @@
 `job.py` says what to train, a `strategy.py` how, and `train.py` brings the two together on an engine. The rooms:
 
     data_parallel    replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
-    servers          authoritative weights, pushed to and fetched from: ParameterServer, BackupWorkers, EagerSGD, Hogwild
+    servers          weights on servers, pushed to and fetched: ParameterServer, BackupWorkers, EagerSGD, Hogwild
     averaging        models of their own, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
     run              a rank's session, evaluation, progress, checkpoints, the report
     gradients        buckets and compression, while backward goes on

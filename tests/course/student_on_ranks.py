@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from course.checking import Answer, AnswerFailed
-from course.checking.limits import Limits
-from course.checking.ranks import RankRun
-from course.checking.session import Session
-from course.checking.student_process import START_SECONDS
+from course.judging import Answer, AnswerFailed
+from course.judging.ranks import RankRun
+from course.judging.session import Session
+from course.judging.student_process import START_SECONDS
+from course.sandbox.limits import Limits
 from minidl.cluster import Network
 
 A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)

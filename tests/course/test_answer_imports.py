@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.bootstrap import ROOT
-from course.checking import check_names, landlock
-from course.checking.hidden import TEACHERS, history
-from course.checking.session import Session
-from course.grading.judged_notebook import PREPARED
+from course.judging import check_names
+from course.judging.hidden import TEACHERS, history
+from course.judging.judged_notebook import PREPARED
+from course.judging.session import Session
 from course.probes import backpropagation
+from course.sandbox import landlock
+from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -57,7 +58,7 @@ def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s
     there = set(re.findall(r"'([\w.]+)'", outcome(session, body)))
     assert "course.probes.backpropagation" in there
     assert not {name for name in there if name.startswith("tests")}
-    assert not there & {f"course.checking.{name}" for name in ("answer", "exercise", "expect", "session", "shipping")}
+    assert not there & {f"course.judging.{name}" for name in ("answer", "exercise", "expect", "session", "shipping")}
     files = "import sys\nreturn [getattr(m, '__file__', None) for n, m in sys.modules.items() if 'course.checks' in n]"
     assert set(re.findall(r"\w+", outcome(session, files))) == {"None"}
 

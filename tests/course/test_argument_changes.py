@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.checking import Answer, Chapter, Outcome, Part, expect
-from course.checking.arguments import first_change
-from course.checking.plain_data import dumps, loads
-from course.checking.session import Session
+from course.judging import Answer, Chapter, Outcome, Part, expect
+from course.judging.arguments import first_change
+from course.judging.session import Session
+from course.sandbox.plain_data import dumps, loads
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -9,7 +9,7 @@ import pytest
 
 from course.building import text
 from course.building.assignment_rules import broken_rules
-from course.checking import Chapter
+from course.judging import Chapter
 
 NAME = "99_example"
 TEXT = '''\

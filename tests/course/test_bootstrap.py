@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from course import bootstrap, command_line
-from course.bootstrap import SetupError, bring_up_to_date, plan
-from course.setup import installation, requirements
+from course import command_line
+from course.setup import bootstrap, installation, requirements
+from course.setup.bootstrap import SetupError, bring_up_to_date, plan
 from course.setup.exclusive import exclusive
 from course.setup.step import SetupStep
 

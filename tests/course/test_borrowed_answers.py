@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from course.bootstrap import ROOT
-from course.checking import Status
-from course.grading.judged_notebook import judge_notebook
-from course.grading.notebook_file import read_notebook
+from course.judging import Status
+from course.judging.judged_notebook import judge_notebook
+from course.notebooks.notebook_file import read_notebook
+from course.setup.bootstrap import ROOT
 from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.slow]

@@ -17,10 +17,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from course import build
-from course.bootstrap import ROOT
 from course.building import making, text
 from course.building.sources import Source, chosen, sources
+from course.commands import build
+from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -298,7 +298,7 @@ def test_a_notebook_is_written_whole_or_not_at_all(root: Path, monkeypatch: pyte
 def test_ctrl_c_leaves_no_half_of_a_notebook_and_no_process(tmp_path: Path) -> None:
     write_lecture(tmp_path, ENDLESS)
     write_lecture(tmp_path, ENDLESS, "02_lecture")
-    program = f"from pathlib import Path; from course.build import run; run([], Path({str(tmp_path)!r}))"
+    program = f"from pathlib import Path; from course.commands.build import run; run([], Path({str(tmp_path)!r}))"
     started = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while sum(child.name() == "sleep" for child in children(started.pid)) < 2:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course.checking import caches
-from course.checking.session import Session
+from course.judging import caches
+from course.judging.session import Session
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.checking import deadline
-from course.checking.deadline import Deadline
+from course.judging import deadline
+from course.judging.deadline import Deadline
 
 
 class Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from course.checking import Outcome, PartResult, Status, display
+from course.judging import Outcome, PartResult, Status, display
 
 LONG = "ring(comm, x) on rank 2 of 5, x of 7 elements: expected 3 at [4], got 1 (the first of 2 of 7 that differ)."
 

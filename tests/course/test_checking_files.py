@@ -13,9 +13,9 @@ import pytest
 from filelock import FileLock
 from nbformat.v4 import new_code_cell, new_notebook
 
-from course.bootstrap import ROOT
-from course.checking import Outcome, PartResult, Status, progress_record
-from course.grading.notebook_file import NotANotebookError, read_notebook
+from course.judging import Outcome, PartResult, Status, progress_record
+from course.notebooks.notebook_file import NotANotebookError, read_notebook
+from course.setup.bootstrap import ROOT
 
 
 def outcome(name: str = "ring", status: Status = Status.CORRECT) -> Outcome:
@@ -72,7 +72,7 @@ def test_what_cannot_be_kept_costs_no_result(
 
 def test_several_at_once_lose_nothing(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from course.checking import Outcome, progress_record\n"
+        "import sys; from pathlib import Path; from course.judging import Outcome, progress_record\n"
         "for n in range(20): progress_record.store('04_x', [Outcome(f'{sys.argv[1]}{n}', 1.0, ())], Path(sys.argv[2]))"
     )
     command = [sys.executable, "-c", program]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from jupyter_client import BlockingKernelClient, KernelManager
 
-from course.bootstrap import ROOT
 from course.building.execution import connection
-from course.checking import Answer, Chapter, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
+from course.judging import Answer, Chapter, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
+from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -129,7 +129,7 @@ def test_a_result_is_kept_only_of_the_public_cases(monkeypatch: pytest.MonkeyPat
 SETUP = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from course.checking import Chapter, expect
+from course.judging import Chapter, expect
 chapter = Chapter("99")
 @chapter.exercise(points=1, hints=["no"])
 def f(answer, part):

@@ -9,12 +9,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from course.checking import Outcome, Status
 from course.checks import messages_and_collectives
-from course.grading import judged_notebook
-from course.grading.judged_notebook import Judgement, judge_notebook
-from course.grading.notebook_file import read_notebook
-from course.grading.roles import role_of
+from course.judging import Outcome, Status, judged_notebook
+from course.judging.judged_notebook import Judgement, judge_notebook
+from course.notebooks.notebook_file import read_notebook
+from course.notebooks.roles import role_of
 from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
@@ -152,10 +151,10 @@ def test_what_counts_is_the_function_however_it_was_made(answer: str) -> None:
 
 PATCHES = {
     "numpy": "import numpy as np, builtins\nnp.allclose = np.all = np.array_equal = lambda *a, **k: True",
-    "comparisons": "from course.checking import expect\nfor n in ('array', 'same', 'true'):\n"
+    "comparisons": "from course.judging import expect\nfor n in ('array', 'same', 'true'):\n"
     "    setattr(expect, n, lambda *a, **k: None)",
-    "exercise": "import course.checking.exercise as e\ne.Exercise.__call__ = e.Exercise.judge = lambda *a, **k: 20.0",
-    "parts": "import course.checking.outcome as o\no.PartResult.earned = property(lambda s: s.points)",
+    "exercise": "import course.judging.exercise as e\ne.Exercise.__call__ = e.Exercise.judge = lambda *a, **k: 20.0",
+    "parts": "import course.judging.outcome as o\no.PartResult.earned = property(lambda s: s.points)",
     "check": "from course.checks import messages_and_collectives as m\n"
     "m.broadcast_tree = check = lambda f: 2.0",
     "launch": "import minidl.cluster.launch\nfrom minidl import cluster\nreal = cluster.launch\n"
@@ -163,8 +162,8 @@ PATCHES = {
     "cluster.launch = launch",
     "ledger": "from minidl.cluster.trace.trace import Trace\nTrace.ledger = lambda self: []",
     "code": "from minidl.cluster.trace.trace import Trace\nTrace.ledger.__code__ = (lambda self: []).__code__",
-    "probe": "from course.checking import ranks\nranks.run = lambda *a: {}",
-    "channel": "from course.checking import plain_data, channel\nplain_data.dumps = lambda value: b''",
+    "probe": "from course.judging import ranks\nranks.run = lambda *a: {}",
+    "channel": "from course.judging import plain_data, channel\nplain_data.dumps = lambda value: b''",
 }  # fmt: skip
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import multiprocess
 import pytest
 
-from course.bootstrap import ROOT
-from course.checking import Answer, strays
-from course.checking.ending import Died, TooLong
-from course.checking.limits import Limits, starved
-from course.checking.session import Session
+from course.judging import Answer, strays
+from course.judging.session import Session
+from course.sandbox.ending import Died, TooLong
+from course.sandbox.limits import Limits, starved
+from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -108,7 +108,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
     starving = iter(range(1, 10_000))
     with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
         call(session)
-        monkeypatch.setattr("course.checking.student_process.starved", lambda pid: float(next(starving)))
+        monkeypatch.setattr("course.judging.student_process.starved", lambda pid: float(next(starving)))
         session.begin_check()
         call(session)
         call(session)
@@ -155,7 +155,7 @@ def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Pa
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from course.checking.session import Session
+from course.judging.session import Session
 def load(session):
     source = "import os, time\\ndef f():\\n  os.fork() or (os.setsid(), time.sleep(1000))\\n  while True: pass"
     session.request("run_cell", ("cell 1", source))

@@ -10,14 +10,14 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course import grade
-from course.bootstrap import ROOT
-from course.checking import Outcome, PartResult, Status
+from course.commands import grade
 from course.grading import class_reports
 from course.grading.grades import Grade
-from course.grading.judged_notebook import Judgement
 from course.grading.results import CannotWriteError
 from course.grading.submissions import Submission
+from course.judging import Outcome, PartResult, Status
+from course.judging.judged_notebook import Judgement
+from course.setup.bootstrap import ROOT
 
 CHAPTER = "04_messages_and_collectives"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from course.checking import Outcome, PartResult, Status
 from course.grading.class_picture import draw, save_picture
 from course.grading.class_statistics import tallies
+from course.judging import Outcome, PartResult, Status
 
 CHAPTER = "04_messages_and_collectives"
 SUM, COST = "every rank returns the sum", "2(p - 1) messages"

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from course import command_line, demo, test
-from course.bootstrap import ROOT
+from course import command_line
+from course.commands import demo, test
+from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 

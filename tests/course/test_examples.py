@@ -8,7 +8,7 @@ from importlib import import_module
 
 import pytest
 
-from course.bootstrap import ROOT
+from course.setup.bootstrap import ROOT
 
 MODULES = [
     f"course.{path.parent.name}.{path.stem}"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from course.checking import Wrong, expect
-from course.checking.plain_data import Foreign
+from course.judging import Wrong, expect
+from course.sandbox.plain_data import Foreign
 
 
 def wrong(compare: Callable[..., None], *arguments: object, **options: object) -> Wrong:

@@ -15,8 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from course.grading import feedback
 from course.grading.formulas import as_mathml
 from course.grading.grades import Grade
-from course.grading.judged_notebook import Judgement
 from course.grading.markdown import Renderer, as_html
+from course.judging.judged_notebook import Judgement
 from tests.course.submitted_class import ROOT, SOLUTIONS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

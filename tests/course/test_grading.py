@@ -18,7 +18,7 @@ import nbformat
 import pytest
 from filelock import FileLock
 
-from course import grade, release
+from course.commands import grade, release
 from course.grading import grade_tables, grades, submissions
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
@@ -111,7 +111,7 @@ def orphans() -> list[object]:
     """Processes of answers without a parent."""
     import psutil
 
-    from course.checking.supervisor import TOKEN
+    from course.sandbox.supervisor import TOKEN
 
     found = []
     for process in psutil.process_iter():

@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course import grade
+from course.commands import grade
 from course.grading import grade_tables, grades, submissions
 from course.grading.fingerprint import fingerprint
 from course.grading.results import Results

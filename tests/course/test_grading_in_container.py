@@ -19,7 +19,7 @@ import nbformat
 import psutil
 import pytest
 
-from course import grade
+from course.commands import grade
 from course.grading import container
 from tests.course.submitted_class import ROOT
 
@@ -122,7 +122,7 @@ def student_process(engine: Path) -> list[psutil.Process]:
     """The process in the container and that of the student's code, once both are there."""
     try:
         grader = psutil.Process(int((engine / "pid").read_text()))
-        students = [one for one in grader.children() if "course.checking.answer_process" in one.cmdline()]
+        students = [one for one in grader.children() if "course.sandbox.answer_process" in one.cmdline()]
     except (OSError, ValueError, psutil.Error):
         return []
     return [grader, *students] if students else []

@@ -10,11 +10,11 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from course import grade
-from course.checking.helper_files import copy_helper_files, helper_files, shadows
-from course.grading.judged_notebook import judge_notebook
+from course.commands import grade
 from course.grading.own_folders import given_to_none, own_folder
 from course.grading.submissions import find
+from course.judging.helper_files import copy_helper_files, helper_files, shadows
+from course.judging.judged_notebook import judge_notebook
 from tests.course.submitted_class import ROOT
 
 NAME = "04_messages_and_collectives"

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell
 
-from course.grading.judged_notebook import judge_notebook
+from course.judging.judged_notebook import judge_notebook
 from tests.course.submitted_class import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.checking import Answer, Chapter, Outcome, Part, Status, expect
-from course.checking import strays as stray_processes
-from course.checking.limits import Limits
-from course.checking.session import Session
-from course.checking.student_process import START_SECONDS
+from course.judging import Answer, Chapter, Outcome, Part, Status, expect
+from course.judging import strays as stray_processes
+from course.judging.session import Session
+from course.judging.student_process import START_SECONDS
+from course.sandbox.limits import Limits
 
 pytestmark = pytest.mark.timeout(300)
 

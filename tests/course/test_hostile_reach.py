@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from course.checking import Answer, AnswerFailed, landlock, plain_data, scratch, system_calls
-from course.checking.ending import Died, TooLong
-from course.checking.forked_ranks import is_process
-from course.checking.limits import Limits
-from course.checking.outcome import MOST_OF_MESSAGE, PartResult, Status
-from course.checking.reply import LONGEST, reply_in
-from course.checking.session import Session
+from course.judging import Answer, AnswerFailed
+from course.judging.forked_ranks import is_process
+from course.judging.outcome import MOST_OF_MESSAGE, PartResult, Status
+from course.judging.reply import LONGEST, reply_in
+from course.judging.session import Session
+from course.sandbox import landlock, plain_data, scratch, system_calls
+from course.sandbox.ending import Died, TooLong
+from course.sandbox.limits import Limits
 from tests.course.student_on_ranks import Student
 
 pytestmark = pytest.mark.timeout(120)

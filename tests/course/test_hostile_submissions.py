@@ -19,12 +19,12 @@ import nbformat
 import pytest
 from filelock import FileLock
 
-from course import grade
-from course.checking import landlock, scratch
-from course.checking.limits import Limits
-from course.checking.supervisor import TOKEN
-from course.grading import judged_notebook
-from course.grading.roles import role_of
+from course.commands import grade
+from course.judging import judged_notebook
+from course.notebooks.roles import role_of
+from course.sandbox import landlock, scratch
+from course.sandbox.limits import Limits
+from course.sandbox.supervisor import TOKEN
 from tests.course.submitted_class import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -242,7 +242,7 @@ while frame.f_back is not None:
 
 FORGE = """
 import os, stat
-from course.checking import plain_data, channel
+from course.judging import plain_data, channel
 def broadcast_tree(comm, x):
     for d in range(3, 40):
         try:
@@ -281,7 +281,7 @@ assert not made, made
 
 FENCE_WITHOUT_NAMES = """
 import contextlib, os
-from course.checking import fence
+from course.judging import fence
 fence.WATCHED = fence.FOLLOWED = ()
 fence.CHANGES.clear()
 fence.Fence.put_up = fence.os = None
@@ -326,7 +326,7 @@ CLASS = [
     Hostile("IPython", ("ip = get_ipython()\nip.run_cell = lambda *a, **k: 1/0\ntype(ip).run_cell = 1",), points=0.0),
     Hostile("IPython's compiler", ("get_ipython().compile = get_ipython().display_pub = None",), points=0.0),
     Hostile("false modules", ("import sys, types, minidl\nfake = types.SimpleNamespace(run=lambda *a: {}, launch=1)\n"
-            "minidl.cluster = sys.modules['minidl.cluster'] = sys.modules['course.checking.ranks'] = fake",)),
+            "minidl.cluster = sys.modules['minidl.cluster'] = sys.modules['course.judging.ranks'] = fake",)),
     Hostile("no modules", ("import sys\nfor name in list(sys.modules):\n"
             "    if name.startswith(('minidl', 'course')): sys.modules[name] = None",)),
     Hostile("pickle", ("import pickle, copy\npickle.loads = lambda *a: (1, 'call', (None, 'print', ()))\n"

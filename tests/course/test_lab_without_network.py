@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from course import lab
+from course.commands import lab
 from tests.course.submitted_class import ROOT
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from course.building.sources import sources
-from course.checking import Answer, Builds, Chapter, Outcome, Part, expect, judging
-from course.checking.refusals import located
-from course.checking.session import Session
-from course.grading.judged_notebook import PREPARED
+from course.judging import Answer, Builds, Chapter, Outcome, Part, expect, judging
+from course.judging.judged_notebook import PREPARED
+from course.judging.session import Session
+from course.sandbox.refusals import located
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import nbformat
 import pytest
 
-from course.bootstrap import ROOT
+from course.setup.bootstrap import ROOT
 
 FOLDERS = ("course", "minidl", "tests", "benchmarks", "notebooks", "solutions", "exercises")
 PAGES = [*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md")))]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from course.checking import Wrong
 from course.checks.minibatch_sgd import noisy_digits, training_picture
 from course.checks.minibatch_sgd.training_picture import draw_training
 from course.checks.minibatch_sgd.training_run import TrainingRun
 from course.checks.minibatch_sgd.training_steps import BATCH_SIZE, COPIES, descended
+from course.judging import Wrong
 from minidl import functional as F
 from minidl import optim
 

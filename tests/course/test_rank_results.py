@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.checking import Wrong
-from course.checking.plain_data import Foreign
-from course.checking.ranks import RankRun
 from course.checks.messages_and_collectives import rank_messages, rank_results, sum_parts
 from course.checks.messages_and_collectives.rank_inputs import UNUSUAL, cut, telling_first, to_be_copied, vectors_of
+from course.judging import Wrong
+from course.judging.ranks import RankRun
+from course.sandbox.plain_data import Foreign
 
 ODD = [
     None,

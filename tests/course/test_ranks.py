@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.checking import Answer, Builds
+from course.judging import Answer, Builds
 from minidl import cluster
 from minidl.cluster import Communicator, Node
 from tests.course.student_on_ranks import A_SECOND_A_MESSAGE, Student

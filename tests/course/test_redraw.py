@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from course import redraw
 from course.building import text
 from course.building.assignment_rules import broken_rules
 from course.building.drawing import drawn, is_power_of_two
 from course.building.hidden_tests import hidden_tests, with_values
 from course.building.known_answers import Classroom
 from course.building.sources import sources
-from course.grading.judged_notebook import checks_of
+from course.commands import redraw
+from course.judging.judged_notebook import checks_of
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
 each_assignment = pytest.mark.parametrize("source", ASSIGNMENTS, ids=lambda source: source.name)

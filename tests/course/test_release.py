@@ -14,16 +14,16 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course import release
-from course.bootstrap import ROOT
 from course.building import text
 from course.building.assignment_rules import broken_rules
 from course.building.execution import execute
 from course.building.imports import modules_in
 from course.building.release import released
 from course.building.sources import Source, sources
-from course.checking import Status
-from course.grading.judged_notebook import check_cells, checks_of, judge_notebook
+from course.commands import release
+from course.judging import Status
+from course.judging.judged_notebook import check_cells, checks_of, judge_notebook
+from course.setup.bootstrap import ROOT
 from tests.tiers import all_but_first_exhaustive
 
 ASSIGNMENTS = [source for source in sources() if not source.is_lecture]
@@ -243,16 +243,16 @@ def test_a_place_where_no_folder_can_be_is_refused_in_a_sentence(
 
 def test_a_file_that_imports_what_is_left_out_is_left_out_too(tmp_path: Path):
     programs = {
-        "course/overview.py": "from course.grading import shown",
+        "course/commands/overview.py": "from course.grading import shown",
         "course/grading/shown.py": "",
         "course/grading/marks.py": "",
         "course/building/making.py": "",
         "tests/test_building.py": "def f():\n    from course.building import making",
         "tests/more.py": "from tests.test_building import f",
-        "tests/test_other.py": "import course.overview",
+        "tests/test_other.py": "import course.commands.overview",
     }
     for name, program in programs.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(program, encoding="utf-8")
     left = release.students_files({name: tmp_path / name for name in programs})
-    assert left == ["course/overview.py", "course/grading/shown.py", "tests/test_other.py"]
+    assert left == ["course/commands/overview.py", "course/grading/shown.py", "tests/test_other.py"]

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from course.checking import Outcome, PartResult, Status
 from course.grading import grade_tables, results, state
 from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
-from course.grading.judged_notebook import Judgement
 from course.grading.notices import of_points_by_hand
 from course.grading.results import CannotWriteError, Results
+from course.judging import Outcome, PartResult, Status
+from course.judging.judged_notebook import Judgement
 
 ASSIGNMENT = "01_x"
 

@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("rapidfuzz")
 
-from course.bootstrap import ROOT
 from course.grading import similarity, similarity_page
-from course.grading.roles import role_of
 from course.grading.similarity import LEAST_TOKENS, answers_in, similar_pairs
 from course.grading.similarity_page import page
+from course.notebooks.roles import role_of
+from course.setup.bootstrap import ROOT
 
 CHAPTERS = sorted(path.name for path in (ROOT / "solutions").iterdir() if path.is_dir())
 CHAPTER = "04_messages_and_collectives"

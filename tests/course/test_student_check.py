@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from course import check, start
-from course.begun import begun
-from course.bootstrap import ROOT
 from course.chapters import CHAPTERS
-from course.check_report import saved
-from course.checking import progress_record
-from course.grading.notebook_file import read_notebook
+from course.commands import check, start
+from course.commands.check_report import saved
+from course.judging import progress_record
+from course.judging.begun import begun
+from course.notebooks.notebook_file import read_notebook
+from course.setup.bootstrap import ROOT
 from tests.tiers import exhaustively
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")

@@ -11,10 +11,11 @@ import nbformat
 import pytest
 from rich.console import Console
 
-from course import lab, overview, progress, start
-from course.bootstrap import ROOT
+from course import overview, progress
 from course.chapters import CHAPTERS, PARTS, UnknownChapterError, chapter_called
-from course.standing import standings
+from course.commands import lab, start
+from course.commands.standing import standings
+from course.setup.bootstrap import ROOT
 from tests.course.small_course import CHAPTER, clone
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from course import start
+from course.commands import start
 from tests.course.small_course import CHAPTER, cell, clone, exercises, write
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from course import grade
+from course.commands import grade
 from course.grading import submissions
-from course.grading.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
 from course.grading.pages import MOST_OF_NAME, places_of
 from course.grading.submissions import Submission
 from course.grading.submitted_files import MOST_FOLDERS
+from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
 from tests.course.submitted_class import SOLUTIONS, notebook
 
 pytestmark = pytest.mark.timeout(120)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from course import build
 from course.building import text
+from course.commands import build
 
 TEXT = """\
 # %% [markdown]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from course.checking import Status
+from course.judging import Status
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Answer, Chapter, Part, expect
 from course.checks.backpropagation.chain_memory import MODES, cause_of_all, peak
 from course.checks.backpropagation.counted_graph import (
     doubled,
@@ -37,6 +36,7 @@ from course.checks.backpropagation.walk_order import (
     compare_handed,
     walk,
 )
+from course.judging import Answer, Chapter, Part, expect
 from course.probes.backpropagation import Recipe
 
 chapter = Chapter("01_backpropagation", BUILDS)

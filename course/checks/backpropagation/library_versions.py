@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Builds
+from course.judging import Builds
 
 AUTOGRAD = Builds("minidl", instead="numpy")
 

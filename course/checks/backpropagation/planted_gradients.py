@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Wrong, expect
+from course.judging import Wrong, expect
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from course.checking import Answer, Wrong, expect
 from course.checks.backpropagation.counted_graph import doubled, gradients, told
+from course.judging import Answer, Wrong, expect
 from course.probes.backpropagation import Recipe, walked
 
 LATE_SHARES: dict[str, Recipe] = {

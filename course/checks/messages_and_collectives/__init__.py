@@ -7,8 +7,6 @@ from functools import cache
 
 import numpy as np
 
-from course.checking import Answer, Chapter, Part
-from course.checking.ranks import RankRun
 from course.checks.messages_and_collectives import collective_costs, rank_messages, rank_results, ring_lookalikes
 from course.checks.messages_and_collectives.all_reduce_timeline import timeline
 from course.checks.messages_and_collectives.collective_costs import ANY_NUMBER, POWERS_OF_TWO
@@ -23,6 +21,8 @@ from course.checks.messages_and_collectives.rank_inputs import (
 )
 from course.checks.messages_and_collectives.rank_messages import A_SECOND_A_MESSAGE, NOT_EAGER
 from course.checks.messages_and_collectives.ring_lookalikes import TRACES
+from course.judging import Answer, Chapter, Part
+from course.judging.ranks import RankRun
 
 chapter = Chapter("04_messages_and_collectives", BUILDS)
 hint = chapter.hint

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from IPython.display import display
 
-from course.checking.display import in_notebook
+from course.judging.display import in_notebook
 from minidl import cluster
 
 NETWORK = "10gbe"

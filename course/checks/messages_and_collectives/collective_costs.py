@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Answer, expect
+from course.judging import Answer, expect
 from minidl.cluster import cost
 
 ITEMSIZE = 8

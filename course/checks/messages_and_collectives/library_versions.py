@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Builds
+from course.judging import Builds
 
 COLLECTIVES = Builds(
     "minidl.cluster.collectives", "minidl.cluster.launch", instead="comm.send, comm.recv and comm.sendrecv"

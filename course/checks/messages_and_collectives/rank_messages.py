@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course.checking import Answer, expect
-from course.checking.ranks import RankRun
-from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives.rank_words import counted, listed
+from course.judging import Answer, expect
+from course.judging.ranks import RankRun
+from course.judging.wrong import Wrong
 from minidl.cluster import Network
 
 OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import expect
-from course.checking.carried import could_have_carried
-from course.checking.ranks import RankRun
-from course.checking.wrong import Wrong
 from course.checks.messages_and_collectives.rank_messages import by_own_messages
 from course.checks.messages_and_collectives.rank_words import counted, listed
 from course.checks.messages_and_collectives.sum_parts import chunk_made_of, made_of, other_chunks
+from course.judging import expect
+from course.judging.carried import could_have_carried
+from course.judging.ranks import RankRun
+from course.judging.wrong import Wrong
 
 ROUNDING = 1e-12
 """Of the sum of absolute values: float64 sums in any order of up to a thousand ranks are nearer than this."""

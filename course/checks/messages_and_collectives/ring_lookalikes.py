@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from course.checking import Answer, expect
 from course.checks.messages_and_collectives import near_rings
 from course.checks.messages_and_collectives.rank_messages import ITEMSIZE
+from course.judging import Answer, expect
 from minidl import cluster
 
 Send = tuple[int, int, int]

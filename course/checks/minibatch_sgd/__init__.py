@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Answer, Chapter, Part, expect
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.adam_moves import CORRECTED, adam_cases, adam_moves, mean_mistakes
 from course.checks.minibatch_sgd.epoch_batches import batches_of, compare_samples, compare_sizes
@@ -34,6 +33,7 @@ from course.checks.minibatch_sgd.training_orders import compare_orders
 from course.checks.minibatch_sgd.training_picture import draw_training
 from course.checks.minibatch_sgd.training_run import TrainingRun
 from course.checks.minibatch_sgd.training_steps import compare_later_epochs, compare_three_steps
+from course.judging import Answer, Chapter, Part, expect
 
 __all__ = [
     "adam_step",

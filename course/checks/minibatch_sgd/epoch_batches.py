@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course.checking import Answer, Wrong, expect
+from course.judging import Answer, Wrong, expect
 from course.probes.minibatch_sgd import listed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Answer, Wrong, expect
+from course.judging import Answer, Wrong, expect
 
 Array = NDArray[Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Builds
+from course.judging import Builds
 
 SAMPLERS = Builds("minidl.data.loader", "minidl.data.sampler", "minidl.data.shards", instead="numpy")
 UPDATE_RULES = Builds("minidl.optim", "minidl.kernels", instead="numpy")

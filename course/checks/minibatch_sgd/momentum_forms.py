@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from course.checking import Wrong, expect
+from course.judging import Wrong, expect
 
 Array = NDArray[Any]
 Coefficients = tuple[float, float, float, float]

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise, permutations
 
-from course.checking import Answer, Wrong, expect
 from course.checks.minibatch_sgd.epoch_batches import batches_of, brief
+from course.judging import Answer, Wrong, expect
 from course.probes.minibatch_sgd import orders_of
 from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 

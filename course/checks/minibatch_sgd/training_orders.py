@@ -6,10 +6,10 @@ from itertools import product
 
 import numpy as np
 
-from course.checking import Answer, Wrong, expect
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.noisy_digits import Array, Samples
 from course.checks.minibatch_sgd.training_steps import after_epochs, distance
+from course.judging import Answer, Wrong, expect
 
 SAMPLES, EPOCHS, RATE = 4, 5, 0.5
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from IPython.display import display
 
-from course.checking.display import in_notebook
 from course.checks.minibatch_sgd import noisy_digits
+from course.judging.display import in_notebook
 from minidl.plots import style
 
 SEED = 5

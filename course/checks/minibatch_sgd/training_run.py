@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from course.checking import Wrong, expect
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.noisy_digits import Array, Sets
 from course.checks.minibatch_sgd.training_steps import distance, moved
+from course.judging import Wrong, expect
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from course.checking import Answer, Wrong, expect
 from course.checks.minibatch_sgd import noisy_digits
 from course.checks.minibatch_sgd.noisy_digits import Array, Samples
+from course.judging import Answer, Wrong, expect
 
 COPIES, BATCH_SIZE, RATE = 5, 2, 0.5
 STEPS = 3

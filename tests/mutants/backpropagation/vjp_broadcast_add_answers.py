@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Status
+from course.judging import Status
 from tests.mutants import Alternative, Mutant
 
 LEADING, STRETCHED = "axes that were added in front", "axes of length 1 that were stretched"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Status
+from course.judging import Status
 from tests.mutants import Alternative, Mutant
 
 OF_X, OF_W, MEMORY = "the gradient of X", "the gradient of W", "in the memory of a few matrices"

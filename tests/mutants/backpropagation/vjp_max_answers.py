@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Status
+from course.judging import Status
 from tests.mutants import Alternative, Mutant
 
 LARGEST = "the largest of each row gets the gradient"

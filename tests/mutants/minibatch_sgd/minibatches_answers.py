@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from course.checking import Status
+from course.judging import Status
 from tests.mutants import Alternative, Mutant
 
 ONCE = "every sample once an epoch, in batches of batch_size, the last one with the rest"

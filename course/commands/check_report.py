@@ -1,0 +1,145 @@
+"""What `python3 -m course check` prints: a table of the exercises, what is wrong with each, and where the hint is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from course.commands.progress import bar
+from course.judging import Outcome, Status, display
+
+if TYPE_CHECKING:
+    from course.commands.check import Task
+    from course.judging.judged_notebook import Judgement
+
+STYLES = {
+    Status.CORRECT: "green",
+    Status.WRONG: "red",
+    Status.RAISED: "red",
+    Status.STUCK: "red",
+    Status.NOT_ATTEMPTED: "dim",
+}
+OF_GIVEN_CELLS = r"^the (check|given cell) .* was (changed|missing)"
+GIVEN_CELLS = "Given cells and checks are taken from exercises/: write lines of your own into cells of your own."
+"""What to do about such a remark."""
+
+HIDDEN = "These are the public cases. Your grade comes from the same checks with other sizes and seeds."
+
+
+def print_report(
+    console: Console,
+    task: Task,
+    judgement: Judgement,
+    by_hand: float,
+    earlier: Mapping[str, Mapping[str, Any]],
+    begun: Mapping[str, str],
+) -> None:
+    """Print what was found. `earlier` are the rows of the record before it; `begun` is what `course.judging.begun` says
+    of those that count as not attempted; both by exercise.
+    """
+    outcomes = [found[-1] for found in judgement.outcomes.values()]
+    if not task.exercise:
+        console.print(table(outcomes))
+    for outcome in outcomes:
+        if task.exercise:
+            console.print(Text("\n" + display.as_text(outcome, hint_call(task, outcome)) + "\n"))
+        elif outcome.status is not Status.NOT_ATTEMPTED:
+            print_first_fault(console, task, outcome)
+    told = "".join(part.message for outcome in outcomes for part in outcome.parts)
+    for remark in judgement.remarks:
+        if remark not in told:
+            console.print(Text(f"Note: {remark}"))
+    if any(re.search(OF_GIVEN_CELLS, remark) for remark in judgement.remarks):
+        console.print(GIVEN_CELLS)
+    begun = {o.exercise: begun[o.exercise] for o in outcomes if is_untouched(o) and o.exercise in begun}
+    for sentence in begun.values():
+        console.print(Text(sentence))
+    console.print(total(outcomes))
+    if not task.exercise and by_hand:
+        console.print(f"{by_hand:g} more points are for short answers, which your teacher grades.")
+    all_right = all(not outcome.first_fault for outcome in outcomes)
+    console.print(HIDDEN if all_right else advice(task, outcomes, earlier, bool(begun)))
+
+
+def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
+    """Print what to mend first in an exercise, if there is anything."""
+    fault = outcome.first_fault
+    if fault is None:
+        return
+    console.print(Text(f"{outcome.exercise}: {fault.title}", "bold"))
+    console.print(Padding(Text(display.told(fault)), (0, 0, 0, 2), expand=False))
+    others = sum(part.status is not Status.CORRECT for part in outcome.parts) - 1
+    if others:
+        more = f"python3 -m course check {task.chapter.number} {outcome.exercise}"
+        console.print(f"  and {others} more:  [cyan]{more}[/cyan]", soft_wrap=True)
+    if call := hint_call(task, outcome):
+        console.print(f"  a hint:  [cyan]{call}[/cyan]", soft_wrap=True)
+    console.print()
+
+
+def is_untouched(outcome: Outcome) -> bool:
+    """Whether nothing was there to be checked."""
+    return outcome.status is Status.NOT_ATTEMPTED
+
+
+def hint_call(task: Task, outcome: Outcome) -> str:
+    """What to type for a hint; empty if there is none."""
+    if not task.hints.get(outcome.exercise):
+        return ""
+    return f"python3 -m course check {task.chapter.number} --hint {outcome.exercise}"
+
+
+def table(outcomes: list[Outcome]) -> Table:
+    """A line an exercise: mark, name, points, verdict."""
+    result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    result.add_column("")
+    result.add_column("exercise", overflow="fold")
+    result.add_column("points", justify="right")
+    result.add_column("outcome")
+    for outcome in outcomes:
+        mark, style = display.MARKS[outcome.status][0], STYLES[outcome.status]
+        points = f"{outcome.points:g}/{outcome.possible:g}"
+        result.add_row(Text(mark, style), outcome.exercise, points, Text(outcome.status.value, style))
+    return result
+
+
+def total(outcomes: list[Outcome]) -> str:
+    """The points together, with a bar."""
+    points, possible = (sum(getattr(outcome, name) for outcome in outcomes) for name in ("points", "possible"))
+    return f"{bar(points, possible)} {points:g} of {possible:g} points"
+
+
+def advice(task: Task, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]], has_begun: bool) -> str:
+    """What to do next while points are missing."""
+    written = datetime.fromtimestamp(task.notebook.stat().st_mtime)
+    times = [str(row.get("when", "")) for name, row in earlier.items() if name in {o.exercise for o in outcomes}]
+    if times and written.isoformat(timespec="seconds") < max(times):
+        return "The file has not changed since the last check: if you wrote something since, save the notebook first."
+    if all(is_untouched(outcome) for outcome in outcomes) and not has_begun:
+        return "Nothing is written yet. If you did write something: save the notebook, the check reads the file."
+    if all(is_untouched(outcome) or not outcome.first_fault for outcome in outcomes) and not has_begun:
+        following = next(outcome.exercise for outcome in outcomes if is_untouched(outcome))
+        return f"What you have written is right. Next: {following}."
+    return "Mend the first one, save the notebook, check again."
+
+
+def saved(path: Path, now: datetime | None = None) -> str:
+    """When a file was saved, as `saved at 21:43:07, 2 minutes ago`."""
+    written, now = datetime.fromtimestamp(path.stat().st_mtime), now or datetime.now()
+    seconds = (now - written).total_seconds()
+    if seconds < 90:
+        return f"saved at {written:%H:%M:%S}, {max(0, seconds):.0f} seconds ago"
+    if seconds < 5400:
+        return f"saved at {written:%H:%M:%S}, {seconds / 60:.0f} minutes ago"
+    if seconds < 129600:
+        return f"saved at {written:%H:%M}, {seconds / 3600:.0f} hours ago"
+    return f"saved on {written:%Y-%m-%d at %H:%M}, {seconds / 86400:.0f} days ago"

@@ -1,0 +1,55 @@
+"""`python3 -m course demo`: four nodes train a small ResNet on scanned digits; the report is left in runs/demo."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+
+from course.setup.bootstrap import ROOT
+from course.setup.child import run_child
+
+RUN_FOLDER = "runs/demo"
+
+TRAIN = [
+    "train", "--model", "resnet", "--data", "digits", "--nodes", "4",
+    "--batch-size", "64", "--epochs", "10", "--lr", "0.1", "--seed", "0",
+]  # fmt: skip
+"""The demo is this command line of minidl, and nothing else."""
+
+CLOSING = """
+In {folder}/ are loss.png (loss and accuracy), timeline.png (when each node computed, sent and waited), metrics.csv, and
+trace.json for https://ui.perfetto.dev. The same run by hand, to change what you like:
+
+  {command}
+
+{next}"""
+
+
+def run(arguments: list[str]) -> int:
+    """Train, then say where the pictures are and where the course begins; `arguments` are added to the command line."""
+    folder = unused_folder(ROOT)
+    exit_code = run_child([sys.executable, "-m", "minidl", *TRAIN, "--out", folder, *arguments])
+    if exit_code == 0:
+        by_hand = " ".join([minidl_command(), *TRAIN, *arguments])
+        print(CLOSING.format(folder=folder, command=by_hand, next=beginning(ROOT)))
+    return exit_code
+
+
+def unused_folder(root: Path) -> str:
+    """runs/demo, or runs/demo-2 and so on where earlier runs lie: no run is ever overwritten."""
+    names = (RUN_FOLDER if number == 1 else f"{RUN_FOLDER}-{number}" for number in count(1))
+    return next(name for name in names if not (root / name).exists())
+
+
+def minidl_command() -> str:
+    """What to type for `minidl`, from the root of the clone."""
+    command = Path(sys.executable).with_name("minidl")
+    return str(command.relative_to(ROOT)) if command.is_relative_to(ROOT) else "minidl"
+
+
+def beginning(root: Path) -> str:
+    """Where the course begins, as far as it is there."""
+    if (root / "notebooks" / "00_start_here.ipynb").exists():
+        return "The course begins in notebooks/00_start_here.ipynb:  python3 -m course lab"
+    return "What there is to read and to do:  python3 -m course"

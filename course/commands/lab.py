@@ -1,0 +1,70 @@
+"""`python3 -m course lab`: JupyterLab on the lectures and on your exercises."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from course.chapters import UnknownChapterError, chapter_called
+from course.setup.bootstrap import ROOT
+from course.setup.child import one_thread_each, run_child
+from minidl.instruction_set import of_children
+
+FIRST = "notebooks/00_start_here.ipynb"
+
+
+def run(arguments: list[str], root: Path = ROOT) -> int:
+    """Open JupyterLab and stay until it ends.
+
+    A first argument that is no option says where: a chapter (`lab 04` opens its first lecture, `lab work/04` the
+    student's own exercises), or a notebook's path.
+    What else there is goes to JupyterLab (`--no-browser`, `--port=8889` and so on).
+    """
+    wanted, rest = "", arguments
+    if arguments and not arguments[0].startswith("-"):
+        wanted, rest = arguments[0], arguments[1:]
+    try:
+        notebook = place(wanted, root)
+    except UnknownChapterError as error:
+        print(error, file=sys.stderr)
+        return 2
+    options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
+    return run_child(
+        [sys.executable, "-m", "jupyterlab", *options, *rest], environment(root) | one_thread_each() | of_children()
+    )
+
+
+def place(wanted: str, root: Path) -> str:
+    """The notebook to open, from the root of the clone. Raises UnknownChapterError, also where nothing is there."""
+    if not wanted:
+        return FIRST if (root / FIRST).exists() else ""
+    path = Path(wanted) if Path(wanted).is_absolute() else root / wanted
+    if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+        return path.resolve().relative_to(root.resolve()).as_posix()
+    if wanted in ("0", "00", "00_start_here"):
+        return FIRST
+    if wanted.endswith(".ipynb"):
+        raise UnknownChapterError(f"There is no notebook {wanted!r} in this folder.")
+    chapter = chapter_called(wanted)
+    if wanted.startswith("work/"):
+        if not chapter.work(root).exists():
+            raise UnknownChapterError(
+                f"Chapter {chapter.number} was not started: python3 -m course start {chapter.number}"
+            )
+        return chapter.work(root).relative_to(root).as_posix()
+    lectures = chapter.lectures(root)
+    if not lectures:
+        raise UnknownChapterError(f"Chapter {chapter.number} ({chapter.title}) has no lecture yet.")
+    return lectures[0].relative_to(root).as_posix()
+
+
+def environment(root: Path) -> dict[str, str]:
+    """What JupyterLab and its kernels need to find `course` and `minidl`, and the course's settings of JupyterLab.
+
+    These settings take out what asks the internet (news, updates, the list of extensions to install), and what students
+    stumble over: nbgrader's Validate, a second opinion beside the checks, and its side bar that turns cells into
+    assignments.
+    """
+    own = {"PYTHONPATH": str(root), "JUPYTER_CONFIG_PATH": str(root / "course" / "jupyter")}
+    return {name: os.pathsep.join(filter(None, [path, os.environ.get(name)])) for name, path in own.items()}

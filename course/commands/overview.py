@@ -1,0 +1,114 @@
+"""`python3 -m course` alone: the map of the course, what is there today, the points so far, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from course.chapters import PARTS
+from course.command_line import COMMANDS, FOR_STUDENTS
+from course.commands.demo import RUN_FOLDER
+from course.commands.lab import FIRST
+from course.commands.standing import Standing, standings
+from course.setup.bootstrap import ROOT
+
+WIDTH = 80
+TO_COME = "to come"
+
+INTRODUCTION = """\
+[bold]Parallel deep learning from scratch[/bold]: neural networks, and how many machines
+train one together. Sixteen chapters; in each a lecture to read and run, and
+exercises that check themselves."""
+
+TROUBLE = "Trouble? course/troubleshooting.md     All commands: python3 -m course --help"
+
+
+def run(arguments: list[str], root: Path = ROOT) -> int:
+    """Print the overview."""
+    print_overview(Console(highlight=False), root)
+    return 0
+
+
+def print_overview(console: Console, root: Path) -> None:
+    """Print it, read from what the folder `root` holds now."""
+    there = standings(root)
+    lines = [INTRODUCTION, *course_map(there), "", *commands(), "", TROUBLE, ""]
+    for line in [*lines, f"[bold]Next:[/bold] {escape(next_step(root, there))}"]:
+        console.print(line, soft_wrap=True)
+
+
+def show(root: Path = ROOT) -> None:
+    """Show the map in a notebook of the folder notebooks/: parts, titles and questions, with links to the lectures."""
+    from IPython.display import Markdown, display
+
+    display(Markdown("\n".join(markdown_map(root))))
+
+
+def markdown_map(root: Path) -> list[str]:
+    """The map as lists, a part each."""
+    lines = []
+    for part, chapters in PARTS.items():
+        lines += ["", f"**{part}**", ""]
+        for chapter in chapters:
+            title, lectures = f"{chapter.number} {chapter.title}", chapter.lectures(root)
+            if len(lectures) == 1:
+                title = f"[{title}]({lectures[0].name})"
+            elif lectures:
+                title += f" ({', '.join(f'[{path.stem[:3]}]({path.name})' for path in lectures)})"
+            lines.append(f"- {title}: *{chapter.question}*")
+    return lines
+
+
+def course_map(there: Sequence[Standing]) -> list[str]:
+    """The parts and their chapters: the question of each, what there is, and the points so far."""
+    by_name = {standing.chapter.name: standing for standing in there}
+    lines = []
+    for part, chapters in PARTS.items():
+        lines += ["", f"[bold]{part}[/bold]"]
+        for chapter in chapters:
+            what = what_is_there(by_name[chapter.name])
+            style = "dim" if what == TO_COME else "bold"
+            lines.append(f"[{style}]{chapter.number} {chapter.title:<34}[/{style}]{what:>{WIDTH - 37}}")
+            lines.append(f"   [{style.replace('bold', 'italic')}]{chapter.question}[/]")
+    return lines
+
+
+def what_is_there(standing: Standing) -> str:
+    """What there is of a chapter; the points once it was started."""
+    read = {0: [], 1: ["lecture"]}.get(standing.lectures, [f"{standing.lectures} lectures"])
+    write = [f"{len(standing.points)} exercise{'s' if len(standing.points) > 1 else ''}"] if standing.points else []
+    if not read and not write:
+        return TO_COME
+    begun = standing.started or standing.earned
+    points = [f"{standing.total:g}/{standing.possible:g} points"] if begun else []
+    return ", ".join(read + write + points)
+
+
+def commands() -> list[str]:
+    """What a student types, a line each."""
+    typed = {f"python3 -m course {name} {COMMANDS[name].operand}".rstrip(): name for name in FOR_STUDENTS}
+    return [f"{escape(command):<30}{COMMANDS[name].meaning}" for command, name in typed.items()]
+
+
+def next_step(root: Path, there: Sequence[Standing]) -> str:
+    """The one thing to do now."""
+    with_exercises = [standing for standing in there if standing.points]
+    begun = any(standing.started or standing.earned for standing in with_exercises)
+    if not begun and not (root / RUN_FOLDER / "loss.png").exists():
+        return "python3 -m course demo"
+    if not begun and (root / FIRST).exists():
+        return f"read {FIRST}:  python3 -m course lab"
+    for standing in with_exercises:
+        if standing.complete:
+            continue
+        number = standing.chapter.number
+        if not standing.started:
+            read = f"read chapter {number} (python3 -m course lab {number}), then  " if standing.lectures else ""
+            return f"{read}python3 -m course start {number}"
+        return f"{standing.next_exercise} in {standing.chapter.work(Path())}, then  python3 -m course check {number}"
+    if with_exercises:
+        return "nothing: you have all the points there are. The next chapters are to come."
+    return f"look at the pictures in {RUN_FOLDER}/, then read minidl/tape.py."

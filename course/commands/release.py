@@ -1,0 +1,95 @@
+"""`python3 -m course release FOLDER`: the students' edition, the course without the teacher's side."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from course.building.imports import imported, reached
+from course.command_line import COMMANDS, FOR_STUDENTS
+from course.setup.bootstrap import ROOT
+
+TEACHERS = (
+    "solutions", "course/assignments", "course/building", "course/commands/build.py", "course/commands/grade.py",
+    "course/commands/redraw.py", "course/commands/release.py", "nbgrader_config.py", "tests/mutants", "tests/course",
+    "tests/test_solutions.py", ".ci",
+)  # fmt: skip
+"""What students do not get: solutions, hidden tests, known answers, and what only works with these."""
+
+ONLY_IF_REACHED = "course/grading/"
+"""Of this folder students get what their own commands import."""
+
+
+def run(arguments: list[str]) -> int:
+    """Copy what students get into a new folder, all of it or nothing; 2 for a folder that cannot be one."""
+    parser = argparse.ArgumentParser(
+        prog="python3 -m course release", description="Write the students' edition: no solutions, no hidden tests."
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a folder that is not there yet")
+    folder = parser.parse_args(arguments).folder
+    if folder.exists():
+        print(f"{folder} is already there: name a folder that is not.", file=sys.stderr)
+        return 2
+    if not (ROOT / "solutions").is_dir():
+        print("This is a students' edition already.", file=sys.stderr)
+        return 2
+    try:
+        files = students_files({name: ROOT / name for name in tracked(ROOT)})
+    except (OSError, subprocess.CalledProcessError):
+        print(f"{ROOT} is not a git clone: the edition is made of the files that git knows.", file=sys.stderr)
+        return 2
+    try:
+        copy(files, folder)
+    except OSError as error:
+        print(f"{folder} cannot be written: {error.strerror}.", file=sys.stderr)
+        return 2
+    print(f"{len(files)} files are in {folder}/, none of the teacher's side. Students start with: python3 -m course")
+    return 0
+
+
+def copy(files: Sequence[str], folder: Path) -> None:
+    """Copy these files of the course; the folder has its name only once it is whole, and half of it is removed."""
+    unfinished = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    try:
+        for name in files:
+            (unfinished / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, unfinished / name)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def tracked(root: Path) -> list[str]:
+    """The files of the course that git knows; what lies beside them (work/, .venv/) is nobody else's business."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
+def students_files(files: Mapping[str, Path]) -> list[str]:
+    """Those that are not the teacher's, and import nothing of the teacher's: what is here can be imported here."""
+    imports = {
+        name: imported(name, path.read_text(encoding="utf-8"), files)
+        for name, path in files.items()
+        if name.endswith(".py")
+    }
+    for_students = reached(students_commands(), imports)
+    left_out = {
+        name
+        for name in files
+        if any(name == part or name.startswith(f"{part}/") for part in TEACHERS)
+        or (name.startswith(ONLY_IF_REACHED) and name not in for_students)
+    }
+    while more := {name for name, those in imports.items() if those & left_out} - left_out:
+        left_out |= more
+    return [name for name in files if name not in left_out]
+
+
+def students_commands() -> list[str]:
+    """The files of the commands that students type."""
+    modules = ["course.__main__", "course.commands.overview", *(COMMANDS[name].module for name in FOR_STUDENTS)]
+    return [f"{module.replace('.', '/')}.py" for module in modules]

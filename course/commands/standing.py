@@ -1,0 +1,86 @@
+"""How far a student is: of every chapter, what there is to read and to write, and the points so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from course.chapters import CHAPTERS, Chapter
+from course.commands.start import key, notebook, role
+from course.judging import progress_record
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A chapter and a student.
+
+    lectures: how many there are. points: what each exercise gives, by name, in order; by_hand: what the teacher adds
+    for the short answers. earned: the points so far of every exercise that was checked. started: whether it is in
+    `work/`.
+    """
+
+    chapter: Chapter
+    lectures: int
+    points: dict[str, float]
+    by_hand: float
+    earned: dict[str, float]
+    started: bool
+
+    @property
+    def total(self) -> float:
+        """The points so far."""
+        return sum(self.earned.values())
+
+    @property
+    def possible(self) -> float:
+        """The points that the checks give."""
+        return sum(self.points.values())
+
+    @property
+    def solved(self) -> int:
+        """How many exercises have all their points."""
+        return sum(self.earned.get(name, 0.0) >= points for name, points in self.points.items())
+
+    @property
+    def complete(self) -> bool:
+        """Whether all exercises have all their points."""
+        return self.solved == len(self.points)
+
+    @property
+    def next_exercise(self) -> str:
+        """The first exercise that has not all its points; empty if there is none."""
+        return next((name for name, points in self.points.items() if self.earned.get(name, 0.0) < points), "")
+
+
+def standings(root: Path) -> list[Standing]:
+    """One for each chapter of the course, also for those to come."""
+    record = progress_record.read(root / "work")
+    return [standing(chapter, root, record.get(chapter.name, {})) for chapter in CHAPTERS]
+
+
+def standing(chapter: Chapter, root: Path, results: dict[str, dict[str, Any]]) -> Standing:
+    """The standing in one chapter, `results` being its exercises' rows in the record."""
+    points, by_hand = points_of(chapter.exercises(root))
+    earned = {name: min(float(results[name]["points"]), most) for name, most in points.items() if name in results}
+    lectures = len(chapter.lectures(root))
+    return Standing(chapter, lectures, points, by_hand, earned, chapter.work(root).exists())
+
+
+def points_of(exercises: Path) -> tuple[dict[str, float], float]:
+    """The points of every exercise in a notebook, by name, and of all that is graded by hand.
+
+    None if it is not there or damaged: `check` and `start` say so.
+    """
+    content = notebook(exercises) if exercises.exists() else None
+    if content is None:
+        return {}, 0.0
+    points, by_hand = {}, 0.0
+    for cell in content["cells"]:
+        if not role(cell).get("grade"):
+            continue
+        if cell["cell_type"] == "code":
+            points[key(cell).removeprefix("check_")] = float(role(cell)["points"])
+        else:
+            by_hand += float(role(cell)["points"])
+    return points, by_hand

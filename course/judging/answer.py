@@ -1,0 +1,140 @@
+"""A student's function as a check sees it: something to call, whose code runs elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from course.judging import ranks
+from course.judging.arguments import first_change
+from course.judging.outcome import Status
+from course.judging.session import Session
+from course.judging.wrong import Wrong
+from course.sandbox.asked import Asked
+from course.sandbox.builds import Builds
+from course.sandbox.ending import Died, TooLong
+
+
+class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
+    """A call of the student's function brought no value; `status` says which of the outcomes that is."""
+
+    def __init__(self, status: Status, message: str, last: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.last = last
+        """Whether there is no point in further calls."""
+
+
+class Answer:
+    """The student's function `name` in `session`.
+
+    `answer(*arguments)` calls it on copies and returns a copy of what it returns, as plain data. `answer.run(probe,
+    *arguments)` has `probe(function, *arguments)` called there, a function of `course/probes/`, for what
+    cannot be seen from here: how often something was visited, what was left in an object. `answer.on_ranks(...)` runs
+    the function as a program of simulated nodes. Every one raises AnswerFailed if no value comes.
+
+    After a call the arguments come back and are compared, here, with what was sent: an answer leaves them as they
+    were, unless the exercise's text says that it may change some (`may_change`, counted from 0). A change is not raised
+    by the call, whose value is judged as any other: the part in which it shows first and in which nothing else is
+    wrong is lost for it (`unchanged`, which a Part calls), no further one. Of rank runs a check compares
+    `RankRun.arguments` itself.
+    """
+
+    def __init__(self, name: str, session: Session) -> None:
+        self.name = name
+        self.session = session
+        self._change: tuple[str, str] | None = None
+        self._is_change_told = False
+
+    def __call__(self, *arguments: Any, may_change: Collection[int] = ()) -> Any:
+        return self._call(None, arguments, may_change)
+
+    def run(self, probe: Callable[..., Any], *arguments: Any) -> Any:
+        return self._call(probe, arguments)
+
+    def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
+        """A check begins: what was found and printed before is forgotten. refused: see Session."""
+        self._change, self._is_change_told = None, False
+        self.session.begin_check(refused)
+
+    def unchanged(self) -> None:
+        """Raise Wrong, once a check, if a call has changed what it was given."""
+        if self._change is not None and not self._is_change_told:
+            self._is_change_told = True
+            raise Wrong(*self._change)
+
+    def offered(self, function: Callable[..., Any], name: str) -> Asked:
+        """What to pass the answer as an argument that it can call with plain data: `function` itself runs here."""
+        self.session.functions.append(function)
+        return Asked(len(self.session.functions) - 1, name)
+
+    def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
+        """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
+        try:
+            with self._failures():
+                return ranks.run(self.session, self.name, arguments, network, **options)
+        except ranks.AnswerError as failed:
+            raise self._failure(failed.described, f" of {len(arguments)}") from None
+
+    def _call(
+        self, probe: Callable[..., Any] | None, arguments: tuple[Any, ...], may_change: Collection[int] = ()
+    ) -> Any:
+        with self._failures():
+            kind, reply = self.session.request("call", (probe, self.name, arguments))
+        if kind != "value":
+            raise self._failure(reply)
+        if not isinstance(reply, tuple) or len(reply) != 2:
+            raise AnswerFailed(Status.RAISED, f"{self.name} wrote into the connection to the check.", last=True)
+        value, after = reply
+        if self._change is None:
+            self._change = self._change_of(arguments, after, may_change, is_direct=probe is None)
+        return value
+
+    def _change_of(
+        self, before: tuple[Any, ...], after: Any, may_change: Collection[int], is_direct: bool
+    ) -> tuple[str, str] | None:
+        """What a call has changed, in a sentence, with its likely cause."""
+        if not first_change(before, after, [""] * len(before), may_change):
+            return None
+        names = [f"number {number + 1}" for number in range(len(before))]
+        if is_direct:
+            with self._failures():
+                kind, own = self.session.request("parameters", (self.name,))
+            if kind == "value" and isinstance(own, list):
+                names[: len(own)] = [str(name) for name in own[: len(names)]]
+        else:
+            names = ["what it was given"] * len(before)
+        found = first_change(before, after, names, may_change)
+        return found and (f"{self.name} changed {'its argument ' if is_direct else ''}{found[0]}.", found[1])
+
+    def _failure(self, error: dict[str, Any], of_ranks: str = "") -> AnswerFailed:
+        return failure(self.name, error, self.session.undefined.get(self.name, ""), of_ranks)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """What ends the student's process ends the check."""
+        try:
+            yield
+        except Died as died:
+            raise AnswerFailed(Status.RAISED, f"{self.name} brought no result: {died}.", last=True) from None
+        except TooLong as late:
+            raise AnswerFailed(Status.STUCK, f"{self.name}: {late}.", last=True) from None
+
+
+def failure(name: str, error: dict[str, Any], why_undefined: str = "", of_ranks: str = "") -> AnswerFailed:
+    """The error that the student's process described, in words; `of_ranks`: " of 4", if it ran on 4 ranks."""
+    kind = error["kind"]
+    if kind == "not defined" and why_undefined:
+        return AnswerFailed(Status.RAISED, f"{name} is not defined: {why_undefined}.", last=True)
+    if kind == "not defined":
+        return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} is not defined in this notebook.", last=True)
+    if kind == "not attempted":
+        return AnswerFailed(Status.NOT_ATTEMPTED, f"{name} still raises NotImplementedError.", last=True)
+    if kind == "stuck":
+        return AnswerFailed(Status.STUCK, error["text"])
+    rank = "" if error["rank"] is None else f" on rank {error['rank']}{of_ranks}"
+    text = f": {error['text']}" if error["text"] else ""
+    place = f"\nIt was at {error['place']}" if error["place"] else ""
+    return AnswerFailed(Status.RAISED, f"{name} raised {error['type']}{rank}{text}{place}")

@@ -1,0 +1,84 @@
+"""What messages can have told each rank: whose numbers a chain of messages can have brought there.
+
+An answer's processes are kept apart, but no wall is without holes, and the inputs of a visible case can be computed
+from its seed. So a right result counts only if messages could have carried it: the trace says which there were, and in
+which order each rank sent and received.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from course.judging.wrong import Wrong
+from minidl.cluster import Event
+
+if TYPE_CHECKING:
+    from course.judging.ranks import RankRun
+
+Channel = tuple[int, int, int, float | None]
+"""Source, destination, bytes, and when it was posted: messages that agree in these are received in their order."""
+
+
+def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
+    """Raise Wrong unless messages could have carried `what` to a rank.
+
+    Needed are a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of
+    n float64 that nobody can guess.
+    """
+    cause = "What a rank knows of another has to come by messages."
+    for source in sorted(set(sources) - run.heard_of[rank]):
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: no message from rank {source} could have reached it.", cause
+        )
+    if run.received[rank] < nbytes:
+        raise Wrong(
+            f"{what} cannot be known on rank {rank}: {run.received[rank]} bytes came to it, {nbytes} are needed.", cause
+        )
+
+
+def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
+    """For each of p ranks: the ranks from which a chain of messages came to it, and itself.
+
+    A message carries what its sender had heard of when it was posted. Where the events do not say who received what
+    (a long run's last ones are not kept), every rank may have heard of all.
+    """
+    heard = [{rank} for rank in range(p)]
+    carried: dict[Channel, deque[frozenset[int]]] = defaultdict(deque)
+    left = [deque(own) for own in messages_of(events, p)]
+    is_moving = True
+    while is_moving:
+        is_moving = False
+        for rank, own in enumerate(left):
+            while own and (is_send(own[0]) or carried[channel_of(own[0])]):
+                event, is_moving = own.popleft(), True
+                if is_send(event):
+                    carried[channel_of(event)].append(frozenset(heard[rank]))
+                else:
+                    heard[rank] |= carried[channel_of(event)].popleft()
+    if any(left):
+        return [frozenset(range(p))] * p
+    return [frozenset(known) for known in heard]
+
+
+def messages_of(events: Iterable[Event], p: int) -> list[list[Event]]:
+    """The messages that each rank posted and received, in the order in which it did so."""
+    own: list[list[Event]] = [[] for _ in range(p)]
+    for event in events:
+        is_posted = event.kind == "send" and event.peer_posted is None
+        if is_posted or event.kind == "receive":
+            own[event.rank].append(event)
+    for each in own:
+        each.sort(key=lambda event: event.end)  # those of concurrent operations are in the trace behind the program's
+    return own
+
+
+def is_send(event: Event) -> bool:
+    return event.kind == "send"
+
+
+def channel_of(event: Event) -> Channel:
+    if is_send(event):
+        return event.rank, event.peer, event.nbytes, event.posted
+    return event.peer, event.rank, event.nbytes, event.peer_posted

@@ -1,0 +1,43 @@
+"""What students see of a chapter's checks, by name: the check tells the student's process, for its quiet stand-ins."""
+
+from __future__ import annotations
+
+import pkgutil
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from course.sandbox.stand_in import CheckNames
+
+if TYPE_CHECKING:
+    from course.judging.exercise import Chapter
+
+
+def names_of(checks: ModuleType) -> CheckNames:
+    """The names of a module of `course/checks/`."""
+    chapter: Chapter = checks.chapter
+    public = getattr(checks, "__all__", ())
+    given = {name: getattr(checks, name).__module__ for name in public if comes_from_a_probe(getattr(checks, name))}
+    quiet = {name for name in (*public, "hint") if name != "chapter" and name not in given}
+    exercises = {name: (exercise.points, exercise.hints) for name, exercise in chapter.exercises.items()}
+    return CheckNames(checks.__name__, chapter.name, exercises, tuple(sorted(quiet - set(exercises))), given)
+
+
+def comes_from_a_probe(value: object) -> bool:
+    """Whether this is the function of a file that the student's process may have."""
+    return str(getattr(value, "__module__", "")).startswith("course.probes.")
+
+
+def of_all_chapters() -> list[CheckNames]:
+    """Those of all chapters."""
+    import course.checks
+
+    chapters = [module.name for module in pkgutil.iter_modules(course.checks.__path__)]
+    return [names_of(import_module(f"course.checks.{name}")) for name in chapters]
+
+
+def of_loaded_chapters() -> list[CheckNames]:
+    """Those of the chapters whose checks are loaded in this process: its functions can mention no others."""
+    loaded = [module for name, module in list(sys.modules.items()) if name.startswith("course.checks.")]
+    return [names_of(module) for module in loaded if hasattr(module, "chapter")]

@@ -1,0 +1,215 @@
+"""Comparisons whose failure is a sentence: what was called, what was expected, what came, where it first differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from course.judging.wrong import Wrong
+from course.sandbox.plain_data import Foreign, described
+
+FORGOTTEN_RETURN = "A function without a `return` statement returns None."
+
+SLIPS = {
+    "generator": "A function with `yield` in it returns a generator, not a value, and `(x for ...)` is one, too.",
+    "coroutine": "A function made by `async def` has to be awaited; an answer is made by `def`.",
+    "function": "A function is returned as it is; with brackets behind its name it is called.",
+    "method": "A method is returned as it is; with brackets behind its name it is called.",
+    "builtin_function_or_method": "A function is returned as it is; with brackets behind its name it is called.",
+    "Work": "irecv and isend return before the message is there; what came is what `.wait()` returns.",
+}
+"""The likely cause of some values, by their type."""
+
+
+def array(
+    got: Any,
+    want: Any,
+    called: str,
+    *,
+    rtol: float = 1e-6,
+    atol: float | np.ndarray = 1e-9,
+    mistakes: Mapping[str, Any] | None = None,
+    dtype: type | None = None,
+) -> None:
+    """Raise Wrong unless `got` is an array of the shape and values of `want`; a NaN is never right.
+
+    Parameters
+        called     what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements"
+        mistakes   the array that each known mistake gives, by the sentence that names the mistake
+        rtol       the difference that rounding may make, relative to `want`
+        atol       the same, absolute
+        dtype      of the elements, if it matters
+    """
+    want = np.asarray(want)
+
+    def alike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return same_numbers(a, b, rtol, atol if a.shape == want.shape else np.max(atol, initial=0.0))
+
+    compare(got, want, called, alike, mistakes, dtype)
+
+
+def same_bits(got: Any, want: np.ndarray, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
+    """Raise Wrong unless `got` is a copy of the array `want`: its type, and each bit, but a NaN is any NaN."""
+    compare(got, want, called, identical, mistakes, want.dtype.type)
+
+
+def compare(
+    got: Any,
+    want: np.ndarray,
+    called: str,
+    alike: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    mistakes: Mapping[str, Any] | None,
+    dtype: type | None,
+) -> None:
+    """Raise Wrong unless `got` is an array like `want`; `alike` says of which elements two arrays of one shape agree.
+
+    An array without elements may have any dtype.
+    """
+    numbers = number_array(got, called, f"an array of shape {want.shape}")
+    if numbers.shape != want.shape:
+        raise Wrong(
+            f"{called}: expected an array of shape {want.shape}, got shape {numbers.shape}.",
+            cause_of(numbers, mistakes, alike),
+        )
+    if dtype is not None and numbers.size and numbers.dtype.newbyteorder("=") != dtype:
+        raise Wrong(
+            f"{called}: expected an array of {np.dtype(dtype)}, got one of {numbers.dtype}.",
+            cause_of(numbers, mistakes, alike),
+        )
+    agree = alike(numbers, want)
+    if not np.all(agree):
+        raise Wrong(difference(numbers, want, called, agree), cause_of(numbers, mistakes, alike))
+
+
+def number(
+    got: Any,
+    want: float,
+    called: str,
+    *,
+    rtol: float = 1e-6,
+    atol: float = 1e-12,
+    mistakes: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise Wrong unless `got` is the number `want`, up to rounding; see `array`."""
+    numbers = number_array(got, called, "a number")
+    if numbers.ndim != 0:
+        raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
+
+    def alike(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return same_numbers(a, b, rtol, atol)
+
+    if not np.all(alike(numbers, np.asarray(want))):
+        cause = cause_of(numbers, mistakes, alike)
+        wanted, came = shown_apart(want, numbers.item())
+        raise Wrong(f"{called}: expected {wanted}, got {came}.", cause)
+
+
+def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
+    """Raise Wrong unless `got` equals `want`: whole numbers, text, truth values, lists and tuples of these."""
+    if not equal(got, want):
+        causes = [sentence for sentence, wrong in (mistakes or {}).items() if equal(got, wrong)]
+        raise Wrong(f"{called}: expected {shown(want)}, got {shown(got)}.", causes[0] if causes else not_a_value(got))
+
+
+def true(condition: bool, message: str, cause: str = "") -> None:
+    """Raise Wrong with `message` unless `condition` holds."""
+    if not condition:
+        raise Wrong(message, cause)
+
+
+def equal(got: Any, want: Any) -> bool:
+    """Whether a value is of the type of another, and equal to it; arrays inside of lists may be compared, too."""
+    if type(got) is not type(want):
+        return False
+    if isinstance(want, np.ndarray):
+        return np.array_equal(got, want)
+    if isinstance(want, (list, tuple)):
+        return len(got) == len(want) and all(equal_inside(a, b) for a, b in zip(got, want, strict=True))
+    if isinstance(want, dict):
+        return got.keys() == want.keys() and all(equal_inside(got[key], want[key]) for key in want)
+    return bool(got == want)
+
+
+def equal_inside(got: Any, want: Any) -> bool:
+    """The same for an item of a list, where 1 may be 1.0."""
+    if isinstance(want, (int, float)) and isinstance(got, (int, float)):
+        return got == want
+    return equal(got, want)
+
+
+def not_a_value(got: Any) -> str:
+    """The likely cause, if what came is what a function gives by a slip."""
+    if isinstance(got, Foreign):
+        return SLIPS.get(got.type_name, "")
+    return FORGOTTEN_RETURN if got is None else ""
+
+
+def number_array(got: Any, called: str, wanted: str) -> np.ndarray:
+    """`got` as an array of numbers, or Wrong."""
+    if isinstance(got, (bool, int, float, complex, np.ndarray)):
+        numbers = np.asarray(got)
+        if numbers.dtype.kind in "biufc":
+            return numbers
+    if isinstance(got, (list, tuple)):
+        raise Wrong(f"{called}: expected {wanted}, got a {type(got).__name__} of {len(got)}.")
+    raise Wrong(f"{called}: expected {wanted}, got {shown(got)}.", not_a_value(got))
+
+
+def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
+    """Whether two arrays of one shape are equal up to rounding; see `same_numbers`."""
+    return bool(np.all(same_numbers(got, want, rtol, atol)))
+
+
+def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | np.ndarray) -> np.ndarray:
+    """Where two arrays of one shape are equal up to rounding; infinity equals itself, a NaN equals nothing."""
+    kind = complex if "c" in (got.dtype.kind, want.dtype.kind) else float
+    a, b = got.astype(kind), want.astype(kind)
+    with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity
+        return (got == want) | (np.isfinite(b) & (np.abs(a - b) <= atol + rtol * np.abs(b)))
+
+
+def identical(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Where two arrays of one shape have the same numbers: 0.0 is not -0.0 here, and a NaN equals a NaN."""
+    both_nan = np.isnan(got) & np.isnan(want)
+    return both_nan | ((got == want) & (np.signbit(got.real) == np.signbit(want.real)))
+
+
+def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray) -> str:
+    """Where two arrays of one shape first differ, in a sentence; `agree` says where they do not."""
+    first = tuple(int(i) for i in np.argwhere(~agree)[0])
+    place = f" at {list(first)}" if first else ""
+    count = f" (the first of {int((~agree).sum())} of {want.size} that differ)" if want.size > 1 else ""
+    wanted, came = shown_apart(want[first].item(), got[first].item())
+    return f"{called}: expected {wanted}{place}, got {came}{count}."
+
+
+def cause_of(
+    got: np.ndarray, mistakes: Mapping[str, Any] | None, alike: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> str:
+    """The sentence of the first known mistake that gives what came.
+
+    An array without elements tells something by its shape alone, if it has several axes.
+    """
+    for sentence, wrong in (mistakes or {}).items():
+        value = np.asarray(wrong)
+        if (value.size or value.ndim > 1) and value.shape == got.shape and np.all(alike(got, value)):
+            return sentence
+    return ""
+
+
+def shown_apart(want: Any, got: Any) -> tuple[str, str]:
+    """Two values that differ as a message shows them: with all digits, where in a few they would look the same."""
+    short = shown(want), shown(got)
+    return short if short[0] != short[1] else (described(want), described(got))
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape}" if value.size > 8 else np.array2string(value, precision=6)
+    text = str(value) if isinstance(value, Foreign) else described(value)
+    return text if len(text) <= 120 else text[:117] + "…"

@@ -1,0 +1,205 @@
+"""The processes of the ranks of one run, on the check's side: started, talked to, watched, and ended with the run."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from course.judging.deadline import Deadline
+from course.judging.session import WATCH_SECONDS, Session
+from course.judging.stack_file import StackFile
+from course.judging.student_process import START_SECONDS, StudentProcess, where_is
+from course.sandbox.channel import Broken, Garbage, Receiver, Sender
+from course.sandbox.ending import Died, Stopped, TooLong, ending_of
+from course.sandbox.limits import starved, starved_here
+from course.sandbox.plain_data import DamagedError
+from course.sandbox.rank_process import NUMBER_BYTES, READY
+
+_numbers = itertools.count(1)
+
+
+class RunEnded(Exception):  # noqa: N818  (the name says what happened)
+    """Ends the simulation because of a rank's process; why is in `ForkedRanks.ended`."""
+
+
+class ForkedRanks:
+    """The processes of ranks 0, 1, ... of a session, each forked from its process, with a connection of its own.
+
+    They play one run after the other, until one has failed: then all are ended, and others forked for the next run.
+    parent: the session's process.
+
+    ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
+    """
+
+    def __init__(self, session: Session, parent: StudentProcess) -> None:
+        self.limits = session.limits
+        self.ended: BaseException | None = None
+        self._session = session
+        self._parent = parent
+        self._size = 0
+        self._processes: list[int] = []
+        self._sockets: list[socket.socket] = []
+        self._senders: list[Sender] = []
+        self._receivers: list[Receiver] = []
+        self._stacks: list[StackFile] = []
+
+    def begin_run(self, size: int) -> None:
+        """Fork the ranks that are missing; the time of the run counts from then on."""
+        missing, number = size - len(self._processes), next(_numbers)
+        for rank in range(len(self._processes), size):
+            own, its = socket.socketpair()
+            self._sockets.append(own)
+            self._senders.append(Sender(own.fileno()))
+            self._receivers.append(Receiver(own.fileno(), self.limits.reply + WRAPPING))
+            self._stacks.append(StackFile())
+            try:
+                descriptors = [its.fileno(), self._stacks[rank].descriptor]
+                self._parent.pass_on(number.to_bytes(NUMBER_BYTES, "little"), descriptors)
+            finally:
+                its.close()
+        if missing > 0:
+            kind, value = self._session.request("fork_ranks", (number, missing), START_SECONDS)
+            if kind == "error":
+                raise Died(f"its process could not be copied for {size} ranks: {value['text']}")
+            if not isinstance(value, list) or len(value) != missing or not all(map(is_process, value)):
+                raise Died("it wrote into the connection to the check")
+            self._processes += value
+            self._await_ready(range(size - missing, size))
+        self._size = size
+        self._ends = Deadline(self.limits.seconds, lambda: starved_here() + self.starved())
+        self._look_at = self._ends.began + WATCH_SECONDS
+
+    def _await_ready(self, ranks: range) -> None:
+        """Return when the processes of new ranks can be given arguments: none of that is the answer's time."""
+        until = time.monotonic() + START_SECONDS
+        for rank in ranks:
+            try:
+                message = self._receivers[rank].receive(until)
+            except (Broken, Garbage):
+                message = b""
+            if message != READY:
+                why = "" if message is None else message[:MOST_TOLD].decode(errors="replace")
+                on_rank = f"on rank {rank} of {len(self._processes)}"
+                raise Died(
+                    f"its process {on_rank} could not be prepared: {why}" if why else f"{on_rank} {self._ending(rank)}"
+                )
+
+    def close(self) -> None:
+        """Close the connections: a rank that waits for the check ends."""
+        for own in (*self._sockets, *self._stacks):
+            own.close()
+
+    def end(self) -> None:
+        """End the processes, in the midst of whatever they do."""
+        self.close()
+        self._session.request("end_ranks", (self._processes,), START_SECONDS)
+
+    # For the simulated ranks
+
+    @contextlib.contextmanager
+    def watched(self, rank: int) -> Iterator[None]:
+        """What goes wrong with the process of a rank in here ends the run."""
+        if self.ended is not None:
+            raise RunEnded
+        try:
+            yield
+        except Broken:
+            self.ended = Died(f"on rank {rank} of {self._size} {self._ending(rank)}")
+        except (Garbage, DamagedError):
+            self.ended = Died(
+                f"on rank {rank} of {self._size} it wrote into the connection to the check, as writing to every "
+                "descriptor does"
+            )
+        except (Died, TooLong, Stopped) as ended:
+            self.ended = ended
+        if self.ended is not None:
+            raise RunEnded
+
+    def send(self, rank: int, message: bytes) -> None:
+        """Raises TooLong if the process does not read."""
+        if not self._senders[rank].send(message, self._ends.time()):
+            self._look(rank)
+            raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self._size} did not read")
+
+    def receive(self, rank: int) -> bytes:
+        """The next message of a rank's process."""
+        receiver, message = self._receivers[rank], None
+        while message is None:
+            message = receiver.receive(min(self._ends.time(), self._look_at))
+            if time.monotonic() >= min(self._ends.time(), self._look_at):
+                self._look(rank)
+        return message
+
+    def _look(self, rank: int) -> None:
+        """Raise if the run takes too long, or the processes use too much; `rank` is the one that computes."""
+        now = time.monotonic()
+        if why := self._session.out_of_time():
+            raise TooLong(f"{why}{self._where(rank)}")
+        if self._ends.is_over():
+            raise TooLong(f"did not finish within {self.limits.seconds:g} s{self._where(rank)}")
+        if now >= self._look_at:
+            self._session.watch()
+            self._look_at = time.monotonic() + WATCH_SECONDS
+
+    def starved(self) -> float:
+        """Seconds in which a rank was ready to run and others had the cores; mostly one of them is."""
+        return sum(map(starved, self._processes))
+
+    def _ending(self, rank: int) -> str:
+        """How the process of a rank has ended, in words."""
+        try:
+            kind, code = self._session.request("ended", (self._processes[rank],), START_SECONDS)
+        except (Died, TooLong):
+            kind, code = "error", None
+        return ending_of(code if kind == "value" and isinstance(code, int) else None)
+
+    def _where(self, rank: int) -> str:
+        """In which of the student's lines a rank is, for a sentence."""
+        process = self._processes[rank]
+        if not self._parent.has_started(process):  # the number is the student's process's word
+            return ""
+        place = where_is(process, self._stacks[rank], self._session.sources)
+        return f"; rank {rank} of {self._size} was at {place}" if place else ""
+
+
+def is_process(number: Any) -> bool:
+    """Whether this can be the number of one process: 0 and less stand for groups of them, or for all."""
+    return type(number) is int and 0 < number < 1 << 31
+
+
+MOST_TOLD = 300
+"""Bytes of what a rank's process says when it cannot be prepared."""
+
+WRAPPING = 10_000
+"""Bytes of a message beside what it brings: names, lines, what was printed."""
+
+
+@contextlib.contextmanager
+def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
+    """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
+    session.prepare("minidl.cluster")  # the process starts, if it is not there, and refuses what it is to refuse now
+    if session.ranks is None:
+        assert session.process is not None
+        session.ranks = ForkedRanks(session, session.process)
+    ranks = session.ranks
+    try:
+        ranks.begin_run(size)
+        yield ranks
+    except AnswerError:
+        session.drop_ranks()
+        raise
+    except BaseException:  # the process has gone or is to go; or Ctrl-C
+        session.close()
+        raise
+
+
+class AnswerError(Exception):
+    """A rank raised, or the ranks came to no end; `described` is what `student_error.described` says of it."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error["text"])
+        self.described = error

@@ -1,0 +1,247 @@
+"""Judge a student's notebook: its code runs in a process of its own, the checks are made here, cell by cell.
+
+The checks come from the reference notebook (the release for public ones, the solution for hidden ones), never from the
+student's, so what a student did to the check cells, or to `check` itself, does not matter.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import pkgutil
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from course import probes
+from course.judging import Answer, DefectiveCheckError, Outcome, check_names, judging
+from course.judging.helper_files import helper_files, shadows
+from course.judging.hidden import TEACHERS
+from course.judging.session import Session
+from course.notebooks.roles import as_released, role_of, with_roles
+from course.sandbox.ending import Died, TooLong
+from course.sandbox.limits import Limits
+
+CELL_SECONDS = 20.0
+
+NOTEBOOK_SECONDS = 600.0
+"""In which all cells and all checks have to be over; what comes later is deadlock or time-out."""
+
+DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
+
+PREPARED = (
+    "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
+    *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
+)  # fmt: skip
+"""Imported before a student's code runs, so that what it replaces in them can be put back."""
+
+MOST_REMARKS = 30
+
+Cell = tuple[str, str]
+"""What it is called (its grade_id, or "cell 7"), and its source."""
+
+
+@dataclass
+class Judgement:
+    """outcomes: by the `grade_id` of each check cell, the outcomes of its checks (the public one, then the hidden
+    one); the last one gives the points. remarks: what was odd about the notebook, in sentences.
+    """
+
+    outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def points(self) -> float:
+        return sum(outcomes[-1].points for outcomes in self.outcomes.values())
+
+    @property
+    def possible(self) -> float:
+        return sum(outcomes[-1].possible for outcomes in self.outcomes.values())
+
+
+def judge_notebook(
+    student: nbformat.NotebookNode,
+    reference: nbformat.NotebookNode,
+    limits: Limits | None = None,
+    folder: str | None = None,
+    begins: Callable[[str], None] = lambda grade_id: None,
+    secret: Sequence[Path] = (),
+    is_stopped: Callable[[], bool] = lambda: False,
+    only: str = "",
+) -> Judgement:
+    """Run the student's code cells, then every check of `reference` on the functions that they define.
+
+    folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
+    begins: is told the `grade_id` of every check before it is made. secret: what an answer may not read, beside the
+    teacher's side of the course. is_stopped: asked twice a second; when it says so, Stopped is raised. only: the
+    `grade_id` of one check to make; empty for all.
+    """
+    student = with_roles(student, reference)
+    judgement = Judgement()
+    cells = code_cells(student, reference, judgement.remarks, only)
+    judgement.remarks += [
+        f"the file {short(name)} beside the notebook was left out: it would take the place of the module of that name"
+        for name in (helper_files(Path(folder)) if folder else ())
+        if shadows(name)
+    ]
+    broken: set[str] = set()
+
+    def load(session: Session) -> None:
+        run_cells(session, cells, broken, judgement.remarks)
+
+    ends_at = time.monotonic() + NOTEBOOK_SECONDS
+    with Session(load, limits, folder, ends_at, (*TEACHERS, *secret), is_stopped) as session:
+        for grade_id, source in check_cells(reference).items():
+            if only not in ("", grade_id):
+                continue
+            begins(grade_id)
+            try:
+                judgement.outcomes[grade_id] = outcomes_of(source, reference, session)
+            except DefectiveCheckError as defective:
+                judgement.outcomes[grade_id] = [defective.outcome]
+                judgement.remarks.append(f"{defective}; its points have to be given by hand")
+    more = len(judgement.remarks) - MOST_REMARKS
+    if more > 0:
+        judgement.remarks[MOST_REMARKS:] = [f"and {more} more"]
+    return judgement
+
+
+def outcomes_of(check_cell: str, reference: nbformat.NotebookNode, session: Session) -> list[Outcome]:
+    """The outcomes of the checks that a cell of `reference` makes, on the functions in `session`."""
+    with judging() as outcomes:
+        exec(check_cell, {}, Names(reference, session))
+    return outcomes
+
+
+def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
+    """The sources of the cells that make checks, by grade_id."""
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code" and role_of(cell).get("grade")]
+    return {role_of(cell)["grade_id"]: cell.source for cell in cells}
+
+
+class Names(dict[str, Any]):
+    """The names that a check cell sees: `check`, Python's own, and an Answer for whatever else it mentions."""
+
+    def __init__(self, reference: nbformat.NotebookNode, session: Session) -> None:
+        super().__init__(check=checks_of(reference))
+        self._session = session
+
+    def __missing__(self, name: str) -> Answer:
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return Answer(name, self._session)
+
+
+def checks_of(reference: nbformat.NotebookNode) -> Any:
+    """The module that the reference notebook imports as `check`."""
+    for cell in reference.cells:
+        if cell.cell_type == "code" and "course.checks" in cell.source:
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.ImportFrom) and node.module == "course.checks":
+                    return import_module(f"course.checks.{node.names[0].name}")
+    raise ValueError("the reference notebook has no line `from course.checks import … as check`")
+
+
+def code_cells(
+    student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str], only: str = ""
+) -> list[Cell]:
+    """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks.
+
+    only: the check that is made, if not all are; of others there is nothing to remark.
+    """
+    given = {
+        cell.metadata["nbgrader"]["grade_id"]: cell.source
+        for cell in reference.cells
+        if cell.cell_type == "code" and role_of(cell).get("locked") and not role_of(cell).get("grade")
+    }
+    cells = list(students_cells(student, given, check_cells(reference), remarks, only))
+    there = {name for name, _ in cells}
+    missing = [(name, source) for name, source in given.items() if name not in there]
+    remarks.extend(f"the given cell {name!r} was missing and was put back in front" for name, _ in missing)
+    return missing + cells
+
+
+def students_cells(
+    student: nbformat.NotebookNode, given: Mapping[str, str], checks: Mapping[str, str], remarks: list[str], only: str
+) -> Iterator[Cell]:
+    """The student's code cells in order, without checks."""
+    seen: Counter[str] = Counter()
+    for number, cell in enumerate(student.cells):
+        if cell.cell_type != "code":
+            continue
+        name = role_of(cell).get("grade_id") or f"cell {number + 1}"
+        if name in checks:
+            is_changed = as_released(cell.source) != as_released(checks[name])  # nbgrader may have put hidden tests in
+            if is_changed and only in ("", name):
+                remark(remarks, f"the check {short(name)!r} was changed: the original was made")
+            continue
+        seen[name] += 1
+        if seen[name] > 1:
+            remark(remarks, f"two cells are called {short(name)!r}: both were run, the later one counts")
+            again = "again" if seen[name] == 2 else f"again, {seen[name] - 1} times"
+            yield f"{short(name)} ({again})", cell.source
+            continue
+        if name in given and cell.source != given[name]:
+            remarks.append(f"the given cell {short(name)!r} was changed: the original was run")
+        yield short(name), given.get(name, cell.source)
+
+
+def short(name: str) -> str:
+    """A cell's name, which may be the student's invention, on one line."""
+    return " ".join(name.split())[:60]
+
+
+def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
+    """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again.
+
+    Why a function is not defined, if its cell failed, is noted in `session.undefined`.
+    """
+    while not have_run(session, cells, broken, remarks):
+        pass
+
+
+def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
+    """Run the cells but the broken ones, and say whether the process has survived that; if not, one more is broken."""
+    session.prepare(*PREPARED)
+    session.request("stand_in", (check_names.of_all_chapters(),))
+    for name, source in cells:
+        title = name if name.startswith("cell ") else f"cell {name}"
+        session.sources.add(f"<{title}>", title, source)
+        if name in broken:
+            continue
+        try:
+            kind, value = session.request("run_cell", (title, source), min(CELL_SECONDS, session.limits.seconds))
+            if kind == "error" and value["type"] == "MemoryError":
+                session.close()
+                raise Died("it used up the memory, which the other cells need")
+        except (Died, TooLong) as problem:
+            broken.add(name)
+            remark(remarks, f"{title} was left out: {problem}")
+            undefined_because(session, source, f"{title} was left out, because {problem}")
+            return False
+        undefined_because(session, source, "")
+        if kind == "error" and value["type"] != "NotImplementedError":
+            what = f"{title} raised {value['type']}" + (f": {value['text']}" if value["text"] else "")
+            place = f" (at {value['place']})" if value["place"] else ""
+            remark(remarks, what + place)
+            undefined_because(session, source, what + place)
+    return True
+
+
+def undefined_because(session: Session, source: str, why: str) -> None:
+    """Note why the functions that a cell defines at its top level may be missing; "" for no reason."""
+    for names in DEFINITION.findall(source):
+        session.undefined["".join(names)] = why
+
+
+def remark(remarks: list[str], sentence: str) -> None:
+    """Add a remark, once: cells may be run several times."""
+    if sentence not in remarks:
+        remarks.append(sentence)

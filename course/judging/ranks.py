@@ -1,0 +1,180 @@
+"""Running an answer as the program of simulated nodes, and what is seen of it: results, messages, bytes, time.
+
+The simulation runs in the check's process, each rank's answer in a process of its own (`rank_process.py`), which holds
+its own arguments alone and asks for each communicator call. So messages, bytes and virtual seconds are counted by the
+check, and an answer can be wrong about them but cannot lie.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from course.judging import carried
+from course.judging.forked_ranks import AnswerError, forked_ranks
+from course.judging.served_rank import AnswerRaised, ServedRank
+from course.judging.session import Session
+from course.judging.student_frames import StudentLines
+from course.sandbox.student_error import described, root_cause
+from minidl import cluster
+from minidl.cluster import Event
+
+MOST_RANKS = 64
+
+
+@dataclass(frozen=True)
+class RankRun:
+    """A run of an answer on simulated ranks.
+
+    One item per rank
+        results     what the function returned
+        arguments   its arguments (without the communicator) after it returned, for what is done in place
+        traffic     for each communicator call, by name: the messages and bytes that the rank sent in all such calls
+        heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
+        received    the bytes that came to it
+
+    Of the whole run
+        seconds     virtual
+        sends       every message, in order of time: (source, destination, bytes, when it was posted, when the sender
+                    could go on); the last two are equal for a message that went out eagerly
+        events      what else the trace has, in order of time: (rank, kind, start, end, bytes, peer, label, operation),
+                    as in `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait"
+    """
+
+    results: list[Any]
+    arguments: list[tuple[Any, ...]]
+    traffic: list[dict[str, tuple[int, int]]]
+    seconds: float
+    sends: list[tuple[int, int, int, float, float]]
+    events: list[tuple[int, str, float, float, int, int, str, str]]
+    heard_of: list[frozenset[int]]
+    received: list[int]
+
+    @property
+    def messages(self) -> list[int]:
+        """The messages that each rank sent."""
+        return [sum(messages for messages, _ in row.values()) for row in self.traffic]
+
+    @property
+    def nbytes(self) -> list[int]:
+        """The bytes that each rank sent."""
+        return [sum(nbytes for _, nbytes in row.values()) for row in self.traffic]
+
+    @property
+    def operations(self) -> list[list[str]]:
+        """The names of the communicator calls that each rank made, sorted."""
+        return [sorted(row) for row in self.traffic]
+
+    def destinations(self, rank: int) -> set[int]:
+        """The ranks to which a rank sent anything."""
+        return {send[1] for send in self.sends if send[0] == rank}
+
+
+def run(
+    session: Session,
+    name: str,
+    arguments: list[tuple[Any, ...]],
+    network: Any = None,
+    *,
+    starts: list[float] | None = None,
+    node: cluster.Node | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> RankRun:
+    """Run the session's function `name(comm, *arguments[rank])` on every rank.
+
+    Parameters
+        starts    the virtual second at which each rank begins; default 0
+        node      how long the work of minidl's kernels takes; default no time
+        seed      of the ranks' `comm.rng`
+        options   further ones of `cluster.launch`
+
+    Raises AnswerError, Died or TooLong.
+    """
+    if len(arguments) > MOST_RANKS:
+        raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
+    size, lines = len(arguments), StudentLines(session.sources)
+    simulation = cluster.Simulation(network=network, node=node)
+    with forked_ranks(session, size) as forked:
+        ranks = [
+            ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
+            for rank, own in enumerate(arguments)
+        ]
+        try:
+            with playing(ranks) as number:
+                done = cluster.launch(play, args=(number,), nodes=size, on=simulation, seed=seed, **options)
+        except cluster.ClusterError as error:
+            if forked.ended is not None:
+                raise forked.ended from None
+            raise AnswerError(error_of(error, ranks, lines)) from None
+        finally:
+            session.output.note("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
+    events = sorted(done.trace.events, key=lambda event: (event.end, event.rank))
+    ledger = done.trace.ledger()
+    return RankRun(
+        results=[rank.returned[0] for rank in ranks],
+        arguments=[rank.returned[1] for rank in ranks],
+        traffic=[{name: (traffic.messages, traffic.nbytes) for name, traffic in row.items()} for row in ledger],
+        seconds=done.seconds,
+        sends=sends_of(events),
+        events=[event[:8] for event in events if event.kind != "send" and is_something(event)],
+        heard_of=[frozenset(range(size))] * size if done.trace.dropped else carried.heard_of(done.trace.events, size),
+        received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
+    )
+
+
+def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: StudentLines) -> dict[str, Any]:
+    """What to say of a run that failed: what a rank raised, or why the ranks came to no end."""
+    if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
+        return {**ranks[error.rank].raised, "rank": error.rank}
+    return described(error, lines)
+
+
+_numbers = itertools.count()
+_playing: dict[int, list[ServedRank]] = {}
+
+
+@contextmanager
+def playing(ranks: list[ServedRank]) -> Iterator[int]:
+    """A number under which `play` finds the ranks: what a launch is given is copied, and they cannot be."""
+    number = next(_numbers)
+    _playing[number] = ranks
+    try:
+        yield number
+    finally:
+        del _playing[number]
+
+
+def play(comm: cluster.Communicator, number: int) -> None:
+    """The program of each simulated rank."""
+    _playing[number][comm.rank].play(comm)
+
+
+def printed_lines(rank: int, printed: str) -> str:
+    """What a rank printed, as a launch shows it."""
+    return "".join(f"[rank {rank}] {line}\n" for line in printed.splitlines())
+
+
+def is_something(event: Event) -> bool:
+    """Whether an event took time or moved anything: the trace also has compute of no time, between two calls."""
+    return event.kind != "compute" or event.end > event.start
+
+
+def sends_of(events: Iterable[Event]) -> list[tuple[int, int, int, float, float]]:
+    """The messages sent; one that is not eager has two events in the trace: when it was posted, when it was taken."""
+    posted = []
+    taken: dict[tuple[int, int, float | None], list[float]] = defaultdict(list)
+    for event in events:
+        if event.kind == "send" and event.peer_posted is None:
+            posted.append(event)
+        elif event.kind == "send":
+            taken[event.rank, event.peer, event.posted].append(event.end)
+    sends = []
+    for event in posted:
+        ends = taken[event.rank, event.peer, event.posted]
+        sends.append((event.rank, event.peer, event.nbytes, event.start, ends.pop(0) if ends else event.end))
+    return sends

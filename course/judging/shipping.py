@@ -1,0 +1,86 @@
+"""A function of a notebook's kernel on its way to the student's process: with what it uses, and its cells' lines."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any
+
+import cloudpickle
+
+from course.judging import check_names
+from course.judging.answer import AnswerFailed, failure
+from course.judging.outcome import Status
+from course.judging.session import Session
+from course.judging.student_process import START_SECONDS
+
+MOST_BYTES = 1 << 28
+
+
+def shipped(function: Callable[..., Any], name: str) -> Callable[[Session], None]:
+    """What gives a session a function of this process. Raises AnswerFailed if it cannot travel."""
+    try:
+        payload = cloudpickle.dumps(function, protocol=5)
+    except Exception as error:  # whatever the __reduce__ of something that the function uses may raise
+        raise AnswerFailed(Status.RAISED, cannot_travel(function, name, error)) from None
+    if len(payload) > MOST_BYTES:
+        big = f"{len(payload) / 2**20:,.0f} MB"
+        raise AnswerFailed(
+            Status.RAISED, f"{name} uses names of this notebook that hold {big}: pass them as arguments."
+        )
+    cells = dict(cells_of_this_kernel())
+    if isinstance(function, FunctionType) and os.path.isfile(function.__code__.co_filename):
+        file = function.__code__.co_filename  # a script's
+        cells[file] = os.path.basename(file), "".join(linecache.getlines(file))
+
+    def load(session: Session) -> None:
+        for file, (title, text) in cells.items():
+            session.sources.add(file, title, text)
+        session.request("stand_in", (check_names.of_loaded_chapters(),), START_SECONDS)
+        kind, value = session.request("load", (name, payload, cells), START_SECONDS)
+        if kind == "error":
+            failed = failure(name, value)
+            failed.last = True
+            raise failed
+
+    return load
+
+
+def cannot_travel(function: Any, name: str, error: Exception) -> str:
+    """Which of the names that a function uses cannot be sent to another process, in words."""
+    beginning = f"{name} is checked in a process of its own, and "
+    for used, value in names_used(function):
+        try:
+            cloudpickle.dumps(value)
+        except Exception:
+            kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+            return (
+                f"{beginning}what it uses as `{used}`, a {kind}, cannot be sent there: make it inside of the function."
+            )
+    return f"{beginning}cannot be sent there: {error}"
+
+
+def names_used(function: Any) -> Iterator[tuple[str, Any]]:
+    """The global names and the variables of surrounding functions that a function mentions, with their values."""
+    function = getattr(function, "__wrapped__", function)
+    if not isinstance(function, FunctionType):
+        return
+    for used in function.__code__.co_names:
+        if used in function.__globals__:
+            yield used, function.__globals__[used]
+    for used, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        yield used, cell.cell_contents
+
+
+def cells_of_this_kernel() -> Iterator[tuple[str, tuple[str, str]]]:
+    """The cells that were run here, by file: what a person calls them, and their text."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    for file, number in list(numbers.items()):
+        entry = linecache.cache.get(file)
+        if entry and len(entry) == 4:
+            yield file, (f"cell [{number}]", "".join(entry[2]))

@@ -1,0 +1,181 @@
+"""The processes that a student's code has started, wherever they have gone: counted and ended; and what they leave.
+
+On Linux they all are below their supervisor (`supervisor.py`). Elsewhere, and where that was ended, they are found by
+a mark in their environment, which a process that means to can drop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import re
+import secrets
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import psutil
+
+from course.sandbox.supervisor import PATIENCE, SHARED_MEMORY, TOKEN, descendants, kill_until_gone
+
+
+def new_mark() -> str:
+    """What no other student's process has in its environment."""
+    return secrets.token_hex(8)
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The processes that carry a mark."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get(TOKEN) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def below(supervisor: int, mark: str) -> list[psutil.Process]:
+    """The processes below a supervisor; where orphans leave it (not on Linux), those that carry the mark."""
+    if sys.platform != "linux":
+        return marked(mark)
+    found = []
+    for pid in descendants(supervisor):
+        with contextlib.suppress(psutil.Error):
+            found.append(psutil.Process(pid))
+    return found
+
+
+@dataclass(frozen=True)
+class Used:
+    """What processes use together: how many there are, their threads, bytes of memory, bytes of files without a name.
+
+    memory: what they have for themselves, and what they share with each other. unnamed: of files that were removed
+    while a process has them open or mapped, and of memory that is a file (memfd): in no folder, and in nobody's memory.
+    """
+
+    processes: int
+    threads: int
+    memory: int
+    unnamed: int
+
+
+def used(processes: Sequence[psutil.Process]) -> Used:
+    """What processes use together."""
+    numbers = [status_of(process.pid) for process in processes]
+    memory = sum(own for _, own in numbers)
+    if memory > ASKED_BEYOND:
+        memory = sum(memory_of(process) for process in processes)
+    unnamed: dict[tuple[int, int], int] = {}
+    for process in processes:
+        unnamed |= unnamed_files(process.pid)
+    return Used(len(processes), sum(threads for threads, _ in numbers), memory, sum(unnamed.values()))
+
+
+ASKED_BEYOND = 2**31
+"""Bytes that processes may seem to have until they are asked what they share, which takes milliseconds of each."""
+
+
+def status_of(pid: int) -> tuple[int, int]:
+    """A process's threads, and its bytes of memory that are no file's."""
+    if sys.platform != "linux":
+        with contextlib.suppress(psutil.Error):
+            process = psutil.Process(pid)
+            return process.num_threads(), process.memory_info().rss
+        return 0, 0
+    numbers = dict.fromkeys(("Threads", "RssAnon", "RssShmem"), 0)
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name in numbers:
+                numbers[name] = int(value.split()[0])
+    return numbers["Threads"], 1024 * (numbers["RssAnon"] + numbers["RssShmem"])
+
+
+def memory_of(process: psutil.Process) -> int:
+    """The bytes of memory that a process has: of what several have, as copies made by fork do, its part."""
+    found = 0
+    with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
+        for line in lines:
+            if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                found += 1024 * int(line.split()[1])
+    return found or status_of(process.pid)[1]
+
+
+MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/(?!dev/zero |SYSV).* \(deleted\)$", re.MULTILINE)
+
+
+def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
+    """The bytes of each file without a name that a process has open or mapped, by device and number (Linux).
+
+    Of one that is mapped and no longer open it is as many as are mapped.
+    """
+    found: dict[tuple[int, int], int] = {}
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
+        for start, end, device, inode in MAPPED.findall(file.read()):
+            major, _, minor = device.partition(b":")
+            key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
+            found[key] = found.get(key, 0) + int(end, 16) - int(start, 16)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                status = os.stat(f"/proc/{pid}/fd/{name}")
+                if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
+                    found[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return found
+
+
+def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
+    """Have a supervisor end all that is below it; return when that is gone.
+
+    The mark finds what a supervisor cannot know (not on Linux), and what it has left if it was killed.
+    """
+    with contextlib.suppress(OSError):  # it has ended
+        control.send(b"e")
+    try:
+        code = supervisor.wait(PATIENCE + 1.0)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        code = supervisor.wait()
+    if code != 0 or sys.platform != "linux":
+        end_marked(mark)
+
+
+def end_marked(mark: str) -> None:
+    """Kill all that carries a mark."""
+    kill_until_gone(lambda: [process.pid for process in marked(mark)])
+
+
+NAMES = ("psm_", "sem.", "pym-", "mp-", "minidl")
+"""How the names begin under which Python's processes share memory and semaphores."""
+
+
+def shared_memory() -> frozenset[str]:
+    """The entries of shared memory that there are."""
+    try:
+        return frozenset(name for name in os.listdir(SHARED_MEMORY) if name.startswith(NAMES))
+    except OSError:  # a system that keeps it elsewhere
+        return frozenset()
+
+
+def remove_shared_memory(before: frozenset[str]) -> None:
+    """Remove the entries that are new since `before` and that no process has mapped any more."""
+    new = shared_memory() - before
+    mapped = mapped_files() if new else set()
+    for name in new:
+        with contextlib.suppress(OSError):
+            path = os.path.join(SHARED_MEMORY, name)
+            if os.stat(path).st_ino not in mapped:
+                os.unlink(path)
+
+
+def mapped_files() -> set[int]:
+    """The inodes of shared memory that processes have mapped: a semaphore is mapped under a name that it had before."""
+    inodes = set()
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        with contextlib.suppress(OSError), open(maps, encoding="utf-8", errors="replace") as lines:
+            inodes |= {int(line.split()[4]) for line in lines if f"{SHARED_MEMORY}/" in line}
+    return inodes

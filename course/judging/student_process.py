@@ -1,0 +1,213 @@
+"""One student's process as the check holds it: started under its supervisor, watched, and ended with all it started.
+
+The program that runs there is `answer_process.py`. What the student's code does to modules, files' descriptors or the
+interpreter happens in that process, and all that comes back is data.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from course.judging import caches, strays
+from course.judging.captured_output import CapturedOutput
+from course.judging.helper_files import copy_helper_files
+from course.judging.stack_file import StackFile
+from course.judging.strays import new_mark
+from course.sandbox import supervisor
+from course.sandbox.channel import Broken, Receiver, Sender
+from course.sandbox.ending import Died, ending_of
+from course.sandbox.limits import Limits, starved
+from course.sandbox.scratch import Scratch
+from course.sandbox.sources import Sources
+from course.sandbox.student_error import place_in_text
+from course.sandbox.supervisor import OWN
+from course.sandbox.terms import Terms
+from course.setup.bootstrap import ROOT
+from minidl.instruction_set import of_children
+
+START_SECONDS = 60.0
+"""In which a process has to be there, and to have imported what an answer uses; none of it is the answer's time."""
+
+
+class StudentProcess:
+    """One process, from its start to `close`.
+
+    Parameters
+        limits   its bounds
+        folder   where the student's files are; it works on copies of them
+        secret   folders whose files it may not read
+        output   what keeps what it prints
+
+    Attributes
+        requests, replies   the check's ends of the connection to it
+        supervisor          the process that is its parent
+        pid                 its own number, once it has started
+        scratch             its folder
+        has_own_view        whether it has its own view of the file system, as `supervisor.py` makes it
+    """
+
+    def __init__(self, limits: Limits, folder: Path | None, secret: Sequence[str], output: CapturedOutput) -> None:
+        self.limits = limits
+        self.pid, self.has_own_view = 0, False
+        self._folder = folder
+        self._secret = secret
+        self._output = output
+        self._mark, self._shared_memory = new_mark(), strays.shared_memory()
+        caches.fill()
+        self.scratch = Scratch()
+        if folder is not None:
+            copy_helper_files(folder, self.scratch.folder)
+        to_child, requests = os.pipe()
+        replies, from_child = os.pipe()
+        self._passed, passed = socket.socketpair()
+        self._passed.setblocking(False)
+        self.requests, self.replies = Sender(requests), Receiver(replies, limits.reply)
+        self._control, control = socket.socketpair()
+        self._stack = StackFile()
+        to_pass = (to_child, from_child, passed.fileno(), self._stack.descriptor)
+        self.supervisor = subprocess.Popen(
+            [*self._supervised(control), sys.executable, "-P", "-m", "course.sandbox.answer_process",
+             *map(str, to_pass)],
+            cwd=ROOT, env=self._environment(), pass_fds=(*to_pass, control.fileno()), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        os.close(to_child)
+        os.close(from_child)
+        passed.close()
+        control.close()
+        assert self.supervisor.stdout is not None
+        output.read_from(self.supervisor.stdout)
+
+    def await_start(self) -> None:
+        """Return when the process can answer. Raises RuntimeError if it never can."""
+        until = time.monotonic() + START_SECONDS
+        try:
+            is_there = self.requests.send(pickle.dumps(self._terms()), until) and self.replies.receive(until)
+        except Broken:
+            is_there = None
+        pid, kind = (self._control.recv(64) if is_there else b"0 -").split()
+        self.pid, self.has_own_view = int(pid), kind == OWN
+        if not is_there:
+            raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self._output.text}")
+
+    def pass_on(self, data: bytes, descriptors: Sequence[int]) -> None:
+        """Give the process descriptors of this one. Raises Died if it takes no more of them."""
+        try:
+            socket.send_fds(self._passed, [data], descriptors)
+        except OSError:
+            raise Died(ending_of(None)) from None
+
+    def starved(self) -> float:
+        """Seconds in which it was ready to run and others had the cores."""
+        return starved(self.pid)
+
+    def watch(self) -> None:
+        """Raise Died if it has ended while another still holds its connection, or if together they use too much."""
+        if self.supervisor.poll() is not None:
+            raise Died(self.ending())
+        used = strays.used(strays.below(self.supervisor.pid, self._mark))
+        if used.processes > self.limits.processes:
+            started = used.processes - 1
+            raise Died(f"it had started {started} processes; more than {self.limits.processes} are not allowed")
+        if used.threads > self.limits.threads:
+            raise Died(f"it had {used.threads:,} threads; more than {self.limits.threads:,} are not allowed")
+        if used.memory > self.limits.memory:
+            raise Died(f"it used more than {self.limits.memory / 2**30:.3g} GB of memory")
+        if used.unnamed > self.limits.written or self.scratch.is_fuller_than(self.limits.written):
+            raise Died(f"it wrote more than {self.limits.written / 2**30:.3g} GB of files, or too many of them")
+
+    def place(self, sources: Sources) -> str:
+        """In which of the student's lines it is; "" if that is not known."""
+        return "" if self.supervisor.poll() is not None else where_is(self.pid, self._stack, sources)
+
+    def has_started(self, process: int) -> bool:
+        """Whether a number is that of a process below this one."""
+        return any(one.pid == process for one in strays.below(self.supervisor.pid, self._mark))
+
+    def ending(self) -> str:
+        """How it ended, in words."""
+        try:
+            code = self.supervisor.wait(timeout=0.5)
+        except subprocess.TimeoutExpired:
+            code = None
+        return ending_of(code)
+
+    def close(self) -> None:
+        """End it and all that it started, and remove what it wrote."""
+        try:
+            strays.end_all(self.supervisor, self._control, self._mark)
+        except BaseException:  # Ctrl-C, again
+            strays.end_all(self.supervisor, self._control, self._mark)
+            raise
+        finally:
+            self._control.close()
+            self._output.finish()
+            os.close(self.requests.descriptor)
+            os.close(self.replies.descriptor)
+            self._passed.close()
+            self._stack.close()
+            self.scratch.remove()
+            if not self.has_own_view:
+                strays.remove_shared_memory(self._shared_memory)
+
+    def _supervised(self, control: socket.socket) -> list[str]:
+        """The beginning of a command that `supervisor.py` runs."""
+        return [
+            sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), self._mark,
+            str(self.limits.written), str(self.scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
+        ]  # fmt: skip
+
+    def _path(self) -> list[str]:
+        """Where the student's code imports from: its folder, as here, and the folder that its own is a copy of.
+
+        What was not copied can be imported too, where a student checks, but shadows nothing there.
+        """
+        own = self._own()
+        here = (entry for entry in sys.path if entry and entry not in own)
+        return list(dict.fromkeys([str(self.scratch.folder), *here, str(ROOT), *own]))
+
+    def _own(self) -> list[str]:
+        """The folders whose files are the student's."""
+        return [str(self._folder)] if self._folder else []
+
+    def _terms(self) -> Terms:
+        return Terms(
+            self.limits, str(self.scratch.root), str(self.scratch.folder), self._path(), self._own(), self._secret,
+        )  # fmt: skip
+
+    def _environment(self) -> dict[str, str]:
+        """The environment: nothing is installed from there, drawn on a screen, or kept in the user's folders.
+
+        Matrix products have the same bits there as here.
+        """
+        return {
+            **os.environ,
+            **of_children(),
+            **caches.environment(self.scratch.root),
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(self.scratch.temporary),
+            "IPYTHONDIR": str(self.scratch.settings),
+            "MPLBACKEND": "agg",
+            "PIP_NO_INDEX": "1",
+            "UV_OFFLINE": "1",
+        }
+
+
+def where_is(process: int, stack: StackFile, sources: Sources) -> str:
+    """In which of the student's lines a process is, as it says itself in its file when it gets a signal."""
+    with contextlib.suppress(OSError):
+        os.kill(process, signal.SIGUSR1)
+    until, text = time.monotonic() + 0.5, ""
+    while time.monotonic() < until and not text.endswith("\n"):
+        time.sleep(0.01)
+        text = stack.text()
+    return place_in_text(text, sources, is_innermost_first=True)

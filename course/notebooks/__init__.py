@@ -1,0 +1,1 @@
+"""Notebook files: the roles of their cells, and how they are read and written."""

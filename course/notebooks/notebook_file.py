@@ -1,0 +1,165 @@
+"""Reading a notebook that a person hands in, and saying what is wrong with one that cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+from course.sandbox.json_bounds import TooMuchError, check_size
+from course.sandbox.plain_data import writable
+
+MOST_BYTES = 50 * 2**20
+
+MOST_VALUES, DEEPEST = 500_000, 100
+"""JSON values in a notebook, outputs included, and levels of lists in lists."""
+
+MOST_CELLS, MOST_SOURCE = 2_000, 2 * 2**20
+"""Cells in a notebook, and characters in all of them."""
+
+MOST_ATTACHED = 10 * 2**20
+"""Characters of pictures in text cells; where there are more, none is kept."""
+
+LONGEST_NUMBER = 20
+"""Digits of a whole number that is read as one."""
+
+CONFLICT = ("<<<<<<< ", "=======\n", ">>>>>>> ")
+
+
+class NotANotebookError(ValueError):
+    """A file is not a notebook that can be read; the text is a sentence with the file's name."""
+
+
+@dataclass(frozen=True)
+class NotebookFile:
+    """A file that should hold a notebook: its bytes as they were when it was read, or why it could not be."""
+
+    path: Path
+    content: bytes = b""
+    problem: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Changes when the content does."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def notebook(self) -> nbformat.NotebookNode:
+        """The notebook in it, in the present format, with outputs as they are. Raises NotANotebookError."""
+        if self.problem:
+            raise NotANotebookError(f"{self.path} {self.problem}")
+        return notebook_of(self.content, self.path)
+
+
+def read_file(path: Path, follow_links: bool = True) -> NotebookFile:
+    """The file's bytes, or why they cannot be had; what is no file (a device, a pipe) is not waited for."""
+    how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow_links else os.O_NOFOLLOW)
+    try:
+        descriptor = os.open(path, how)
+        try:
+            kind = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(kind):
+                return NotebookFile(path, problem="is a folder." if stat.S_ISDIR(kind) else "is not a file.")
+            with open(descriptor, "rb", closefd=False) as file:
+                content = file.read(MOST_BYTES + 1)
+        finally:
+            os.close(descriptor)
+    except (OSError, ValueError) as error:
+        return NotebookFile(path, problem=f"cannot be read: {getattr(error, 'strerror', None) or error}.")
+    if len(content) > MOST_BYTES:
+        return NotebookFile(path, problem=f"has more than {MOST_BYTES >> 20} MB: clear the outputs, and save it again.")
+    return NotebookFile(path, content)
+
+
+def read_notebook(path: Path) -> nbformat.NotebookNode:
+    """The notebook at `path`, in the present format, with outputs as they are. Raises NotANotebookError."""
+    return read_file(path).notebook()
+
+
+def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:
+    """The notebook in the bytes of the file at `path`. Raises NotANotebookError."""
+    content = json_of(data, path)
+    if not isinstance(content, dict) or not isinstance(content.get("cells", content.get("worksheets")), list):
+        raise NotANotebookError(f"{path} is not a notebook: it is JSON, but has no list of cells.")
+    try:
+        notebook = nbformat.convert(nbformat.from_dict(content), to_version=4)
+        if len(notebook.cells) > MOST_CELLS:
+            raise NotANotebookError(f"it has {len(notebook.cells):,} cells; at most {MOST_CELLS:,} are read.")
+        cells = [sound(cell, number) for number, cell in enumerate(notebook.cells, 1)]
+    except NotANotebookError as error:
+        raise NotANotebookError(f"{path} is damaged: {error}") from None
+    except Exception as error:  # the converter trusts in what it reads, and stumbles in many ways
+        raise NotANotebookError(f"{path} is damaged: {type(error).__name__}: {error}") from None
+    if sum(len(cell["source"]) for cell in cells) > MOST_SOURCE:
+        raise NotANotebookError(f"{path} is too long: its cells have more than {MOST_SOURCE:,} characters.")
+    without_many_attachments(cells)
+    notebook.cells = cells
+    if not isinstance(notebook.get("metadata"), dict):
+        notebook.metadata = nbformat.NotebookNode()
+    return notebook
+
+
+def json_of(data: bytes, path: Path) -> Any:
+    """What the file's JSON says. The bounds are checked before anything is decoded."""
+    try:
+        check_size(data, MOST_VALUES, DEEPEST)
+        text = data.decode("utf-8-sig")
+    except TooMuchError as error:
+        raise NotANotebookError(
+            f"{path} is too large for a notebook: {error}; clear the outputs, and save it again."
+        ) from None
+    except UnicodeDecodeError:
+        raise NotANotebookError(f"{path} is not a notebook: it is not text in UTF-8.") from None
+    if not text or text.isspace():
+        raise NotANotebookError(f"{path} is empty.")
+    try:
+        return json.loads(text, parse_int=number)
+    except ValueError as error:
+        if all(f"\n{mark}" in f"\n{text}" for mark in CONFLICT):
+            why = "it holds two versions of the same lines, with <<<<<<< and >>>>>>> around them, as a merge leaves it"
+        else:
+            why = f"it is not JSON ({error})"
+        raise NotANotebookError(f"{path} is not a notebook: {why}.") from None
+
+
+def number(digits: str) -> float:
+    """A whole number, or about that number where it has more digits than any in a notebook."""
+    return int(digits) if len(digits) <= LONGEST_NUMBER else float(digits[:400])
+
+
+def without_many_attachments(cells: list[nbformat.NotebookNode]) -> None:
+    """Take the pictures out of text cells if there are more than a page can show."""
+    total = 0
+    for cell in cells:
+        for bundle in cell.get("attachments", {}).values():
+            total += sum(len(data) for data in bundle.values() if isinstance(data, str))
+    if total > MOST_ATTACHED:
+        for cell in cells:
+            cell.pop("attachments", None)
+
+
+def sound(cell: Any, number: int) -> nbformat.NotebookNode:
+    """A cell that has what every cell must have."""
+    if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
+        raise NotANotebookError(f"cell {number} is neither code nor text.")
+    source = cell.get("source", "")
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        raise NotANotebookError(f"the source of cell {number} is not text.")
+    cell["source"] = writable(source)
+    if not isinstance(cell.get("id", ""), str):
+        del cell["id"]
+    attachments = cell.get("attachments", {})
+    if not isinstance(attachments, dict) or not all(isinstance(one, dict) for one in attachments.values()):
+        del cell["attachments"]
+    if not isinstance(cell.get("metadata"), dict):
+        cell["metadata"] = nbformat.NotebookNode()
+    if cell["cell_type"] == "code" and not isinstance(cell.get("outputs"), list):
+        cell["outputs"] = []
+    return cell

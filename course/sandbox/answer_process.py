@@ -1,0 +1,187 @@
+"""What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
+
+Started by `supervisor.py` as `python -m course.sandbox.answer_process REQUESTS REPLIES PASSED STACK` with four
+descriptors. A request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's
+number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks
+(`rank_process.py`). Into the fourth it writes in which line it is, when asked by SIGUSR1.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import inspect
+import os
+import pickle
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from course.sandbox import channel, plain_data, rank_process, stand_in
+from course.sandbox.asked import connection
+from course.sandbox.builds import Builds
+from course.sandbox.fence import Fence
+from course.sandbox.originals import Originals, is_guarded
+from course.sandbox.sources import Sources
+from course.sandbox.streams import Streams, flush
+from course.sandbox.student_error import NOT_DEFINED, RESERVE, told
+from course.sandbox.terms import CONNECTION_CLOSED, Terms
+
+THIS_MODULE = sys.modules[__name__]
+"""Kept, since the shell for cells takes its place among the modules: for cells, `__main__` is the notebook."""
+
+
+class StudentSide:
+    """The student's names, and the requests that a check makes of them."""
+
+    def __init__(self, terms: Terms, passed: socket.socket) -> None:
+        self._passed = passed
+        self.sources = Sources()
+        self.sources.folders = [terms.folder, *terms.own]
+        self._functions: dict[str, Any] = {}
+        self._shell: Any = None
+        self._originals: Originals | None = None
+
+    def prepare(self, modules: Sequence[str]) -> None:
+        """Import what checks will need, so that this takes none of the answer's time."""
+        for name in modules:
+            import_module(name)
+
+    def stand_in(self, chapters: Sequence[stand_in.CheckNames]) -> None:
+        """Have calls of these chapters' checks do nothing, before the student's code makes some."""
+        stand_in.put_in_place(chapters)
+
+    def refuse(self, exercise: str, builds: Builds | None) -> None:
+        """From now on, refuse the library's version of what this exercise builds, and of no other's."""
+        self._guard().refusals.allow()
+        if builds is not None:
+            functions = [value for value in self._functions.values() if type(value) is FunctionType]
+            namespaces = [self._functions, *(function.__globals__ for function in functions)]
+            students = [names for names in namespaces if not is_guarded(str(names.get("__name__")))]
+            self._guard().refusals.refuse(exercise, builds, students)
+
+    def load(self, name: str, payload: bytes, cells: dict[str, tuple[str, str]]) -> None:
+        """Hold a function that was shipped from a notebook's kernel, with its cells by file: title and text."""
+        for file, (title, text) in cells.items():
+            self.sources.add(file, title, text)
+        self._guard()
+        self._functions[name] = pickle.loads(payload)
+
+    def run_cell(self, name: str, source: str) -> None:
+        """Run one cell of a notebook, as its kernel would; its error is raised here."""
+        if self._shell is None:
+            from course.sandbox.cells import new_shell
+
+            self._shell = new_shell(self.sources)
+            self._functions = self._shell.user_ns
+            self._guard()
+        self._shell.compile.title = name
+        self._shell.run_cell(source).raise_error()
+
+    def _guard(self) -> Originals:
+        """minidl and the course as they are now; made before any of the student's code runs."""
+        if self._originals is None:
+            self._originals = Originals(THIS_MODULE)
+        return self._originals
+
+    def put_back(self) -> None:
+        """Undo what cells have replaced in minidl and the course: before anything of a request is looked up."""
+        if self._originals is not None:
+            self._originals.put_back()
+
+    def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """What the student's function `name` returns, or `probe(function, *arguments)`; and the arguments as they are
+        then, which the check compares with those that it sent.
+        """
+        function = self._function(name)
+        return function(*arguments) if probe is None else probe(function, *arguments), arguments
+
+    def parameters(self, name: str) -> list[str]:
+        """What the student calls the parameters of the function `name` that are given by position."""
+        parameters = inspect.signature(self._function(name)).parameters.values()
+        return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+
+    def fork_ranks(self, number: int, ranks: int) -> list[int]:
+        """The processes of new ranks, for which descriptors come with that number."""
+        return rank_process.fork(self._function, self.sources, self._passed, number, ranks)
+
+    def ended(self, process: int) -> int | None:
+        """How a rank's process has ended, as subprocess says it; None if it has not."""
+        until = time.monotonic() + 0.5
+        while time.monotonic() < until:
+            with contextlib.suppress(ChildProcessError):
+                known, status = os.waitpid(process, os.WNOHANG)
+                if known:
+                    return os.waitstatus_to_exitcode(status)
+            time.sleep(0.005)
+        return None
+
+    def end_ranks(self, processes: Sequence[int]) -> None:
+        """End ranks."""
+        for process in processes:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, 0)
+
+    def _function(self, name: str) -> Any:
+        if name not in self._functions:
+            raise LookupError(NOT_DEFINED)
+        return self._functions[name]
+
+
+def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
+    """Answer requests until there are no more, with at most `limit` bytes each."""
+    process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
+    connection.requests, connection.replies = requests, replies
+    while (message := channel.read_message(requests)) is not None:
+        side.put_back()
+        streams.put_back()
+        number, method, arguments = pickle.loads(message)
+        connection.request = number
+        try:
+            value = getattr(side, method)(*arguments)
+            reply = plain_data.dumps((number, "value", value))
+            if len(reply) > limit:
+                raise ValueError(f"what it returned takes {len(reply):,} bytes; the check takes at most {limit:,}")
+        except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
+            reserve.clear()
+            reply = plain_data.dumps((number, "error", told(error, side.sources)))
+            error.__traceback__ = None  # it holds the student's variables
+        if os.getpid() != process:
+            os._exit(0)  # a copy that the student's code made by os.fork, and that has come back here
+        flush()
+        try:
+            channel.write_message(replies, reply)
+        except OSError:
+            os._exit(CONNECTION_CLOSED)
+        del message, arguments, reply
+        value = None
+        reserve[:] = reserve or [bytearray(RESERVE)]
+
+
+def main(arguments: list[str]) -> None:
+    """Keep the limits, put up the fence, then serve."""
+    requests, replies, passed, stack = map(int, arguments)
+    first = channel.read_message(requests)
+    if first is None:
+        return
+    terms: Terms = pickle.loads(first)
+    sys.path[:] = terms.path
+    os.chdir(terms.folder)
+    terms.limits.apply()
+    os.set_inheritable(stack, False)
+    faulthandler.register(signal.SIGUSR1, stack, all_threads=False)
+    sys.dont_write_bytecode = True
+    Fence([Path(terms.scratch)], [Path(folder) for folder in terms.secret]).put_up()
+    channel.write_message(replies, plain_data.dumps((0, "value", None)))
+    serve(requests, replies, StudentSide(terms, socket.socket(fileno=passed)), terms.limits.reply)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,61 @@
+"""Functions that a check hands to an answer and computes itself: a call is a message to the check, and its reply.
+
+The answer sees what such a function returns, and nothing of how.
+"""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from course.sandbox import channel, plain_data
+
+
+class Asked:
+    """In the student's process: the check's function number `number`, called `name`."""
+
+    def __init__(self, number: int, name: str) -> None:
+        self._number = number
+        self.__name__ = name
+
+    def __call__(self, *arguments: Any) -> Any:
+        return connection.ask(self._number, arguments)
+
+    def __repr__(self) -> str:
+        return f"<function {self.__name__}>"
+
+
+class Connection:
+    """The descriptors on which requests come and replies go, and the request that is being answered."""
+
+    def __init__(self) -> None:
+        self.requests = self.replies = self.request = -1
+        self._one_at_a_time = threading.Lock()
+
+    def ask(self, number: int, arguments: tuple[Any, ...]) -> Any:
+        """What the check's function returns for these arguments; its errors are raised here."""
+        with self._one_at_a_time:
+            channel.write_message(self.replies, plain_data.dumps((self.request, "ask", (number, arguments))))
+            message = channel.read_message(self.requests)
+        if message is None:
+            raise EOFError("the check has ended")
+        kind, value = pickle.loads(message)
+        if kind == "value":
+            return value
+        raise getattr(builtins, kind, RuntimeError)(value)
+
+
+connection = Connection()
+
+
+def reply_of(functions: Sequence[Callable[..., Any]], number: int, arguments: tuple[Any, ...]) -> tuple[str, Any]:
+    """In the check's process: the reply, ("value", value) or the name of a built-in exception and its text."""
+    if not 0 <= number < len(functions):
+        raise plain_data.DamagedError("no such function")
+    try:
+        return "value", functions[number](*arguments)
+    except Exception as error:  # the answer's arguments do not fit
+        return type(error).__name__, str(error)

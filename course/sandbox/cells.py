@@ -1,0 +1,39 @@
+"""Running a notebook's cells as its kernel would, magics and top-level await included, without a kernel."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from IPython.core.compilerop import CachingCompiler
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from course.sandbox.sources import Sources
+
+
+class NamedCells(CachingCompiler):
+    """Compiles cells under their titles, so that a traceback can say in which one it was."""
+
+    def __init__(self, sources: Sources) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._sources = sources
+        self.title = ""
+
+    def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:
+        file = f"<{self.title}>"
+        self._sources.add(file, self.title, raw_code)
+        return file
+
+
+def new_shell(sources: Sources) -> Any:
+    """A shell for cells; it keeps no history and shows no tracebacks, which the check tells."""
+    config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
+    shell: Any = InteractiveShell.instance(config=config)
+    shell.compile = NamedCells(sources)
+    shell.showtraceback = lambda *args, **kwargs: None
+    shell._tee = lambda channel: contextlib.nullcontext()  # what is printed would be kept in memory, without end
+    shell.showsyntaxerror = lambda *args, **kwargs: None
+    shell.ask_exit = lambda: None  # in a notebook `exit()` would end the kernel
+    shell.enable_matplotlib = lambda gui=None: (None, "agg")  # whatever `%matplotlib` asks for: there is no screen
+    return shell

@@ -1,0 +1,58 @@
+"""Which code is the library's own: known by the code objects themselves, which nothing can pretend to be."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import CodeType, FrameType, FunctionType, ModuleType
+
+HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+FOLDERS = tuple(os.path.join(HERE, *parts, "") for parts in (("minidl",), ("course", "probes"), ("course", "sandbox")))
+
+
+class LibraryCode:
+    """The code objects of guarded modules: of those that are loaded now, and of those that are loaded later."""
+
+    def __init__(self, modules: Iterable[ModuleType]) -> None:
+        self._codes: dict[int, CodeType] = {}  # by identity, as two that are equal are still two
+        namespaces = {id(vars(module)) for module in modules}
+        for value in gc.get_objects():
+            if type(value) is FunctionType and id(value.__globals__) in namespaces:
+                self.add(value.__code__)
+
+    def add(self, code: CodeType) -> None:
+        """Count this code, and that of the functions in it, as the library's."""
+        if id(code) in self._codes:
+            return
+        self._codes[id(code)] = code
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self.add(constant)
+
+    def runs_in(self, frame: FrameType | None) -> bool:
+        """Whether this frame is the library's."""
+        return frame is not None and id(frame.f_code) in self._codes
+
+    def found(self, name: str, path: Iterable[str] | None) -> ModuleSpec | None:
+        """The module `name`, if it is a file of the library: what is loaded of it is the library's."""
+        spec = PathFinder.find_spec(name, None if path is None else list(path))
+        if spec is None or not isinstance(spec.loader, SourceFileLoader) or not (spec.origin or "").startswith(FOLDERS):
+            return None
+        spec.loader = Recorded(name, spec.loader.path, self)
+        return spec
+
+
+class Recorded(SourceFileLoader):
+    """Loads a file of the library, and has its code counted as the library's."""
+
+    def __init__(self, name: str, path: str, library: LibraryCode) -> None:
+        super().__init__(name, path)
+        self._library = library
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        code = super().get_code(fullname)
+        if code is not None:
+            self._library.add(code)
+        return code

@@ -1,0 +1,99 @@
+"""minidl and the course as they were before a student's code ran: what that code replaced in them is put back.
+
+A check has things counted and measured beside the answer, by functions of these modules. A notebook that replaces
+`minidl.cluster.launch`, a method of the communicator or a probe would otherwise be measured by its own yardstick.
+So would one that replaces what these are found and sent by: modules under their names, Python's own functions.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import gc
+import json
+import pickle
+import sys
+import time
+import tracemalloc
+from collections.abc import Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from course.sandbox.importing import Importing
+from course.sandbox.library_code import LibraryCode
+from course.sandbox.refusals import Refusals
+
+GUARDED = ("minidl.", "course.")
+FREE = ("minidl.kernels",)
+"""Here functions are replaced on purpose, when another set of kernels is chosen."""
+
+PYTHON = (builtins, copy, gc, json, pickle, time, tracemalloc)
+"""Python's own modules that probes measure with, and that a request is read with."""
+
+FUNCTIONS = FunctionType | BuiltinFunctionType
+
+
+class Originals:
+    """Functions and classes of the guarded modules that are loaded now, with their methods and code.
+
+    own: modules that are guarded as well, whatever they are called.
+    """
+
+    def __init__(self, *own: ModuleType) -> None:
+        self._attributes: list[tuple[Any, Mapping[str, Any], str, Any]] = []
+        self._code: dict[FunctionType, tuple[CodeType, Any, Any]] = {}
+        self._modules: dict[str, ModuleType] = {}
+        for name, module in list(sys.modules.items()):
+            if is_guarded(name):
+                self._modules[name] = module
+                if not name.startswith(FREE):
+                    self._keep(module, name)
+        for module in own:
+            self._keep(module, module.__name__)
+        for module in PYTHON:
+            self._modules[module.__name__] = module
+            self._keep(module, module.__name__)
+        known = {name: module for name, module in self._modules.items() if is_guarded(name)}
+        library = LibraryCode([*known.values(), *own])
+        self._importing = Importing(known, self._code, library)
+        self._importing.put_in_place()
+        self.refusals = Refusals(self._code, self._importing, library)
+
+    def put_back(self) -> None:
+        """Undo what was replaced since."""
+        sys.settrace(None)
+        sys.setprofile(None)
+        sys.modules.update(self._modules)
+        self._importing.put_in_place()
+        for owner, has, name, value in self._attributes:
+            if has.get(name) is not value:
+                setattr(owner, name, value)
+        for function in [*self._importing.touched & self._code.keys()]:
+            function.__code__, function.__defaults__, function.__kwdefaults__ = self._code[function]
+        self._importing.touched.clear()
+
+    def _keep(self, owner: Any, module: str) -> None:
+        for name, value in list(vars(owner).items()):
+            if name.startswith("__") and name not in (
+                "__init__", "__call__", "__getattr__", "__setattr__", "__new__", "__import__", "__build_class__",
+            ):  # fmt: skip
+                continue
+            if isinstance(value, FUNCTIONS | ModuleType):
+                self._attributes.append((owner, vars(owner), name, value))
+                if isinstance(value, FunctionType):
+                    self._code[value] = value.__code__, value.__defaults__, value.__kwdefaults__
+            elif isinstance(value, type):
+                self._attributes.append((owner, vars(owner), name, value))
+                if value.__module__ == module and owner is not value and value.__flags__ & IS_MUTABLE:
+                    self._keep(value, module)
+            elif isinstance(value, property | classmethod | staticmethod):
+                self._attributes.append((owner, vars(owner), name, value))
+
+
+def is_guarded(name: str) -> bool:
+    """Whether a module is minidl's or the course's."""
+    return f"{name}.".startswith(GUARDED)
+
+
+IS_MUTABLE = 1 << 9
+"""Of a class: it was made in Python, and its methods can be replaced (Py_TPFLAGS_HEAPTYPE)."""

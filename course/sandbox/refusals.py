@@ -1,0 +1,265 @@
+"""The library's version of what an exercise builds is refused while the check calls the answer.
+
+Every function of the named modules gets other code, which raises unless the library itself calls. So it does not matter
+by which name an answer knows the function: an import, a name bound in a cell, a `partial`, an inherited method.
+
+Not refused: a copy of the library's text, or of a function's code, that a cell has made; compiled kernels; and what a
+process computes that a cell has left running. Within one process none of these can be told from the student's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+from course.sandbox.builds import OTHER_LIBRARIES, Builds
+from course.sandbox.importing import Importing, LibraryVersionError, begins
+from course.sandbox.library_code import LibraryCode
+
+Code = tuple[CodeType, Any, Any]
+"""The parts of a function that can be replaced: its code, its defaults, those of its keyword arguments."""
+
+UNTOUCHED = frozenset(
+    {"__del__", "__repr__", "__str__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
+     "__class_getitem__", "__init_subclass__", "__set_name__", "__copy__", "__deepcopy__"}
+)  # fmt: skip
+"""Methods that Python calls by itself for a value that a cell has left, and that compute nothing."""
+
+
+class Refusals:
+    """Refuses one exercise's Builds at a time.
+
+    expected: the code that each guarded function must have, kept by Originals. importing: refuses imports. library: the
+    code whose own calls go on. Made before any of the student's code runs, as that may set a function's `__module__`.
+    """
+
+    def __init__(self, expected: dict[FunctionType, Code], importing: Importing, library: LibraryCode) -> None:
+        self._expected = expected
+        self._importing = importing
+        self._library = library
+        self._before: dict[FunctionType, tuple[Code, bool]] = {}
+        self._undo: list[Callable[[], None]] = []
+        self._defined = {name: list(functions_of(module)) for name, module in loaded_in("minidl").items()}
+
+    def refuse(self, exercise: str, builds: Builds, namespaces: list[dict[str, Any]]) -> None:
+        """Refuse what this exercise builds, in place of what was refused before.
+
+        namespaces: of the student's functions; what other libraries have put there is refused, too.
+        """
+        self.allow()
+        for name in builds.names:
+            module, path = located(name)
+            used = functools.partial(builds.sentence, exercise)
+            if path:
+                for function in functions_in(module, path):
+                    self._gate(function, used(name))
+                continue
+            for loaded, its_module in loaded_in(name).items():
+                for function in [*self._defined.get(loaded, ()), *functions_of(its_module)]:
+                    called = function.__qualname__.removesuffix(".__init__")
+                    self._gate(function, used(f"{loaded}.{called}"))
+            self._importing.refused[name] = used(name)
+            for file in files_of(module):
+                self._importing.files[file] = used(f"the text of {name}")
+        for library in OTHER_LIBRARIES:
+            self._importing.refused[library] = builds.sentence(exercise, library)
+            self._close(library, builds.sentence(exercise, library), namespaces)
+        self._importing.programs = builds.sentence(exercise, "a program of its own")
+
+    def allow(self) -> None:
+        """Refuse nothing any more."""
+        self._importing.refused.clear()
+        self._importing.files.clear()
+        self._importing.programs = ""
+        for function, (code, is_expected) in self._before.items():
+            set_code(function, code)
+            if is_expected:
+                self._expected[function] = code
+            else:
+                del self._expected[function]
+        self._before.clear()
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+
+    def _gate(self, function: FunctionType, sentence: str) -> None:
+        if function in self._before:
+            return
+        code = self._expected.get(function) or code_of(function)
+        self._before[function] = code, function in self._expected
+        house = gatehouse(len(code[0].co_freevars), code[0].co_filename)
+        self._library.add(house)
+        self._expected[function] = house, None, {"_gate": Gate(function, code, sentence, self._library)}
+        set_code(function, self._expected[function])
+
+    def _close(self, library: str, sentence: str, namespaces: list[dict[str, Any]]) -> None:
+        """Make the modules of another library, and what a namespace has of it, useless."""
+        for name, module in list(sys.modules.items()):
+            if begins(name, (library,)) and type(module) is ModuleType:
+                vars(module)["__refused__"] = sentence
+                module.__class__ = Closed
+                self._undo.append(functools.partial(reopen, module))
+        for names in namespaces:
+            for name, value in list(names.items()):
+                if not isinstance(value, ModuleType) and begins(home_of(value), (library,)):
+                    names[name] = Closed.substitute(sentence)
+                    self._undo.append(functools.partial(names.__setitem__, name, value))
+
+
+class Closed(ModuleType):
+    """What a module of another library is while it is refused: whatever it is asked for, it raises."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__"):
+            return ModuleType.__getattribute__(self, name)
+        raise LibraryVersionError(ModuleType.__getattribute__(self, "__dict__")["__refused__"])
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise LibraryVersionError(ModuleType.__getattribute__(self, "__dict__")["__refused__"])
+
+    @classmethod
+    def substitute(cls, sentence: str) -> Closed:
+        """In place of a value of such a library."""
+        closed = cls("refused")
+        vars(closed)["__refused__"] = sentence
+        return closed
+
+
+def reopen(module: ModuleType) -> None:
+    """Make a module what it was."""
+    module.__class__ = ModuleType
+    vars(module).pop("__refused__", None)
+
+
+def located(name: str) -> tuple[ModuleType, list[str]]:
+    """The module that a dotted name begins with, imported, and the rest of the name."""
+    parts = name.split(".")
+    for length in range(len(parts), 0, -1):
+        try:
+            return import_module(".".join(parts[:length])), parts[length:]
+        except ModuleNotFoundError:
+            continue
+    raise ModuleNotFoundError(f"no module {name}")
+
+
+def loaded_in(package: str) -> dict[str, ModuleType]:
+    """A module, or a package and its modules, by name, as far as they are loaded."""
+    return {
+        name: module for name, module in list(sys.modules.items()) if module is not None and begins(name, (package,))
+    }
+
+
+def functions_in(module: ModuleType, path: list[str]) -> Iterator[FunctionType]:
+    """The function, or the methods of the class, at `path` in a module."""
+    value: Any = module
+    for part in path:
+        value = getattr(value, part)
+    yield from functions_of_value(value)
+
+
+def functions_of(module: ModuleType) -> Iterator[FunctionType]:
+    """The functions that a module defines, and the methods of its classes."""
+    for value in list(vars(module).values()):
+        if getattr(value, "__module__", None) == module.__name__:
+            yield from functions_of_value(value)
+
+
+def functions_of_value(value: Any) -> Iterator[FunctionType]:
+    """The functions behind a function, a method, a property or a class."""
+    if isinstance(value, type):
+        for name, member in list(vars(value).items()):
+            if name not in UNTOUCHED and not isinstance(member, type):
+                yield from functions_of_value(member)
+    elif isinstance(value, staticmethod | classmethod):
+        yield from functions_of_value(value.__func__)
+    elif isinstance(value, property):
+        for accessor in (value.fget, value.fset, value.fdel):
+            yield from functions_of_value(accessor)
+    elif isinstance(value, FunctionType) and not is_borrowed(value):
+        yield value
+        yield from functions_of_value(getattr(value, "__wrapped__", None))
+
+
+def is_borrowed(function: FunctionType) -> bool:
+    """Whether another library has written it, and uses it elsewhere: every Enum of the process has `Enum.__new__`."""
+    home = str(function.__globals__.get("__name__"))
+    value: Any = sys.modules.get(home)
+    for name in function.__qualname__.split("."):
+        value = getattr(value, name, None)
+    return value is function and not begins(home, ("minidl", "course"))
+
+
+def files_of(module: ModuleType) -> Iterator[str]:
+    """How the paths begin of the files that a module, or a package with all its modules, was loaded from."""
+    origin = getattr(module.__spec__, "origin", None)
+    if not origin:
+        return
+    folder, file = os.path.split(origin)
+    if file == "__init__.py":
+        yield folder + os.sep
+        return
+    stem = file.removesuffix(".py")
+    yield origin
+    yield os.path.join(folder, "__pycache__", f"{stem}.")
+
+
+def home_of(value: Any) -> str:
+    """The module that a value, or its class, comes from."""
+    if isinstance(value, FunctionType | type):
+        return str(value.__module__)
+    if isinstance(value, BuiltinFunctionType):
+        owner = value.__self__
+        return str(value.__module__ or (owner.__module__ if isinstance(owner, type) else type(owner).__module__))
+    return str(type.__dict__["__module__"].__get__(type(value)))
+
+
+def code_of(function: FunctionType) -> Code:
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def set_code(function: FunctionType, code: Code) -> None:
+    function.__code__, function.__defaults__, function.__kwdefaults__ = code
+
+
+class Gate:
+    """Lets the library's own calls of a function pass, and raises for all others."""
+
+    def __init__(self, function: FunctionType, code: Code, sentence: str, library: LibraryCode) -> None:
+        self._function = function
+        self._code = code
+        self._sentence = sentence
+        self._library = library
+
+    def __call__(self) -> FunctionType:
+        """The function as it was. Called by the code that stands in its place, on behalf of its caller."""
+        if not self._library.runs_in(sys._getframe(2)):
+            raise LibraryVersionError(self._sentence)
+        code, defaults, keywords = self._code
+        was = FunctionType(code, self._function.__globals__, None, defaults, self._function.__closure__)
+        was.__kwdefaults__ = keywords
+        return was
+
+
+@functools.cache
+def gatehouse(free: int, file: str) -> CodeType:
+    """The code that stands in place of a function's with so many free variables: it asks `_gate`, then passes on.
+
+    It counts as code of the function's file, so that whoever looks for the caller's line sees but the library.
+    """
+    names = "".join(f"free{number}, " for number in range(free))
+    source = f"""
+def make({names}):
+    def house(*_arguments, _gate, **_keywords):
+        return _gate()(*_arguments, **_keywords)
+        ({names})
+    return house
+"""
+    made: dict[str, Any] = {}
+    exec(compile(source, file, "exec", dont_inherit=True), made)
+    code: CodeType = made["make"](*range(free)).__code__
+    return code

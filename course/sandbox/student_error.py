@@ -1,0 +1,113 @@
+"""An exception of a student's code as plain data: what it is, on which rank, in which of the student's own lines."""
+
+from __future__ import annotations
+
+import dis
+import errno
+import inspect
+import re
+import sys
+import traceback
+from types import CodeType
+from typing import Any
+
+from course.sandbox.plain_data import type_name
+from course.sandbox.sources import Sources
+from course.sandbox.terms import MAY_WRITE
+from course.sandbox.wait_table import wait_table
+
+NOT_DEFINED = "NotDefined"
+
+RESERVE = 1 << 24
+"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
+
+STARS = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+
+FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<function>.+)$', re.MULTILINE)
+
+
+def described(error: BaseException, sources: Sources) -> dict[str, Any]:
+    """What the check is told: kind, type, text, rank and place of an exception."""
+    errors = sys.modules.get("minidl.cluster.diagnosis.errors")  # every run of several ranks loads it
+    cluster = (errors.ClusterError, errors.Deadlock, errors.CommTimeout) if errors else ((), (), ())
+    root = root_cause(error)
+    missing = isinstance(error, LookupError) and error.args == (NOT_DEFINED,)
+    is_stuck = isinstance(error, cluster[1:])
+    return {
+        "kind": "not defined" if missing
+        else "not attempted" if isinstance(root, NotImplementedError) and not is_begun(root, sources)
+        else "stuck" if is_stuck
+        else "raised",
+        "type": type_name(root)[:100],
+        "text": wait_table(error, sources) if is_stuck else text_of(root),
+        "rank": error.rank if isinstance(error, cluster[:1]) else None,
+        "place": place_of(error, root, sources),
+    }  # fmt: skip
+
+
+def told(error: BaseException, sources: Sources) -> dict[str, Any]:
+    """The exception as plain data, or the least that is known of it."""
+    try:
+        return described(error, sources)
+    except BaseException:  # a student's class of exceptions may do anything when it is asked
+        return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": ""}
+
+
+def is_begun(error: NotImplementedError, sources: Sources) -> bool:
+    """Whether an answer that raised this is more than the line with which it was handed out."""
+    walked = traceback.walk_tb(error.__traceback__)
+    own = [frame.f_code for frame, _ in walked if sources.title(frame.f_code.co_filename) is not None]
+    return len(own) > 1 or (len(own) == 1 and not is_one_raise(own[0]))
+
+
+def is_one_raise(code: CodeType) -> bool:
+    """Whether a function does nothing but raise NotImplementedError."""
+    jumps = {*dis.hasjrel, *dis.hasjabs}
+    arguments = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & star) for star in STARS)
+    has_more = code.co_nlocals > arguments or any(step.opcode in jumps for step in dis.get_instructions(code))
+    return code.co_names == ("NotImplementedError",) and not has_more
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """What a rank raised, where a run of several ranks failed; else the error itself."""
+    cause = getattr(error, "cause", None)
+    return root_cause(cause) if isinstance(cause, BaseException) and cause is not error else error
+
+
+def text_of(error: BaseException) -> str:
+    """An exception's text, at most 4,000 characters of it, without the traceback that a failed run appends."""
+    try:
+        if isinstance(error, SyntaxError) and isinstance(error.msg, str):  # its text also has the file and the line
+            return error.msg[:4000]
+        text = str.__str__(str(error)).partition("\n\nTraceback of rank")[0][:4000]
+        by_the_kernel = (errno.EACCES, errno.EPERM, errno.EXDEV, errno.EROFS)
+        return f"{text}: {MAY_WRITE}" if isinstance(error, OSError) and error.errno in by_the_kernel else text
+    except Exception:  # a student's own __str__
+        return ""
+
+
+def place_of(error: BaseException, root: BaseException, sources: Sources) -> str:
+    """The innermost line of the student's own code at which an exception arose."""
+    if isinstance(root, SyntaxError) and sources.title(root.filename or "") and root.lineno:
+        return sources.place([(root.filename or "", root.lineno, "<module>")])
+    frames = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(root.__traceback__)]
+    place = sources.place(frames)
+    if place or root is error:
+        return place
+    return next(filter(None, (place_in_text(text, sources) for text in tracebacks_of(error))), "")
+
+
+def tracebacks_of(error: BaseException) -> list[str]:
+    """The tracebacks of a failed run's ranks: of the rank at fault first, if it has one, then of the others in order.
+
+    A rank that has returned too early is at fault and has none: then the line at which another waits for it counts.
+    """
+    tracebacks: dict[int, str] = getattr(error, "tracebacks", {})
+    at_fault = getattr(error, "rank", None)
+    return [tracebacks[rank] for rank in sorted(tracebacks, key=lambda rank: (rank != at_fault, rank))]
+
+
+def place_in_text(text: str, sources: Sources, is_innermost_first: bool = False) -> str:
+    """The same, from a traceback's text."""
+    frames = [(found["file"], int(found["line"]), found["function"]) for found in FRAME.finditer(text)]
+    return sources.place(reversed(frames) if is_innermost_first else frames)
