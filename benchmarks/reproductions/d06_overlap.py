@@ -27,7 +27,7 @@ from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import cluster, nn, optim, parallel
 from minidl import functional as F
 from minidl.data import Dataset, Splits
-from minidl.parallel.run.session import Session
+from minidl.parallel import Session
 from minidl.plots import style
 from minidl.tensor import Tensor, record
 

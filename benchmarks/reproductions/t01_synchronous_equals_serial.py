@@ -26,8 +26,7 @@ from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import data, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.kernels import Array
-from minidl.parallel import Serial, Synchronous
-from minidl.parallel.run.session import Session
+from minidl.parallel import Serial, Session, Synchronous
 from minidl.plots import style
 
 TITLE = "Synchronous data parallelism equals the serial run, and four ways to get it wrong"

@@ -28,7 +28,7 @@ from benchmarks.reproductions.digits import job
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import Tensor, cluster, data, parallel
 from minidl.data.loader import Batch
-from minidl.parallel.run.session import Session
+from minidl.parallel import Session
 from minidl.plots import style
 
 TITLE = "A bound on the staleness makes up for stragglers that change, not for one that stays"

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from benchmarks.reproductions import digits
 from benchmarks.reproductions.reproduction import Reproduction, main
 from minidl import cluster, data, nn, parallel
-from minidl.parallel.run.session import Session
+from minidl.parallel import Session
 from minidl.plots import style
 
 TITLE = "Gossip on a ring trains as averaging all does (Lian et al. 2017)"

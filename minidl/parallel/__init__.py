@@ -24,6 +24,7 @@ from minidl.parallel.run.checkpoint import Checkpoint, CheckpointError
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.report import Report
+from minidl.parallel.run.session import Session
 from minidl.parallel.servers.backup_workers import BackupWorkers
 from minidl.parallel.servers.eager_sgd import EagerSGD
 from minidl.parallel.servers.hogwild import Hogwild
@@ -49,6 +50,7 @@ __all__ = [
     "Progress",
     "Report",
     "Serial",
+    "Session",
     "Store",
     "Strategy",
     "SufficientFactors",

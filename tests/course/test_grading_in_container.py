@@ -106,7 +106,7 @@ def test_when_the_command_is_ended_the_container_ends(
     notebook.cells[:0] = [nbformat.v4.new_code_cell("import time\nwhile True: time.sleep(1)")]
     nbformat.write(notebook, path)
     to = tmp_path / "graded"
-    command = [sys.executable, "-c", "import sys; from course import grade; sys.exit(grade.run(sys.argv[1:]))"]
+    command = [sys.executable, "-c", "import sys; from course.commands import grade; sys.exit(grade.run(sys.argv[1:]))"]
     command += [str(submissions), "--to", str(to), "--container", "--seconds", "500"]
     process = subprocess.Popen(command, cwd=ROOT)
     inside = wait_for(lambda: student_process(engine))

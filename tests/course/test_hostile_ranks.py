@@ -342,7 +342,7 @@ FORGED = [
 @pytest.mark.parametrize("request_", all_but_first_exhaustive(FORGED))
 def test_a_forged_request_is_refused_or_ends_the_run(student, request_):
     program = (
-        "from course.judging import plain_data\ndef program(comm):\n    if comm.rank:\n        return comm.barrier()\n"
+        "from course.sandbox import plain_data\ndef program(comm):\n    if comm.rank:\n        return comm.barrier()\n"
         f"    comm._line.write(plain_data.dumps({request_}))\n    comm.barrier()\n    comm.barrier()"
     )
     with pytest.raises(AnswerFailed) as failed:

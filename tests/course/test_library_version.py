@@ -63,8 +63,8 @@ REFUSED = {
     "import_module": (COSTS, f"return importlib.import_module('minidl.cluster.cost.formulas').all_reduce({FOUR})"),
     "a new copy": (COSTS, f"del sys.modules['minidl.cluster.cost.formulas']\nimport minidl.cluster.cost.formulas as c\n"
                    f"return c.all_reduce({FOUR})"),
-    "its source": (COSTS, "names = {}\nexec(open(cost.__file__).read(), names)\nreturn names['ring']"),
-    "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.__file__)\n"
+    "its source": (COSTS, "names = {}\nexec(open(cost.formulas.__file__).read(), names)\nreturn names['ring']"),
+    "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.formulas.__file__)\n"
                           "return open(file, 'rb').read()"),
     "a simulation": (COSTS, "return cluster.launch(lambda comm: 0, nodes=2, on='simulation').seconds"),
     "another program": (COSTS, "import subprocess\nreturn subprocess.run([sys.executable, '-c', 'print(1)'])"),

@@ -15,8 +15,7 @@ from minidl import compress, data, kernels, nn, optim
 from minidl.cluster.comm import Communicator, world
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.trace.recorder import Recorder
-from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Synchronous
-from minidl.parallel.run.session import Session
+from minidl.parallel import Checkpoint, Job, LocalSGD, NonFiniteLoss, Serial, Session, Synchronous
 from tests.kernels import stand_in
 
 

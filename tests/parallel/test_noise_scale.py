@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from minidl import cluster, data, nn, parallel, random
+from minidl.parallel import Session
 from minidl.parallel.measures import noise_scale
 from minidl.parallel.measures.noise_scale import Noise
-from minidl.parallel.run.session import Session
 from tests.parallel.jobs import blobs, small_job, two_layers
 
 pytestmark = pytest.mark.timeout(300)

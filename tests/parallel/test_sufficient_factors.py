@@ -8,6 +8,7 @@ import pytest
 from minidl import cluster, data, nn, parallel
 from minidl import functional as F
 from minidl.parallel import SufficientFactors, Synchronous
+from minidl.parallel.data_parallel import sufficient_factors
 from tests.parallel.jobs import blobs, small_job
 
 pytestmark = pytest.mark.timeout(300)
@@ -37,8 +38,8 @@ def test_on_processes_training_equals_one_node():
 def test_without_other_nodes_factors_the_result_would_be_another(monkeypatch):
     """The planted bug: each node rebuilds from its own pairs alone."""
     truth = parallel.train(small_job(), on="simulation")
-    rebuild = parallel.sufficient_factors.Tap.rebuild
-    monkeypatch.setattr(parallel.sufficient_factors.Tap, "rebuild", lambda tap, pairs: rebuild(tap, pairs[:4]))
+    rebuild = sufficient_factors.Tap.rebuild
+    monkeypatch.setattr(sufficient_factors.Tap, "rebuild", lambda tap, pairs: rebuild(tap, pairs[:4]))
     report = parallel.train(small_job(), SufficientFactors(), nodes=4, on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() > 1e-3
 
