@@ -34,10 +34,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .comparison import Difference, differences, leaves
+from .comparison import Difference, differences, is_error, leaves
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-GROUPS = ("strategies", "learning", "checks", "collectives", "compressors", "engines", "commands", "public_names")
+GROUPS = ("checks", "commands", "strategies", "learning", "engines", "compressors", "collectives", "public_names")
 LONGEST = 600  # seconds that a group may take in one checkout
 AT_A_TIME = 2
 
@@ -101,12 +101,12 @@ def record(group: str, checkout: Path, scratch: Path) -> dict[str, Any]:
 
 def report(console: Console, records: dict[str, list[dict[str, Any]]], show: int) -> int:
     """Print the table and the differences; 1 if there is one."""
-    table = Table("group", "cases", "of them errors", "values", "differences", "seconds here", "seconds there")
+    table = Table("group", "cases", "errors", "values", "differences", "s here", "s there")
     found: dict[str, list[Difference]] = {}
     for group, (here, there) in records.items():
         found[group] = differences(here["results"], there["results"])
         values = sum(len(leaves(result)) for result in here["results"].values())
-        errors = sum(isinstance(result, dict) and "error" in result for result in here["results"].values())
+        errors = sum(is_error(result) for result in here["results"].values())
         row = (len(here["results"]), errors, values, len(found[group]), round(here["seconds"]), round(there["seconds"]))
         table.add_row(group, *map(str, row))
     console.print(table)

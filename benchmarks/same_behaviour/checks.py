@@ -82,8 +82,8 @@ def course(*arguments: str) -> subprocess.CompletedProcess[str]:
 def rows(table: Path) -> dict[str, dict[str, str]]:
     """The rows of a table, under what identifies each."""
     with table.open(encoding="utf-8-sig", newline="") as file:
-        read = list(csv.DictReader(file))
-    names = list(read[0])[:3]
+        reader = csv.DictReader(file)
+        names, read = (reader.fieldnames or [])[:3], list(reader)
     return {
         "/".join(row[name] for name in names): {key: without_addresses(value) for key, value in row.items()}
         for row in read

@@ -31,6 +31,16 @@ def leaves(value: Any, path: str = "") -> dict[str, str]:
     }
 
 
+def is_error(value: Any) -> bool:
+    """Whether a case ended in an exception, or with an error as its result."""
+    return isinstance(value, dict) and "error" in value
+
+
+def shortly(value: Any) -> str:
+    """An error with its text, or that there is a result."""
+    return f"{value['error']}: {value.get('text', '')}" if is_error(value) else "(a result)"
+
+
 def differences(here: dict[str, Any], there: dict[str, Any]) -> list[Difference]:
     """All differences between two records, each a dictionary from a case's name to what it gave."""
     found = []
@@ -39,6 +49,8 @@ def differences(here: dict[str, Any], there: dict[str, Any]) -> list[Difference]
             found.append(Difference(case, "", "(there)", ABSENT))
         elif case not in here:
             found.append(Difference(case, "", ABSENT, "(there)"))
+        elif is_error(here[case]) != is_error(there[case]):
+            found.append(Difference(case, "", shortly(here[case]), shortly(there[case])))
         else:
             mine, other = leaves(here[case]), leaves(there[case])
             for path in [*mine, *(path for path in other if path not in mine)]:

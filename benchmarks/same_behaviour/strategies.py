@@ -88,13 +88,12 @@ ON_PROCESSES = (
     *("Synchronous(accumulate)", "Synchronous(ErrorFeedback(TopK))", "Synchronous(TopK, split)"),
     *("Synchronous(QuantizedAllReduce(QSGD))", "Synchronous(PowerSGD)", "SufficientFactors", "LocalSGD"),
     *("ElasticAveraging(synchronous)", "ElasticAveraging(round_robin)", "OneShotAveraging", "Gossip", "Ensemble"),
-    "ParameterServer(in turns)",
 )
 """What is compared on processes to the bit."""
 
 FIRST_COME = (
     *("BackupWorkers", "EagerSGD(majority, True)", "EagerSGD(solo, False)", "ParameterServer(2 servers)", "Hogwild"),
-    *("ElasticAveraging(asynchronous)", "Gossip(asynchronous)"),
+    *("ParameterServer(in turns)", "ElasticAveraging(asynchronous)", "Gossip(asynchronous)"),
 )
 """What depends on processes on who comes first."""
 

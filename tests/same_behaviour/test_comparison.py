@@ -67,6 +67,11 @@ def test_cases_and_values_on_one_side_alone_are_found() -> None:
     assert [found.path for found in planted(lambda there: there.update(nothing={"a": 1}))] == ["", "a"]
 
 
+def test_an_error_in_place_of_a_result_is_one_difference() -> None:
+    (found,) = planted(lambda there: there.update(training=error(KeyError("loss"))))
+    assert (found.case, found.here, found.there) == ("training", "(a result)", "KeyError: 'loss'")
+
+
 def test_true_and_1_and_none_are_different_values() -> None:
     assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
 
