@@ -42,10 +42,10 @@ def whole_number(name: str, value: Any, at_least: int | None = None, at_most: in
         number = None
     if number is not None and inside(number):
         return number
-    expected = "a whole number" + _range(at_least, None, at_most, None)
+    bounds = _range(at_least, None, at_most, None)
     if number is None:
-        raise _wrong_type(name, expected, value, _instead(value, int, inside) or hint)
-    raise _wrong_value(name, expected, number, hint)
+        raise _wrong_type(name, "a whole number" + _of(bounds), value, _instead(value, int, inside) or hint)
+    raise _wrong_value(name, bounds, number, hint)
 
 
 def real_number(
@@ -69,7 +69,7 @@ def real_number(
     0.5
     >>> real_number("momentum", 1, at_least=0, below=1)
     Traceback (most recent call last):
-    ValueError: momentum must be a number of at least 0 and below 1, got 1
+    ValueError: momentum must be at least 0 and below 1, got 1
     """
 
     def inside(number: float) -> bool:
@@ -90,8 +90,9 @@ def real_number(
         return number
     bounds = _range(at_least, above, at_most, below)
     if not is_number:
-        raise _wrong_type(name, f"a number{bounds}", value, _instead(value, float, inside) or hint)
-    raise _wrong_value(name, f"a {'' if math.isfinite(number) else 'finite '}number{bounds}", value, hint)
+        raise _wrong_type(name, "a number" + _of(bounds), value, _instead(value, float, inside) or hint)
+    finite = "" if math.isfinite(number) else "finite"
+    raise _wrong_value(name, " and ".join(filter(None, (finite, bounds))), value, hint)
 
 
 def one_of(name: str, value: _T, choices: Iterable[_T], hint: str = "") -> _T:
@@ -122,12 +123,16 @@ def flag(name: str, value: Any, hint: str = "") -> bool:
 
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:
-    """The bounds in words: " of at least 1", " above 0 and below 1", " from 0 to 1"."""
+    """The bounds in words: "at least 1", "above 0 and below 1", "from 0 to 1"."""
     if at_least is not None and at_most is not None:
-        return f" from {at_least} to {at_most}"
+        return f"from {at_least} to {at_most}"
     bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}
-    text = " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
-    return f" of {text}" if text.startswith("at") else f" {text}" if text else ""
+    return " and ".join(f"{word} {bound}" for word, bound in bounds.items() if bound is not None)
+
+
+def _of(bounds: str) -> str:
+    """The bounds after "a number": " of at least 1", " above 0"."""
+    return f" of {bounds}" if bounds.startswith("at") else f" {bounds}" if bounds else ""
 
 
 def _wrong_type(name: str, expected: str, value: Any, advice: str) -> TypeError:

@@ -31,7 +31,7 @@ def test_a_whole_number_passes_exactly_if_it_is_within_its_bounds(value: int, lo
     if low <= value <= high:
         assert whole_number("n", value, low, high) == value
     else:
-        with pytest.raises(ValueError, match=rf"^n must be a whole number from {low} to {high}, got {value}$"):
+        with pytest.raises(ValueError, match=rf"^n must be from {low} to {high}, got {value}$"):
             whole_number("n", value, low, high)
 
 
@@ -70,39 +70,40 @@ def test_a_real_number_of_any_type_becomes_a_float(kind: Any) -> None:
 
 @given(st.floats(allow_nan=False), *[st.floats(allow_nan=False, allow_infinity=False)] * 2)
 def test_a_real_number_passes_exactly_if_it_is_within_its_bounds(value: float, low: float, high: float) -> None:
-    for bounds, is_inside in (
+    cases: list[tuple[dict[str, Any], bool]] = [
         ({"at_least": low, "at_most": high}, low <= value <= high),
         ({"above": low, "below": high}, low < value < high),
         ({"at_least": low}, low <= value < math.inf),
         ({"below": high}, -math.inf < value < high),
         ({}, math.isfinite(value)),
         ({"above": low, "at_most": math.inf}, low < value),
-    ):
+    ]
+    for bounds, is_inside in cases:
         if is_inside:
             assert real_number("x", value, **bounds) == value
         else:
-            with pytest.raises(ValueError, match=r"^x must be a (finite )?number"):
+            with pytest.raises(ValueError, match=r"^x must be "):
                 real_number("x", value, **bounds)
 
 
 @pytest.mark.parametrize(
     ("bounds", "expected"),
     [
-        ({"at_least": 0}, "a number of at least 0"),
-        ({"above": 0}, "a number above 0"),
-        ({"at_least": 0, "below": 1}, "a number of at least 0 and below 1"),
-        ({"above": 0, "at_most": 1}, "a number above 0 and at most 1"),
-        ({"at_least": 0, "at_most": 1}, "a number from 0 to 1"),
+        ({"at_least": 0}, "at least 0"),
+        ({"above": 0}, "above 0"),
+        ({"at_least": 0, "below": 1}, "at least 0 and below 1"),
+        ({"above": 0, "at_most": 1}, "above 0 and at most 1"),
+        ({"at_least": 0, "at_most": 1}, "from 0 to 1"),
     ],
 )
-def test_the_bounds_of_a_number_are_named(bounds: dict[str, float], expected: str) -> None:
+def test_the_bounds_of_a_number_are_named(bounds: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=f"^alpha must be {expected}, got -2$"):
         real_number("alpha", -2, **bounds)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float32("nan"), 10**400])
 def test_nan_and_infinity_are_refused_by_name(value: float) -> None:
-    with pytest.raises(ValueError, match=r"^lr must be a finite number of at least 0, got"):
+    with pytest.raises(ValueError, match=r"^lr must be finite and at least 0, got"):
         real_number("lr", value, at_least=0)
 
 
