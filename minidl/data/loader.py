@@ -56,8 +56,9 @@ class DataLoader:
     """Iterate over a dataset in minibatches.
 
     Parameters
-        dataset         a `Dataset`, a list of (sample, target) pairs, or an object with `__len__` whose `__getitem__(i)`
-                        returns such a pair; pairs are stacked, Python's numbers become float32 or int64
+        dataset         a `Dataset`, a list of (sample, target) pairs, or an object with `__len__` whose
+                        `__getitem__(i)` returns such a pair; pairs are stacked, and Python's numbers become float32 or
+                        int64
         batch_size      samples per minibatch, over all ranks; the last minibatch of an epoch may be smaller
         shuffle         visit the samples of each epoch in a new order, a function of (seed, epoch)
         seed            seed of the shuffle
