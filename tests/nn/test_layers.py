@@ -408,7 +408,7 @@ def test_sizes_may_be_whole_numbers_of_numpy():
         nn.LSTM(two, four, num_layers=one),
         nn.LayerNorm(two),
         nn.GroupNorm(two, four),
-        nn.models.MLP(four, np.array([3, 2])),
+        nn.models.MLP(two, np.array([3, 2])),
     ):
         assert all(type(value) is not np.ndarray for value in vars(layer).values())
         assert "array" not in repr(layer)
