@@ -1,4 +1,4 @@
-"""Real data that is always there, and minibatches of it for one rank or many."""
+"""Data sets that need no download, MNIST and CIFAR-10, and minibatches for one rank or many."""
 
 from minidl.data.cifar import cifar10
 from minidl.data.dataset import Dataset, Splits
@@ -44,7 +44,7 @@ __getattr__ = module_getattr(
     {
         "TensorDataset": "type data.Dataset(x, y)",
         "Subset": "type data.Dataset(x[indices], y[indices])",
-        "random_split": "type data.Dataset(x[indices], y[indices]) for each part of a permutation",
+        "random_split": "type data.Dataset(x[indices], y[indices]) for each slice of a permutation",
         "RandomSampler": "type DataLoader(..., shuffle=True)",
         "SubsetRandomSampler": "type data.Dataset(x[indices], y[indices]) and shuffle=True",
         "WeightedRandomSampler": "DataLoader(order=...) says which samples an epoch visits",

@@ -1,4 +1,4 @@
-"""Where downloaded and generated data is kept, and how it gets there whole or not at all."""
+"""The folder of downloaded and generated data, and writing into it: a file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 
 def data_folder() -> Path:
-    """The folder of cached data: `$MINIDL_DATA` if set, else the user's cache folder of the operating system."""
+    """Return the folder of cached data: `$MINIDL_DATA` if set, else the operating system's cache folder."""
     if chosen := os.environ.get("MINIDL_DATA"):
         return Path(chosen).expanduser()
     from platformdirs import user_cache_path
@@ -25,10 +25,10 @@ def data_folder() -> Path:
 
 
 def cached_arrays(name: str, make: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """The arrays that `make()` returns, kept in `data_folder()` under `name` and the SHA-256 of the file.
+    """Return the arrays of `make()`, cached in `data_folder()` in a file named by `name` and its SHA-256.
 
-    A file whose contents do not fit the SHA-256 in its name is removed and made again. One process makes the arrays
-    while others wait for them. Where the folder cannot be written they are made each time, with a warning.
+    A file whose contents do not match the SHA-256 in its name is removed and made again. One process makes the arrays
+    while others wait. If the folder cannot be written, they are made each time, with a warning.
     """
     folder = data_folder()
     if (kept := _read(folder, name)) is not None:
@@ -58,7 +58,7 @@ def _read(folder: Path, name: str) -> dict[str, NDArray[Any]] | None:
     for path in folder.glob(f"{name}-*.npz"):
         try:
             contents = path.read_bytes()
-        except OSError:  # another process is removing it, or it cannot be read: as good as none
+        except OSError:  # another process is removing it, or it cannot be read
             continue
         if path.stem == f"{name}-{_digest(contents)}":
             with np.load(io.BytesIO(contents), allow_pickle=False) as arrays:
@@ -79,7 +79,7 @@ def _digest(contents: bytes) -> str:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write into that becomes `path` at the end of the block, or leaves no trace where the block raises."""
+    """Yield a file that becomes `path` at the end of the block, and is removed if the block raises."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

@@ -32,18 +32,24 @@ Batch = tuple[NDArray[np.uint8], NDArray[np.uint8]]  # images (n, 3, 32, 32) and
 
 
 def cifar10(root: str | os.PathLike[str] | None = None) -> Splits:
-    """Photographs: 50,000 to train on and 10,000 to test on, images (n, 3, 32, 32) float32, labels (n,) int64.
+    """Return CIFAR-10's photographs: 50,000 for training and 10,000 for testing.
 
-    Pixels are scaled to 0..1 and the training set's mean image is subtracted (614 MB for the training images). Taken
-    is what comes first: the six binary files in `root` (by default a cache folder) or `root/cifar-10-batches-bin`; the
-    pickled files in `root/cifar-10-batches-py`, where torchvision keeps them; the archive `cifar-10-binary.tar.gz` in
-    `root`, downloaded (170 MB) where it is missing. Raises DataError, saying what to do, where that fails or a file is
-    damaged.
+    Parameters
+        root    folder of the files; default a cache folder
+
+    Returns
+        Splits with images (n, 3, 32, 32) float32 and labels (n,) int64; the training images take 614 MB
+
+    Pixels are scaled to 0..1, then the training set's mean image is subtracted. The first of these that exists is read:
+    the six binary files in `root` or `root/cifar-10-batches-bin`; the pickled files in `root/cifar-10-batches-py`,
+    where torchvision keeps them; the archive `cifar-10-binary.tar.gz` in `root`, which is downloaded (170 MB) if it is
+    missing. Raises DataError, with what to do, if a download fails or a file is damaged.
 
     >>> train, test = cifar10("data")  # doctest: +SKIP
 
-    Source: A. Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University of
-    Toronto, 2009; the formats: https://www.cs.toronto.edu/~kriz/cifar.html.
+    References
+        A. Krizhevsky, "Learning multiple layers of features from tiny images", technical report, University of
+        Toronto, 2009; https://www.cs.toronto.edu/~kriz/cifar.html (file formats).
     """
     batches = _read_batches(data_folder() / "cifar10" if root is None else Path(root).expanduser())
     train, test = (_concatenate([batches[name] for name in names]) for names in (TRAIN_BATCHES, TEST_BATCHES))
@@ -70,7 +76,7 @@ def _contents(path: Path) -> bytes:
 
 
 def _unpack(archive: Path) -> dict[str, bytes]:
-    """The six binary batches of the archive, read where they lie: nothing is written."""
+    """Return the six binary batches of the archive, read without unpacking it to disk."""
     contents = {}
     try:
         with tarfile.open(archive) as members:

@@ -1,4 +1,4 @@
-"""The two file formats of CIFAR-10: fixed-length records, and Python's pickles read without running what they say."""
+"""The two file formats of CIFAR-10: fixed-length records, and pickles, read without running their code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minidl.data.errors import DataError
 
 RECORD = 1 + 3 * 32 * 32  # bytes: the label, then the red, the green and the blue plane, row by row
 
-ARRAY_PARTS = {  # all that an array needs to come out of a pickle, under its names in numpy 1 and numpy 2
+ARRAY_PARTS = {  # what unpickling an array calls, under the names of numpy 1 and numpy 2
     ("numpy.core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
     ("numpy._core.multiarray", "_reconstruct"): np.empty(0).__reduce__()[0],
     ("numpy", "ndarray"): np.ndarray,
@@ -24,7 +24,7 @@ ARRAY_PARTS = {  # all that an array needs to come out of a pickle, under its na
 
 
 def parse_binary(contents: bytes, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images (n, 3, 32, 32) and labels (n,) of a file of the binary version: records of 3,073 bytes."""
+    """Return images (n, 3, 32, 32) and labels (n,) of a file in the binary format: records of 3,073 bytes."""
     if not contents or len(contents) % RECORD:
         raise _damaged(path, f"its {len(contents):,} bytes are not whole records of {RECORD:,}")
     records = np.frombuffer(contents, np.uint8).reshape(-1, RECORD)
@@ -32,7 +32,7 @@ def parse_binary(contents: bytes, path: Path) -> tuple[NDArray[np.uint8], NDArra
 
 
 def parse_pickled(contents: bytes, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images (n, 3, 32, 32) and labels (n,) of a file of the Python version: a dictionary of `data` and `labels`."""
+    """Return images (n, 3, 32, 32) and labels (n,) of a pickled file: a dictionary of `data` and `labels`."""
     try:
         batch = _ArraysOnly(io.BytesIO(contents), encoding="bytes").load()
         images = np.asarray(batch[b"data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
@@ -45,7 +45,7 @@ def parse_pickled(contents: bytes, path: Path) -> tuple[NDArray[np.uint8], NDArr
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Makes nothing but arrays, numbers, strings and containers: a pickle that names anything else is refused."""
+    """Unpickle arrays, numbers, strings and containers only; refuse a pickle that names anything else."""
 
     def find_class(self, module: str, name: str) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Samples with their targets, and the two sets that every experiment needs: one to learn from, one to be judged on."""
+"""Dataset: samples with their targets. Splits: a training set and a test set."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from numpy.typing import NDArray
 
 
 class Dataset:
-    """Samples `x` and their targets `y`, sample i being `x[i]`, `y[i]`.
+    """Samples `x` and their targets `y`: `dataset[i]` is the pair `x[i], y[i]`.
 
-    `x` has shape (n, ...) and `y` (n,) or (n, ...). An integer, a slice or an array of indices picks samples; an array
-    of indices copies, a slice is a view. Raises ValueError where `x` and `y` differ in length.
+    Parameters
+        x          samples (n, ...)
+        y          targets (n,) or (n, ...)
+        name       name in the printed form
+        classes    names of the classes, if there are any
+
+    An index is an integer, a slice or an array of integers. An array copies the samples, a slice is a view.
+    Raises ValueError if `x` and `y` differ in length.
 
     >>> dataset = Dataset(np.zeros((5, 2)), np.arange(5))
     >>> x, y = dataset[np.array([4, 1])]
@@ -29,7 +35,7 @@ class Dataset:
         self.classes = tuple(classes)
         if self.x.ndim == 0 or self.y.ndim == 0 or len(self.x) != len(self.y):
             raise ValueError(
-                f"x and y need one row a sample each, but x has shape {self.x.shape} and y has shape {self.y.shape}"
+                f"x and y need one row per sample, but x has shape {self.x.shape} and y has shape {self.y.shape}"
             )
 
     def __len__(self) -> int:
@@ -46,10 +52,12 @@ class Dataset:
 
 @dataclass(frozen=True, repr=False)
 class Splits:
-    """The two parts of a data set; unpacks as `train, test = splits`.
+    """A training set and a test set; unpacks as `train, test = splits`.
 
-    `classes[k]` is the name of class k (of symbol k for text). `mean` is what was subtracted from every sample (so
-    `x + mean` can be drawn), or None.
+    Attributes
+        train, test    the two sets
+        classes        classes[k] is the name of class k, or symbol k of a text
+        mean           array that was subtracted from every sample, so that x + mean can be plotted; or None
     """
 
     train: Dataset
@@ -72,9 +80,9 @@ def image_splits(
     test: tuple[NDArray[np.uint8], NDArray[np.integer]],
     white: int = 255,
 ) -> Splits:
-    """Splits of images (n, channels, height, width) float32: pixels 0..`white` scaled to 0..1, the mean image removed.
+    """Return images (n, channels, height, width) as float32: pixels 0..`white` scaled to 0..1, mean image subtracted.
 
-    The mean image is that of the training set, one number a pixel, subtracted from both sets. This is the only
+    The mean image of the training set, one number per pixel, is subtracted from both sets. This is the only
     preprocessing, as in He et al. 2016 (arXiv 1512.03385, section 4.2). Labels become int64.
     """
     (images_train, y_train), (images_test, y_test) = train, test

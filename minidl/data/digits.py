@@ -1,4 +1,4 @@
-"""1,797 handwritten digits of 8x8 pixels, shipped with the library: real data that needs no network."""
+"""1,797 handwritten digits of 8x8 pixels, shipped with the library: real data without a download."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ TEST_ROWS_SHA256 = "8e77a304f76fed8170af738c249a2b1483e4356837c9dc32dc6f4ec492bd
 
 
 def digits() -> Splits:
-    """Handwritten digits: 1,437 to train on and 360 to test on, images (n, 1, 8, 8) float32, labels (n,) int64.
+    """Return handwritten digits: 1,437 for training and 360 for testing.
 
-    Pixels are scaled from 0..16 to 0..1 and the training set's mean image is subtracted. The split is stratified (every
-    class has its share in both parts) and always the same: scikit-learn's `train_test_split(images, labels,
-    test_size=360, stratify=labels, random_state=0)`, so that results can be compared. Raises DataError where a file is
-    missing or damaged.
+    Returns
+        Splits with images (n, 1, 8, 8) float32 and labels (n,) int64
+
+    Pixels are scaled from 0..16 to 0..1, then the training set's mean image is subtracted. The split is stratified
+    (each class has the same share of both sets) and always the same, so that results can be compared: that of
+    scikit-learn's `train_test_split(images, labels, test_size=360, stratify=labels, random_state=0)`.
+    Raises DataError if a file is missing or damaged.
 
     >>> train, test = digits()
     >>> train.x.shape, test.x.shape
     ((1437, 1, 8, 8), (360, 1, 8, 8))
 
-    Source: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998,
-    https://doi.org/10.24432/C50P49 (the test part; CC BY 4.0, see files/README.md).
+    References
+        E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository, 1998,
+        https://doi.org/10.24432/C50P49 (its test set; CC BY 4.0, see files/README.md).
     """
     rows = _read_rows()
     images, labels = rows[:, :64].reshape(-1, 1, 8, 8), rows[:, 64]
@@ -47,7 +51,7 @@ def digits() -> Splits:
 
 
 def _read_rows() -> NDArray[np.uint8]:
-    """The (1797, 65) table of the shipped file: 64 pixels and the class a row."""
+    """Return the (1797, 65) table of the shipped file: 64 pixels and the class in each row."""
     text = gzip.decompress(_read_shipped(IMAGES, IMAGES_SHA256)).decode()
     return np.loadtxt(text.splitlines(), delimiter=",", dtype=np.uint8)
 

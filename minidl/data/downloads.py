@@ -1,4 +1,4 @@
-"""Downloads that arrive whole, are checked, and where there is no network say which file to put where."""
+"""Downloads with checksums; without a network the error names each file and the folder to put it in."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from minidl.data.cache import written_whole
 from minidl.data.errors import DataError
 
-TIMEOUT = 10.0  # seconds without an answer until a server is given up
+TIMEOUT = 10.0  # seconds to wait for a server's answer
 CHUNK = 1 << 16  # bytes
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file to be downloaded: its name, the SHA-256 of its contents, and the addresses to try in turn."""
+    """A file to download: its name, the SHA-256 of its contents, and the addresses to try in turn."""
 
     name: str
     sha256: str
@@ -24,10 +24,10 @@ class RemoteFile:
 
 
 def download(files: Sequence[RemoteFile], folder: Path) -> list[Path]:
-    """The paths of `files` in `folder`; those that are not there yet are downloaded, with a progress bar.
+    """Download the files that are not in `folder` yet, with a progress bar; return the paths of all.
 
-    A file appears in the folder only when it is whole and its SHA-256 is right. Raises DataError, after every address
-    failed or where the folder cannot be written; the message lists the files to fetch by hand.
+    A file appears in the folder only once it is complete and its SHA-256 is right. Raises DataError if every address
+    failed or the folder cannot be written; after a failed download the message lists the files to fetch by hand.
     """
     from filelock import FileLock
 

@@ -1,4 +1,4 @@
-"""What goes wrong with data that lies in files: one error, one sentence."""
+"""DataError: the error for data files."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from __future__ import annotations
 class DataError(OSError):
     """A data file is missing, damaged or cannot be downloaded; the message says which one and what to do.
 
-    It is an OSError because the fault lies outside the program: the arguments were right, the files are not.
+    It is an OSError, since the files are at fault and not the arguments.
     """

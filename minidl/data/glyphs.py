@@ -1,4 +1,4 @@
-"""Letters of 28x28 pixels drawn from the fonts that matplotlib bundles: data of MNIST's size that needs no network."""
+"""Letters of 28x28 pixels, rendered from the fonts in matplotlib: data of MNIST's size without a download."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from minidl.arguments import whole_number
 from minidl.data.cache import cached_arrays
-from minidl.data.checks import at_least
 from minidl.data.dataset import Splits, image_splits
 from minidl.data.errors import DataError
 from minidl.random import Purpose, stream
@@ -18,9 +18,9 @@ from minidl.random import Purpose, stream
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-VERSION = 2  # count up whenever a change below draws other images, so that old caches are not taken for new ones
+VERSION = 2  # increase it with every change below that alters the images, so that old caches are not used
 SIZE = 28  # pixels
-CANVAS = 4 * SIZE  # letters are drawn and turned at four times the size, then averaged down
+CANVAS = 4 * SIZE  # letters are rendered and distorted at four times the size, then averaged down
 
 TRAIN_FONTS = (
     "DejaVuSans",
@@ -48,22 +48,30 @@ TEST_FONTS = (
 
 
 def glyphs(n_train: int = 6000, n_test: int = 1000, seed: int = 0) -> Splits:
-    """Capital letters in 26 classes: images (n, 1, 28, 28) float32, labels (n,) int64, A being 0.
+    """Return images of the capital letters A to Z, in 26 classes.
 
-    Each image is a letter of a random font, slanted, scaled, turned, shifted and overlaid with noise. The test letters
-    come from five fonts of which the training set has none, so the test accuracy measures generalisation to unseen
-    shapes. Classes are equally large (to within one). Pixels are in 0..1 less the training set's mean image.
+    Parameters
+        n_train    number of training images
+        n_test     number of test images
+        seed       seed of the random numbers
 
-    The same numbers give the same images on one installation. Drawn once (some seconds), then read from a cache folder;
-    a damaged cache is drawn again. Raises DataError where matplotlib's fonts are missing.
+    Returns
+        Splits with images (n, 1, 28, 28) float32 and labels (n,) int64; A is 0
+
+    Each image is a letter of a random font, slanted, scaled, rotated, shifted and overlaid with noise. The test set
+    uses five fonts that the training set does not, so that test accuracy measures generalisation to unseen shapes.
+    Class sizes differ by at most one. Pixels are scaled to 0..1, then the training set's mean image is subtracted.
+
+    Equal arguments give equal images on one installation. Images are rendered once (some seconds), then read from a
+    cache folder; a damaged cache is rendered again. Raises DataError if matplotlib's fonts are missing.
 
     >>> train, test = glyphs(n_train=52, n_test=26)
     >>> train.x.shape, train.classes[0]
     ((52, 1, 28, 28), 'A')
     """
-    at_least("n_train", n_train, 1)
-    at_least("n_test", n_test, 1)
-    at_least("seed", seed, 0)
+    whole_number("n_train", n_train, at_least=1)
+    whole_number("n_test", n_test, at_least=1)
+    whole_number("seed", seed, at_least=0)
     arrays = cached_arrays(
         f"glyphs-v{VERSION}-{n_train}-{n_test}-seed{seed}",
         lambda: _draw(n_train, n_test, seed),
@@ -77,7 +85,7 @@ def glyphs(n_train: int = 6000, n_test: int = 1000, seed: int = 0) -> Splits:
 
 
 def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
-    """Images (n, 1, 28, 28) and labels (n,) of both parts, each part from its own fonts and random numbers."""
+    """Return images (n, 1, 28, 28) and labels (n,) of both sets, each from its own fonts and random numbers."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -98,7 +106,7 @@ def _draw(n_train: int, n_test: int, seed: int) -> dict[str, NDArray[np.uint8]]:
 
 
 def _letters(font_name: str) -> list[Image]:
-    """The letters A to Z in one font, white on black, each three quarters of the canvas in its larger direction."""
+    """Return the letters A to Z of one font, white on black; the larger side fills three quarters of the canvas."""
     from matplotlib import get_data_path
     from PIL import Image, ImageDraw, ImageFont
 
@@ -120,7 +128,7 @@ def _letters(font_name: str) -> list[Image]:
 
 
 def _distort(letter: Image, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """A 28x28 image of the letter slanted, scaled, turned and shifted at random, with random contrast and noise."""
+    """Return a 28x28 image of the letter with random slant, scale, rotation, shift, contrast and noise."""
     from PIL.Image import Resampling, Transform
 
     angle = np.deg2rad(rng.uniform(-10, 10))
@@ -129,7 +137,7 @@ def _distort(letter: Image, rng: np.random.Generator) -> NDArray[np.uint8]:
     shift = rng.uniform(-2, 2, size=2) * CANVAS / SIZE
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     forward = turn @ np.array([[1, slant], [0, 1]]) @ np.diag(scale)
-    back = np.linalg.inv(forward)  # PIL wants to know for each pixel of the result where it came from
+    back = np.linalg.inv(forward)  # PIL maps each pixel of the result back to its source
     centre = np.full(2, CANVAS / 2)
     offset = centre - back @ (centre + shift)
     coefficients = (*back[0], offset[0], *back[1], offset[1])

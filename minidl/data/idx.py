@@ -17,16 +17,17 @@ UNSIGNED_BYTE = 0x08
 
 
 def read_idx(path: Path, ndim: int) -> NDArray[np.uint8]:
-    """The array of unsigned bytes with `ndim` dimensions in an idx file, compressed by gzip where it ends in .gz.
+    """Return the array of unsigned bytes with `ndim` dimensions in an idx file; a name in .gz means gzip.
 
     The file holds two zero bytes, the type (8 for unsigned bytes), the number of dimensions, the dimensions as 32-bit
-    integers, the elements row by row. Raises DataError where it holds anything else.
+    integers, then the elements row by row. Raises DataError for any other contents.
 
-    Source: Y. LeCun, C. Cortes, C. Burges, The MNIST database, "File formats" (yann.lecun.com/exdb/mnist).
+    References
+        Y. LeCun, C. Cortes, C. Burges, The MNIST database, "File formats" (yann.lecun.com/exdb/mnist).
     """
     try:
         contents = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, zlib.error) as error:  # gzip tells of broken files by any of these
+    except (OSError, EOFError, zlib.error) as error:  # gzip raises any of these for a broken file
         raise _damaged(path, str(error)) from error
     header = struct.Struct(f">HBB{ndim}I")
     if len(contents) < header.size:

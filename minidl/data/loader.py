@@ -1,4 +1,4 @@
-"""Minibatches: an epoch's shuffled samples cut into pieces, and each piece dealt to the ranks that share the work."""
+"""DataLoader: the minibatches of each epoch, shuffled and divided among ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl.data.checks import at_least, replica
+from minidl.arguments import whole_number
 from minidl.data.pairs import Pairs, checked, minibatch
 from minidl.data.sampler import DistributedSampler, epoch_order
 
@@ -28,10 +28,14 @@ _PYTORCH_ONLY = {
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A rank's part of a minibatch; unpacks as `x, y = batch`.
+    """One rank's samples of a minibatch; unpacks as `x, y = batch`.
 
-    `total` counts the samples of the whole minibatch over all ranks. Summed over ranks, the gradient of
-    `batch.weight * mean_loss` is the gradient of the mean over the whole minibatch, however unequal the parts are.
+    Attributes
+        x, y     samples and targets of this rank
+        total    samples of the whole minibatch, on all ranks
+
+    Summed over ranks, the gradient of `batch.weight * mean_loss` is the gradient of the mean loss over the whole
+    minibatch, even if ranks have different numbers of samples.
     """
 
     x: NDArray[Any]
@@ -40,7 +44,7 @@ class Batch:
 
     @property
     def weight(self) -> float:
-        """This part's share of the minibatch, len(x) / total: 1 on a single rank, 0 for an empty part."""
+        """This rank's share of the minibatch, len(x) / total: 1 on a single rank, 0 without samples."""
         return len(self.x) / self.total
 
     def __iter__(self) -> Iterator[NDArray[Any]]:
@@ -49,26 +53,31 @@ class Batch:
 
 
 class DataLoader:
-    """Iterates over a dataset in minibatches of `batch_size` samples, the last one smaller where it does not divide.
+    """Iterate over a dataset in minibatches.
 
-    dataset: a `Dataset`, a list of (sample, target) pairs, or any object with `__len__` and `__getitem__` that gives
-    such a pair for a number; pairs are stacked, and Python's own numbers become float32 or int64.
+    Parameters
+        dataset         a `Dataset`, a list of (sample, target) pairs, or an object with `__len__` whose
+                        `__getitem__(i)` returns such a pair; pairs are stacked, and Python's numbers become float32 or
+                        int64
+        batch_size      samples per minibatch, over all ranks; the last minibatch of an epoch may be smaller
+        shuffle         visit the samples of each epoch in a new order, a function of (seed, epoch)
+        seed            seed of the shuffle
+        drop_last       drop a last minibatch of fewer than batch_size samples
+        rank            this rank, 0 to num_replicas - 1
+        num_replicas    ranks that share each minibatch: rank r gets samples r, r + num_replicas, ... of it
+        sampler         a DistributedSampler that selects the samples of this rank, instead of shuffle, order, rank and
+                        num_replicas; batch_size then counts this rank's samples only, as asynchronous workers need it
+        order           function from an epoch to its sample order, instead of shuffle
 
-    With `shuffle`, every pass has its own order, a function of (`seed`, epoch): the first pass, the first `iter()` of
-    the loader, is epoch 0, and each further one, finished or not, is the next epoch. `set_epoch(e)` makes the next pass
-    epoch e, as a resumed run needs it. `order(epoch)`, if given, says in what order an epoch visits the samples.
+    The first `iter()` of the loader is epoch 0, and each further one, finished or not, is the next epoch; resumed runs
+    call `set_epoch`. With a sampler only `set_epoch`, the loader's or the sampler's, changes the epoch, as in PyTorch.
 
-    For synchronous data parallelism give each rank its `rank` and `num_replicas`:
-    `batch_size` is then that of the whole minibatch, of which rank r gets samples r, r + num_replicas, ... Parts differ
-    by at most one sample, nothing is repeated, and all ranks make the same number of steps; in the ragged last
-    minibatch a part may be empty (`drop_last` leaves it out).
+    The ranks' shares of a minibatch differ by at most one sample, no sample is repeated, and all ranks make the same
+    number of steps. In a last minibatch of fewer samples than ranks some shares are empty.
 
-    Alternatively `sampler` says which samples this rank reads, and `batch_size` counts its own samples only: this is
-    how asynchronous workers read. It takes the place of `shuffle`, `order`, `rank` and `num_replicas`. Only
-    `set_epoch`, the loader's or the sampler's own, changes its epoch, as in PyTorch.
-
-    Raises ValueError where `batch_size` is below `num_replicas` (a rank would never see a sample), TypeError for a
-    dataset without pairs, and for options that only PyTorch has.
+    Raises
+        ValueError    batch_size below num_replicas: one rank would never get a sample
+        TypeError     a dataset without pairs, an option that only PyTorch has
 
     >>> import numpy as np
     >>> from minidl.data import Dataset
@@ -96,11 +105,12 @@ class DataLoader:
             reason = _PYTORCH_ONLY.get(name, "see help(DataLoader) for its options")
             raise TypeError(f"a DataLoader has no {name}: leave it out ({reason})")
         self.dataset = checked(dataset)
-        self.batch_size = at_least("batch_size", batch_size, 1)
+        self.batch_size = whole_number("batch_size", batch_size, at_least=1)
         self.shuffle = shuffle
-        self.seed = at_least("seed", seed, 0)
+        self.seed = whole_number("seed", seed, at_least=0)
         self.drop_last = drop_last
-        self.num_replicas, self.rank = replica(num_replicas, rank)
+        self.num_replicas = whole_number("num_replicas", num_replicas, at_least=1)
+        self.rank = whole_number("rank", rank, 0, self.num_replicas - 1, hint="ranks are 0 to num_replicas - 1")
         self.sampler = sampler
         self.order = order
         self.epoch = 0
@@ -122,13 +132,13 @@ class DataLoader:
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next pass epoch `epoch`; the passes after it are the epochs after it."""
-        self.epoch = at_least("epoch", epoch, 0)
+        """Make the next pass epoch `epoch`; later passes count on from it."""
+        self.epoch = whole_number("epoch", epoch, at_least=0)
         if self.sampler is not None:
             self.sampler.set_epoch(self.epoch)
 
     def __len__(self) -> int:
-        """Minibatches an epoch, the same on every rank."""
+        """Number of minibatches per epoch, the same on every rank."""
         n = len(self.dataset) if self.sampler is None else len(self.sampler)
         full, ragged = divmod(n, self.batch_size)
         return full + (ragged > 0 and not self.drop_last)
@@ -141,7 +151,7 @@ class DataLoader:
         else:
             order = epoch_order(len(self.dataset), self.shuffle, self.seed, self.epoch)
         if self.sampler is None:
-            self.epoch += 1  # here rather than at the pass's end, so that two passes at once differ as well
+            self.epoch += 1  # not at the pass's end, so that two concurrent passes differ too
         return self._batches(order)
 
     def _batches(self, order: NDArray[np.int64]) -> Iterator[Batch]:

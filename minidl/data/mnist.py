@@ -52,28 +52,36 @@ FASHION_CLASSES = (
 
 
 def mnist(root: str | os.PathLike[str] | None = None) -> Splits:
-    """Handwritten digits: 60,000 images to train on and 10,000 to test on, (n, 1, 28, 28) float32, labels int64.
+    """Return MNIST's handwritten digits: 60,000 images for training and 10,000 for testing.
 
-    Pixels are scaled to 0..1 and the training set's mean image is subtracted. The four files, compressed or not, are
-    looked for in `root` (by default a cache folder) and in `root/MNIST/raw`, where torchvision keeps them; what is
-    missing is downloaded into `root`. Raises DataError, saying what to do, where that fails or a file is damaged.
+    Parameters
+        root    folder of the files; default a cache folder
+
+    Returns
+        Splits with images (n, 1, 28, 28) float32 and labels (n,) int64
+
+    Pixels are scaled to 0..1, then the training set's mean image is subtracted. The four files, compressed or not, are
+    read from `root` or from `root/MNIST/raw`, where torchvision keeps them; missing ones are downloaded into `root`.
+    Raises DataError, with what to do, if a download fails or a file is damaged.
 
     >>> train, test = mnist("data")  # doctest: +SKIP
 
-    Source: Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition",
-    Proceedings of the IEEE 86(11), 1998.
+    References
+        Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, "Gradient-based learning applied to document recognition",
+        Proceedings of the IEEE 86(11), 1998.
     """
     return _idx_splits("mnist", root, "MNIST/raw", "0123456789", MNIST_MIRRORS, MNIST_SHA256)
 
 
 def fashion_mnist(root: str | os.PathLike[str] | None = None) -> Splits:
-    """Pictures of clothes in 10 classes, of the same number, size and form as `mnist`, which see.
+    """Return Fashion-MNIST: images of clothes in 10 classes, with the sizes and preprocessing of `mnist`.
 
-    torchvision's folder is here `root/FashionMNIST/raw`.
+    torchvision's folder is `root/FashionMNIST/raw`.
 
     >>> train, test = fashion_mnist("data")  # doctest: +SKIP
 
-    Source: H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST", arXiv 1708.07747, 2017 (MIT licence).
+    References
+        H. Xiao, K. Rasul, R. Vollgraf, "Fashion-MNIST", arXiv 1708.07747, 2017 (MIT licence).
     """
     return _idx_splits("fashion_mnist", root, "FashionMNIST/raw", FASHION_CLASSES, FASHION_MIRRORS, FASHION_SHA256)
 
@@ -98,11 +106,11 @@ def _idx_splits(
             missing.append(RemoteFile(f"{idx_name}.gz", sha256, tuple(f"{mirror}{idx_name}.gz" for mirror in mirrors)))
         paths[idx_name] = found or folder / f"{idx_name}.gz"
     download(missing, folder)
-    train, test = (_read_part(paths[images], paths[labels], len(classes)) for images, labels in (NAMES[:2], NAMES[2:]))
+    train, test = (_read_set(paths[images], paths[labels], len(classes)) for images, labels in (NAMES[:2], NAMES[2:]))
     return image_splits(name, classes, train, test)
 
 
-def _read_part(images_path: Path, labels_path: Path, n_classes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def _read_set(images_path: Path, labels_path: Path, n_classes: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images, labels = read_idx(images_path, ndim=3), read_idx(labels_path, ndim=1)
     if len(images) != len(labels):
         raise DataError(f"{images_path} has {len(images):,} images but {labels_path} has {len(labels):,} labels")

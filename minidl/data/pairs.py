@@ -1,4 +1,4 @@
-"""Minibatches of anything that gives pairs of a sample and its target: a list of tuples, or a dataset of one's own."""
+"""Minibatches from a list of (sample, target) pairs, or from any dataset that returns such pairs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minidl.tensor import Tensor
 
 
 class Pairs(Protocol):
-    """What a DataLoader reads: `len(pairs)` samples, of which `pairs[i]` is (sample, target)."""
+    """The interface that a DataLoader reads: `len(pairs)` samples, `pairs[i]` is (sample, target)."""
 
     def __len__(self) -> int: ...
 
@@ -21,7 +21,7 @@ class Pairs(Protocol):
 
 
 def checked(dataset: Any) -> Pairs:
-    """The dataset, if pairs can be read from it; else TypeError that says how to make one."""
+    """Return the dataset; TypeError if no pairs can be read from it."""
     if isinstance(dataset, Splits):
         raise TypeError("a DataLoader reads one of the two sets: give splits.train or splits.test")
     if isinstance(dataset, (np.ndarray, Tensor)):
@@ -46,11 +46,11 @@ def checked(dataset: Any) -> Pairs:
 def minibatch(
     dataset: Pairs, indices: NDArray[np.int64], common: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The samples and the targets at the indices, a row each.
+    """Return the samples and the targets at `indices`, one row per sample.
 
-    A Dataset is asked once, for all. Other objects are asked for one pair after another, as PyTorch does; a class that
-    defines its own `__getitem__` is one of them. common: the whole minibatch, whose first sample tells the shape where
-    `indices` is empty.
+    A Dataset is indexed once with all indices. Any other object, and a subclass with its own `__getitem__`, is indexed
+    once per sample, as in PyTorch. `common` is the whole minibatch: its first sample gives the shape if `indices` is
+    empty.
     """
     if isinstance(dataset, Dataset) and type(dataset).__getitem__ is Dataset.__getitem__:
         return dataset[indices]
@@ -73,7 +73,7 @@ def _pair(dataset: Pairs, index: int) -> tuple[Any, Any]:
 
 
 def _stacked(values: Sequence[Any], what: str) -> NDArray[Any]:
-    """One array with a row for each value; Python's numbers, and lists of them, become float32 or int64."""
+    """Stack the values; Python's numbers, and lists of them, become float32 or int64."""
     arrays = [value.numpy() if isinstance(value, Tensor) else np.asarray(value) for value in values]
     for array in arrays:
         if array.shape != arrays[0].shape:

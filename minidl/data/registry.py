@@ -1,11 +1,11 @@
-"""The data sets by name, for the command line."""
+"""Data sets by name, for the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from minidl.data.checks import one_of
+from minidl.arguments import one_of
 from minidl.data.cifar import cifar10
 from minidl.data.dataset import Splits
 from minidl.data.digits import digits
@@ -27,8 +27,10 @@ NAMES = tuple(_DATA_SETS)
 
 
 def load(name: str, **options: Any) -> Splits:
-    """The data set called `name` (one of NAMES), made with its own options; ValueError for an unknown name.
+    """Return the data set `name`, one of NAMES; `options` are those of its function.
+
+    Raises ValueError for an unknown name.
 
     >>> train, test = load("spirals", n=50)
     """
-    return _DATA_SETS[one_of("data set", name, NAMES)](**options)
+    return _DATA_SETS[one_of("name", name, NAMES)](**options)

@@ -1,4 +1,4 @@
-"""Who reads which sample: one shuffle an epoch, the same on every rank, dealt like cards."""
+"""DistributedSampler: which samples each rank reads; every rank computes the same shuffle of an epoch."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl.data.checks import at_least, replica
+from minidl.arguments import whole_number
 from minidl.random import Purpose, stream
 
 
 def epoch_order(n: int, shuffle: bool, seed: int, epoch: int) -> NDArray[np.int64]:
-    """The order in which an epoch visits samples 0..n-1: one permutation for each (seed, epoch), whoever asks.
+    """Return the order in which an epoch visits samples 0..n-1, a function of (seed, epoch) alone.
 
     >>> sorted(epoch_order(5, True, seed=0, epoch=3).tolist())
     [0, 1, 2, 3, 4]
@@ -23,12 +23,19 @@ def epoch_order(n: int, shuffle: bool, seed: int, epoch: int) -> NDArray[np.int6
 
 
 class DistributedSampler:
-    """The indices of `rank`'s share of n samples: every `num_replicas`-th of the epoch's order, without padding.
+    """Indices of the samples of one rank: every `num_replicas`-th of the epoch's order, without padding.
 
-    Over all ranks each sample appears exactly once; shares differ by at most one. (PyTorch's sampler of this name
-    repeats samples until the shares are equal, which makes the result depend on the number of ranks.) Call
-    `set_epoch(e)` before each epoch for a fresh shuffle. `order(epoch)`, if given, says in what order that epoch visits
-    the samples, in place of `shuffle`. Raises ValueError for a rank outside 0..num_replicas-1.
+    Parameters
+        n               number of samples
+        num_replicas    number of ranks
+        rank            this rank, 0 to num_replicas - 1
+        shuffle         visit the samples of each epoch in a new order, a function of (seed, epoch)
+        seed            seed of the shuffle
+        order           function from an epoch to its sample order, instead of shuffle
+
+    Call `set_epoch(e)` before each epoch for a new shuffle. Over all ranks each sample occurs exactly once, and shares
+    differ by at most one sample. PyTorch's sampler repeats samples until the shares are equal, so that its result
+    depends on the number of ranks.
 
     >>> [list(DistributedSampler(5, 2, rank, shuffle=False)) for rank in (0, 1)]
     [[0, 2, 4], [1, 3]]
@@ -43,19 +50,20 @@ class DistributedSampler:
         seed: int = 0,
         order: Callable[[int], NDArray[np.int64]] | None = None,
     ) -> None:
-        self.n = at_least("n", n, 0)
-        self.num_replicas, self.rank = replica(num_replicas, rank)
+        self.n = whole_number("n", n, at_least=0)
+        self.num_replicas = whole_number("num_replicas", num_replicas, at_least=1)
+        self.rank = whole_number("rank", rank, 0, self.num_replicas - 1, hint="ranks are 0 to num_replicas - 1")
         self.shuffle = shuffle
-        self.seed = at_least("seed", seed, 0)
+        self.seed = whole_number("seed", seed, at_least=0)
         self.order = order
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose the epoch whose shuffle the next pass follows."""
-        self.epoch = at_least("epoch", epoch, 0)
+        """Set the epoch of the next pass."""
+        self.epoch = whole_number("epoch", epoch, at_least=0)
 
     def indices(self) -> NDArray[np.int64]:
-        """This rank's samples of the epoch as one array."""
+        """Return the indices of this rank's samples of the epoch, as one array."""
         if self.order is None:
             order = epoch_order(self.n, self.shuffle, self.seed, self.epoch)
         else:

@@ -1,4 +1,4 @@
-"""Shards that stay: every rank keeps its own part of the samples, and shuffles within it."""
+"""Fixed shards: every rank keeps the same samples in all epochs and shuffles within them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from minidl.random import Purpose, stream
 def order_of_shards(
     samples: NDArray[np.int64], num_replicas: int, batch_size: int, seed: int, epoch: int
 ) -> NDArray[np.int64]:
-    """The order of an epoch that deals every rank samples of its own shard, freshly shuffled, and no others.
+    """Return the sample order of an epoch in which every rank reads its own shard, newly shuffled.
 
-    samples: all of them, in the order in which they are cut into one contiguous shard a rank. batch_size: minibatches
-    are dealt as `DataLoader` does it, place i of each to rank i mod `num_replicas`; a shard has as many samples as its
-    rank has places in the epoch. Where `num_replicas` divides `batch_size` these are every `num_replicas`-th place, as
-    `DistributedSampler` counts.
+    Parameters
+        samples         all samples; each rank's shard is a contiguous range of them
+        num_replicas    number of ranks
+        batch_size      samples per minibatch: `DataLoader` gives place i of each to rank i mod num_replicas
+        seed, epoch     decide the shuffle
+
+    A shard has as many samples as its rank has places in the epoch. If num_replicas divides batch_size these are every
+    num_replicas-th place, as in `DistributedSampler`.
 
     >>> order = order_of_shards(np.arange(6), num_replicas=2, batch_size=4, seed=0, epoch=0)
     >>> sorted(order[0::2].tolist()), sorted(order[1::2].tolist())

@@ -1,4 +1,4 @@
-"""Generated sparse rows with labels: what texts look like as bags of words, where each has few of very many columns."""
+"""Generated sparse rows with labels, as bags of words give them: each row has few of very many columns."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from minidl.data.checks import at_least
+from minidl.arguments import whole_number
 from minidl.random import Purpose, stream
 
 
 @dataclass(frozen=True)
 class SparseRows:
-    """Rows of a sparse matrix (CSR) with a label each.
+    """A sparse matrix in CSR format, with one label per row.
 
-    Row i has the numbers `values[starts[i]:starts[i + 1]]` (float32) in the columns `columns[starts[i]:starts[i + 1]]`
-    (int32) of `features`. labels: -1 or 1 (float32).
+    Row i has the numbers `values[starts[i]:starts[i + 1]]` in the columns `columns[starts[i]:starts[i + 1]]`.
+
+    Attributes
+        values      nonzero numbers of all rows, float32
+        columns     column of each number, int32
+        starts      index of each row's first number, and the total (n + 1,), int64
+        labels      -1 or 1 for each row, float32
+        features    number of columns
     """
 
     values: NDArray[np.float32]
@@ -32,20 +38,28 @@ class SparseRows:
 def sparse_rows(
     n: int = 400_000, features: int = 200_000, nonzeros: int = 20, sharpness: float = 4.0, seed: int = 0
 ) -> SparseRows:
-    """`n` rows of `nonzeros` normal numbers each, labelled by a hidden weight vector with some chance.
+    """Return rows of normally distributed numbers, with random labels that follow a hidden weight vector w.
 
-    The columns are cut into `nonzeros` stripes, and a row has one column in each: with `nonzeros` = `features` the rows
-    are dense. A label is 1 with the probability 1 / (1 + exp(-sharpness x.w / sqrt(nonzeros))), w the hidden weights.
+    Parameters
+        n            number of rows
+        features     number of columns
+        nonzeros     nonzero numbers per row: one in each of `nonzeros` ranges of columns
+        sharpness    factor s of the margin: row x has label 1 with probability 1 / (1 + exp(-s x.w / sqrt(nonzeros)))
+        seed         seed of the random numbers
 
-    Errors: ValueError for a size below 1, or more nonzeros than features.
+    With nonzeros = features the rows are dense.
+
+    Raises
+        ValueError    a size below 1, more nonzeros than features
 
     >>> rows = sparse_rows(n=3, features=8, nonzeros=2)
     >>> rows.starts, bool((rows.columns[::2] < 4).all())
     (array([0, 2, 4, 6]), True)
     """
-    at_least("n", n, 1)
-    at_least("nonzeros", nonzeros, 1)
-    at_least("seed", seed, 0)
+    whole_number("n", n, at_least=1)
+    whole_number("nonzeros", nonzeros, at_least=1)
+    whole_number("seed", seed, at_least=0)
+    whole_number("features", features, at_least=1)
     if features < nonzeros:
         raise ValueError(f"a row of {features} features cannot have {nonzeros} nonzeros: use at most {features}")
     random = stream(Purpose.SPARSE_ROWS, seed)

@@ -1,4 +1,4 @@
-"""The installed Python's own library as text: half a million characters that every machine has, read where they lie."""
+"""The source of Python's standard library as text: half a million characters that are on every machine."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from minidl.data.checks import at_least
+from minidl.arguments import whole_number
 from minidl.data.dataset import Dataset, Splits
 from minidl.data.errors import DataError
 
-# Printable ASCII. A symbol's token is its position here.
+# Newline and printable ASCII. A symbol's token is its index here.
 VOCABULARY = "\n" + "".join(chr(code) for code in range(32, 127))
 _TOKEN_OF_BYTE = np.full(256, -1, dtype=np.int64)
 _TOKEN_OF_BYTE[np.frombuffer(VOCABULARY.encode(), np.uint8)] = np.arange(len(VOCABULARY))
 
-# The folders that are read, below the library's; "." is the library's own.
+# Folders that are read, relative to the library's.
 PACKAGES = (
     ".",
     "asyncio",
@@ -42,10 +42,15 @@ PACKAGES = (
 
 
 class Windows(Dataset):
-    """Windows of a text for learning to predict the next symbol: sample i is `tokens[j : j + T]` with the targets
-    `tokens[j + 1 : j + T + 1]`, where T is `block_size` and j = i * `stride`.
+    """Windows of a text, for learning to predict the next symbol.
 
-    `x` and `y` are views of shape (n, T) into the tokens: overlapping windows take no memory until they are picked.
+    Parameters
+        tokens        the text, int64
+        block_size    symbols per window, T
+        stride        symbols from the start of one window to the next
+
+    Sample i is `tokens[j : j + T]` with the targets `tokens[j + 1 : j + T + 1]`, j = i * stride. `x` and `y` are views
+    (n, T) of the tokens: overlapping windows take no memory until they are indexed.
 
     >>> x, y = Windows(np.arange(10), block_size=3, stride=3)[1]
     >>> x, y
@@ -55,8 +60,8 @@ class Windows(Dataset):
     def __init__(
         self, tokens: NDArray[np.int64], block_size: int, stride: int, name: str = "text", classes: Iterable[str] = ()
     ) -> None:
-        self.block_size = at_least("block_size", block_size, 1)
-        self.stride = at_least("stride", stride, 1)
+        self.block_size = whole_number("block_size", block_size, at_least=1)
+        self.stride = whole_number("stride", stride, at_least=1)
         self.tokens = np.asarray(tokens, dtype=np.int64)
         if len(self.tokens) <= self.block_size:
             raise ValueError(
@@ -68,26 +73,32 @@ class Windows(Dataset):
         super().__init__(x, y, name, tuple(classes))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles the tokens, not the views: these would each be written out in full."""
+        """Pickle the tokens, not the views: pickle would write each window in full."""
         return Windows, (self.tokens, self.block_size, self.stride, self.name, self.classes)
 
 
 def stdlib_text(block_size: int = 64, n_chars: int = 500_000, stride: int | None = None) -> Splits:
-    """Python's library source as windows of `block_size` symbols: tokens (n, block_size) int64, the targets one later.
+    """Return the source of Python's standard library as windows of symbols.
 
-    Nine tenths of the `n_chars` characters are for training; the rest, from files that the training set has no
-    part of, for testing. A window starts every `stride` symbols: `block_size` unless given, so that an epoch
-    predicts each symbol once; `stride=1` gives all overlapping windows. `classes` is the vocabulary of 96 symbols.
+    Parameters
+        block_size    symbols per window
+        n_chars       characters in total: nine tenths for training, the rest for testing
+        stride        symbols from the start of one window to the next; default block_size, so that an epoch predicts
+                      each symbol once; 1 gives all overlapping windows
 
-    The same Python gives the same text: which files, in which order and for which part follows from their names alone.
-    Raises DataError where the library lies there without enough source.
+    Returns
+        Splits with tokens (n, block_size) int64; the targets are the tokens one symbol later; `classes` is the
+        vocabulary of 96 symbols
+
+    Training and test set have no file in common. The names of the files alone decide their order and their set, so
+    that the same Python gives the same text. Raises DataError if there is not enough source.
 
     >>> train, test = stdlib_text(block_size=8, n_chars=10_000)
     >>> train.x.shape, train.y.shape
     ((1124, 8), (1124, 8))
     """
-    at_least("block_size", block_size, 1)
-    at_least("n_chars", n_chars, 10)
+    whole_number("block_size", block_size, at_least=1)
+    whole_number("n_chars", n_chars, at_least=10)
     stride = block_size if stride is None else stride
     n_test = n_chars // 10
     by_hash = sorted(source_files(), key=_name_hash)
@@ -101,7 +112,9 @@ def stdlib_text(block_size: int = 64, n_chars: int = 500_000, stride: int | None
 
 
 def encode(text: str) -> NDArray[np.int64]:
-    """The tokens of a text, int64; characters outside the vocabulary (newline and printable ASCII) are dropped.
+    """Return the tokens of a text, int64; characters outside the vocabulary are dropped.
+
+    The vocabulary is newline and printable ASCII.
 
     >>> encode("a\\tb")
     array([66, 67])
@@ -111,7 +124,7 @@ def encode(text: str) -> NDArray[np.int64]:
 
 
 def decode(tokens: Iterable[int] | NDArray[np.integer]) -> str:
-    """The text of some tokens; ValueError for a token outside the vocabulary.
+    """Return the text of `tokens`; ValueError for a token outside the vocabulary.
 
     >>> decode([66, 67])
     'ab'
@@ -123,7 +136,7 @@ def decode(tokens: Iterable[int] | NDArray[np.integer]) -> str:
 
 
 def unigram_entropy(tokens: NDArray[np.integer]) -> float:
-    """Entropy in nats of the symbols' frequencies: the least cross-entropy for a model that ignores the context.
+    """Return the entropy in nats of the symbols' frequencies: the least cross-entropy without context.
 
     >>> round(unigram_entropy(np.array([0, 1, 0, 1])), 4)
     0.6931
@@ -134,9 +147,9 @@ def unigram_entropy(tokens: NDArray[np.integer]) -> float:
 
 
 def source_files() -> list[str]:
-    """Python's library modules, as paths below its folder: the single-file ones and those of the PACKAGES.
+    """Return the paths of Python's library modules, relative to its folder: those in PACKAGES.
 
-    Left out is `_sysconfigdata`, which tells how and where this Python was compiled.
+    `_sysconfigdata` is left out: it depends on how and where this Python was compiled.
     """
     library = _library()
     files = (path for package in PACKAGES for path in (library / package).glob("*.py"))
@@ -148,12 +161,12 @@ def _library() -> Path:
 
 
 def _name_hash(name: str) -> int:
-    """A number from a module's name: it gives an order and a split that are shuffled and yet always the same."""
+    """Hash a module's name: the numbers give a shuffled order and split that are always the same."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def _read_tokens(names: Iterable[str], n: int) -> NDArray[np.int64]:
-    """The first `n` tokens of the modules read one after another."""
+    """Return the first `n` tokens of the concatenated modules."""
     pieces: list[NDArray[np.int64]] = []
     found = 0
     for name in names:
@@ -163,7 +176,7 @@ def _read_tokens(names: Iterable[str], n: int) -> NDArray[np.int64]:
         found += len(pieces[-1])
     if found < n:
         raise DataError(
-            f"stdlib_text needs {n:,} characters of Python source for one of its parts but found {found:,} in "
+            f"stdlib_text needs {n:,} characters of Python source for one of its sets but found {found:,} in "
             f"{_library()}: ask for fewer with n_chars"
         )
     return np.concatenate(pieces)[:n]

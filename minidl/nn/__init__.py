@@ -1,11 +1,11 @@
-"""Layers and models: functions with parameters.
+"""Layers and models: functions with parameters that are trained.
 
 >>> from minidl import Tensor, nn
 >>> model = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 2))
 >>> model(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
 (1, 2)
 
-`module.py` holds the idea; each kind of layer has a file of its name; whole networks are in `models/`.
+`module.py` defines Module; each kind of layer has a file of its name; whole networks are in `models/`.
 """
 
 from minidl.missing_names import module_getattr

@@ -1,4 +1,4 @@
-"""Nonlinearities as layers, for Sequential; within a `forward`, the functions F.relu, F.gelu, ... do the same."""
+"""Nonlinearities as layers, for Sequential; in a `forward` call the functions F.relu, F.gelu, ... instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minidl.tensor import Tensor
 
 
 class Identity(Module):
-    """x itself: takes the place of a layer that is left out; any arguments of the layer are accepted."""
+    """Return x unchanged: a placeholder for a layer, whose arguments it accepts and ignores."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -28,7 +28,7 @@ class ReLU(Module):
 
 
 class LeakyReLU(Module):
-    """x where it is positive, else negative_slope x, so that no unit stops learning.
+    """x for x > 0, else negative_slope x, so that no unit stops learning.
 
     >>> LeakyReLU(0.1)(Tensor([-1.0, 2.0]))
     Tensor([-0.1,  2. ], float32)
@@ -46,7 +46,7 @@ class LeakyReLU(Module):
 
 
 class GELU(Module):
-    """x Phi(x), Phi the normal distribution function (exact, not the approximation by tanh)."""
+    """x Phi(x), where Phi is the normal distribution function: exact, not the approximation by tanh."""
 
     def forward(self, x: Any) -> Tensor:
         return F.gelu(x)
@@ -67,14 +67,14 @@ class Tanh(Module):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x)); before a cross entropy leave it out, and give the scores to the loss."""
+    """1 / (1 + exp(-x)); BCEWithLogitsLoss includes it."""
 
     def forward(self, x: Any) -> Tensor:
         return F.sigmoid(x)
 
 
 class Softmax(Module):
-    """exp(x) / sum(exp(x)) along `dim`, the last axis by default; `F.cross_entropy` does it by itself."""
+    """exp(x) / sum(exp(x)) along `dim`, the last axis by default; `F.cross_entropy` includes it."""
 
     def __init__(self, dim: int = -1) -> None:
         self.dim = dim

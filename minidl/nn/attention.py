@@ -1,4 +1,4 @@
-"""Multi-head attention: several small attentions side by side, each on its own projection of the input."""
+"""Multi-head attention: several small attentions in parallel, each on its own projection of the input."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import random
+from minidl.arguments import real_number, whole_number
 from minidl.functional.attention import additive_mask
 from minidl.nn import init
 from minidl.nn.linear import Linear
@@ -17,18 +18,20 @@ from minidl.tensor import Tensor
 
 
 class MultiheadAttention(Module):
-    """Concat(head_1, ..., head_h) W_o, head_i = attention(query W_i^Q, key W_i^K, value W_i^V).
+    """Multi-head attention: Concat(head_1, ..., head_h) W_o, head_i = attention(query W_i^Q, key W_i^K, value W_i^V).
 
     Parameters
         embed_dim    features of query, key, value and output, a multiple of num_heads
-        num_heads    attentions side by side, each on embed_dim / num_heads features
-        dropout      probability with which, in training, an attention weight is set to zero, the others scaled up
+        num_heads    number of attentions, each on embed_dim / num_heads features
+        dropout      probability that an attention weight is set to zero in training; the others are scaled up
         bias         whether the projections add a bias
-        batch_first  inputs are (n, t, embed_dim); otherwise (t, n, embed_dim), the default, as PyTorch's
+        batch_first  True: inputs are (n, t, embed_dim); False, the default as in PyTorch: (t, n, embed_dim)
 
     The weights have PyTorch's names and shapes: in_proj_weight (3 embed_dim, embed_dim) holds W^Q, W^K, W^V,
     in_proj_bias (3 embed_dim,) their biases, out_proj is W_o.
-    Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), section 3.2.2.
+
+    References
+        Vaswani et al., Attention Is All You Need (arXiv:1706.03762), section 3.2.2.
 
     >>> attention = MultiheadAttention(embed_dim=8, num_heads=2, batch_first=True)
     >>> x, memory = Tensor(np.ones((1, 3, 8), np.float32)), Tensor(np.ones((1, 5, 8), np.float32))
@@ -40,10 +43,11 @@ class MultiheadAttention(Module):
     def __init__(
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, *, batch_first: bool = False
     ) -> None:
-        if num_heads < 1 or embed_dim % num_heads:
+        embed_dim = whole_number("MultiheadAttention: embed_dim", embed_dim, at_least=0)
+        num_heads = whole_number("MultiheadAttention: num_heads", num_heads, at_least=1)
+        if embed_dim % num_heads:
             raise ValueError(f"embed_dim must be a multiple of num_heads, got {embed_dim} and {num_heads}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"MultiheadAttention: dropout must lie in 0 <= dropout <= 1, got {dropout}")
+        real_number("MultiheadAttention: dropout", dropout, at_least=0, at_most=1)
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.in_proj_weight = Parameter(np.empty((3 * embed_dim, embed_dim), np.float32))
         self.in_proj_bias = Parameter(np.zeros(3 * embed_dim, np.float32)) if bias else None
@@ -63,22 +67,27 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """Every query attends to all keys; the same tensor three times is self-attention, two tensors cross-attention.
+        """Let every query attend to all keys.
+
+        Self-attention passes one tensor three times; cross-attention passes one tensor as query, another as key and
+        value.
 
         Parameters
             query                 (n, t, embed_dim); without batch_first (t, n, embed_dim)
             key, value            (n, s, embed_dim); without batch_first (s, n, embed_dim)
-            key_padding_mask      (n, s), True for a key that no query of that sample sees; or numbers to add
-            need_weights          whether the weights are returned; without them it is faster
-            attn_mask             (t, s) or (n num_heads, t, s), True where a query does not see a key (the opposite of
+            key_padding_mask      (n, s), True hides a key from its sample's queries; or numbers added to the scores
+            need_weights          return the weights; False is faster
+            attn_mask             (t, s) or (n num_heads, t, s), True hides a key from a query (the opposite of
                                   `F.scaled_dot_product_attention`, as in PyTorch); or numbers added to the scores
-            average_attn_weights  the mean of the heads' weights, or each head's own
-            is_causal             query i sees the keys 0..i only, of those that the masks let it see; unlike PyTorch's,
-                                  it needs no attn_mask beside it
+            average_attn_weights  return the mean of the heads' weights; False: the weights of each head
+            is_causal             hide the keys after i from query i; unlike PyTorch's, it needs no attn_mask
 
-        Returns the output, of the query's shape, and the weights, or None: (n, t, s), or (n, num_heads, t, s) one for
-        each head; they sum to 1 over s, before dropout. A query that sees no key has weights and output nan, or zeros
-        before the output projection with need_weights=False: PyTorch's results.
+        Returns
+            output     in the shape of the query
+            weights    (n, t, s), or (n, num_heads, t, s) for each head, or None; before dropout they sum to 1 over s
+
+        As in PyTorch, a query whose keys are all hidden has weights and output nan; with need_weights=False its output
+        is zero before the output projection.
         """
         q, k, v = (self._heads(position, x) for position, x in enumerate((query, key, value)))
         mask = self._mask(q, k, key_padding_mask, attn_mask)
@@ -100,7 +109,7 @@ class MultiheadAttention(Module):
         return self.out_proj(joined), weights
 
     def _mask(self, q: Tensor, k: Tensor, key_padding_mask: Any, attn_mask: Any) -> Tensor | None:
-        """Both masks as numbers that are added to the scores (n, num_heads, t, s); None if there are none."""
+        """Return the sum of both masks, to be added to the scores (n, num_heads, t, s); None without masks."""
         (n, heads, t, _), s = q.shape, k.shape[2]
         total = None
         for name, mask, shapes in (
@@ -119,7 +128,7 @@ class MultiheadAttention(Module):
         return total
 
     def _heads(self, position: int, x: Any) -> Tensor:
-        """Project query (position 0), key (1) or value (2), and cut it into heads: (n, num_heads, t, features)."""
+        """Project query (position 0), key (1) or value (2), and split it into heads (n, num_heads, t, features)."""
         if x.ndim != 3 or x.shape[2] != self.embed_dim:
             name = ("query", "key", "value")[position]
             axes = "n, t" if self.batch_first else "t, n"
@@ -132,7 +141,7 @@ class MultiheadAttention(Module):
 
 
 def _attention_weights(q: Tensor, k: Tensor, mask: Tensor | None, is_causal: bool) -> Tensor:
-    """softmax(q k^T / sqrt(d) + mask), which the fused attention does not hand out."""
+    """Return softmax(q k^T / sqrt(d) + mask), which the fused attention does not return."""
     scores = (q @ k.transpose(2, 3)) * (1 / sqrt(q.shape[-1]))
     if mask is not None:
         scores = scores + mask

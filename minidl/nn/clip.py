@@ -1,4 +1,4 @@
-"""Gradient clipping: a step may be long, but not longer than this."""
+"""Gradient clipping: limit the norm of the gradient."""
 
 from __future__ import annotations
 
@@ -6,20 +6,32 @@ from collections.abc import Iterable
 from math import hypot, inf
 
 from minidl import kernels
+from minidl.arguments import real_number
 from minidl.kernels import Array
 from minidl.tensor import Tensor
 
-_LEAST_LARGE = 1e15  # squares of such numbers, added up, come near the end of float32, 3.4e38
+_LEAST_LARGE = 1e15  # sums of squares of such numbers approach the limit of float32, 3.4e38
 
 
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> float:
-    """Scale the gradients, in place and all by the same factor, so that their common norm is at most `max_norm`.
+    """Scale all gradients in place by one factor, so that their total norm is at most `max_norm`.
 
-    With N = sqrt(sum of all squares), every gradient is multiplied by min(1, max_norm / (N + 1e-6)). Returns N, as it
-    was before; parameters without a gradient are passed over. Entries that are inf or nan become nan.
-    Errors: TypeError for a module, ValueError for a negative `max_norm`.
-    Source: Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks (arXiv:1211.5063),
-    section 3.2.
+    Parameters
+        parameters    tensor or tensors whose gradients are scaled; those without a gradient are skipped
+        max_norm      largest total norm, at least 0; math.inf only measures
+
+    Returns
+        the norm before scaling, N = sqrt(sum of all squares)
+
+    Every gradient is multiplied by min(1, max_norm / (N + 1e-6)). Elements that are inf or nan become nan.
+
+    Raises
+        TypeError     a module instead of its parameters
+        ValueError    a negative max_norm
+
+    References
+        Pascanu, Mikolov and Bengio, On the difficulty of training recurrent neural networks (arXiv:1211.5063),
+        section 3.2.
 
     >>> w = Tensor([3.0, 4.0], requires_grad=True)
     >>> w.grad = w.data.copy()
@@ -30,20 +42,19 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
     """
     if hasattr(parameters, "parameters"):
         raise TypeError(f"gradients are of parameters, not of a {type(parameters).__name__}: give model.parameters()")
-    if not max_norm >= 0:
-        raise ValueError(f"max_norm must be at least 0, got {max_norm}")
+    real_number("max_norm", max_norm, at_least=0, at_most=inf)
     parameters = [parameters] if isinstance(parameters, Tensor) else parameters
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     total_norm = hypot(*map(_norm, gradients))
     factor = max_norm / (total_norm + 1e-6)
-    if not factor >= 1:  # also where the norm is not a number, so that the gradients show it
+    if not factor >= 1:  # also for a norm of nan, so that the gradients show it
         for gradient in gradients:
             gradient *= factor
     return total_norm
 
 
 def _norm(gradient: Array) -> float:
-    """The 2-norm, also where the squares are too large for the dtype."""
+    """Return the 2-norm, even if the squares are too large for the dtype."""
     norm, flat = kernels.uncounted("l2_norm"), gradient.reshape(-1)
     largest = float(abs(flat).max()) if flat.size else 0.0
     if not _LEAST_LARGE < largest < inf:

@@ -1,4 +1,4 @@
-"""Modules that hold a row of modules: Sequential applies them one after another, ModuleList only keeps them."""
+"""Modules that contain modules: Sequential applies them one after another, ModuleList only stores them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from minidl.nn.module import Module
 
 
 class ModuleList(Module):
-    """A list of modules whose parameters belong to the module that holds the list (a plain list hides them).
+    """A list of modules whose parameters belong to the module that holds the list; those in a plain list do not.
 
     >>> from minidl import nn
     >>> blocks = nn.ModuleList(nn.Linear(2, 2) for _ in range(3))
@@ -43,7 +43,7 @@ class ModuleList(Module):
         return ModuleList(list(self)[index]) if isinstance(index, slice) else list(self)[index]
 
     def _repr_children(self) -> list[tuple[str, str]]:
-        """Equal neighbours share one entry, (0-11): 12 x Block(...)."""
+        """Give equal neighbours one entry, (0-11): 12 x Block(...)."""
         rows = []
         for text, run in groupby(super()._repr_children(), key=lambda child: child[1]):
             names = [name for name, _ in run]
@@ -52,14 +52,14 @@ class ModuleList(Module):
 
 
 class Sequential(Module):
-    """Modules applied one after another; made from modules, or from a dict of names and modules.
+    """Apply modules one after another; they are given as arguments, or as a dict from names to modules.
 
     >>> from minidl import nn
     >>> model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     >>> list(model.state_dict())
     ['0.weight', '0.bias', '2.weight', '2.bias']
 
-    A slice is a Sequential of the same modules, which keep their names: `model[2:]` has '2.weight' and '2.bias'.
+    A slice is a Sequential of the same modules under the same names: `model[2:]` has '2.weight' and '2.bias'.
     """
 
     def __init__(self, *modules: Module | Mapping[str, Module]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.functional.convolution import Padding
 from minidl.functional.pairs import Pair, pair
 from minidl.nn.linear import reset_weight_and_bias
@@ -15,20 +16,22 @@ from minidl.tensor import Tensor
 
 
 class Conv2d(Module):
-    """Each of `out_channels` filters slides over the image and gives one output image.
-
-    x: (n, in_channels, h, w) -> (n, out_channels, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
+    """Convolution: each of `out_channels` filters slides over the image and computes one channel of the output.
 
     Parameters
-        kernel_size   height and width of the filters; a whole number or two, as stride, padding and dilation
-        stride        distance of the windows; 2 halves the image
-        padding       zeros on each side; "same" keeps the size of the image, "valid" is 0
-        dilation      distance of the pixels of a window
-        groups        a filter reads only the channels of its group: groups=in_channels is depthwise convolution
-        padding_mode  "zeros"; the other modes of PyTorch are refused
+        in_channels   channels of x
+        out_channels  number of filters, channels of the output
+        kernel_size   height and width of the filters in pixels: one number, or a pair (vertical, horizontal)
+        stride        pixels from one window to the next: number or pair; 2 halves the image
+        padding       rows of zeros on each side: number or pair; "same" keeps the image's size, "valid" is 0
+        dilation      distance of the pixels within a window: number or pair
+        groups        groups of channels; a filter reads its group only: groups=in_channels is depthwise convolution
+        bias          whether a bias is added
+        padding_mode  "zeros"; PyTorch's other modes are refused
 
-    weight (out_channels, in_channels / groups, kh, kw), bias (out_channels,).
-    Starts uniform in +-1/sqrt(in_channels / groups kh kw).
+    Shapes: x (n, in_channels, h, w) -> (n, out_channels, oh, ow); weight (out_channels, in_channels / groups, kh, kw),
+    bias (out_channels,). oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1, and likewise ow.
+    Weight and bias are initialised uniformly in +-1/sqrt(in_channels / groups kh kw).
 
     >>> Conv2d(3, 8, kernel_size=3, padding=1)(Tensor(np.zeros((2, 3, 32, 32), np.float32))).shape
     (2, 8, 32, 32)
@@ -48,7 +51,10 @@ class Conv2d(Module):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f"Conv2d pads with zeros only, not with padding_mode={padding_mode!r}")
-        if groups < 1 or in_channels % groups or out_channels % groups:
+        in_channels = whole_number("Conv2d: in_channels", in_channels, at_least=0)
+        out_channels = whole_number("Conv2d: out_channels", out_channels, at_least=0)
+        groups = whole_number("Conv2d: groups", groups, at_least=1)
+        if in_channels % groups or out_channels % groups:
             raise ValueError(
                 f"Conv2d: groups={groups} must divide in_channels={in_channels} and out_channels={out_channels}"
             )

@@ -1,4 +1,4 @@
-"""Dropout as a layer, which knows from `train()` and `eval()` whether to drop."""
+"""Dropout layers, switched on by `train()` and off by `eval()`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from minidl import functional as F
 from minidl import random
+from minidl.arguments import real_number
 from minidl.functional.bind import operand
 from minidl.kernels import array_module
 from minidl.nn.module import Module
@@ -13,19 +14,23 @@ from minidl.tensor import Tensor
 
 
 class Dropout(Module):
-    """In training, zero with probability p, else x / (1 - p); in evaluation, x.
+    """In training, set each element to zero with probability p and divide the others by 1 - p.
 
-    The random numbers come from `minidl.random.generator()`; in a run of `parallel.train`, every call of every layer
-    has its own stream (`minidl.random.ForwardPass`).
-    Errors: ValueError unless 0 <= p <= 1. Source: Srivastava et al., Dropout (JMLR 15, 2014).
+    Parameters
+        p    probability of zero, 0 to 1
+
+    In evaluation the input is returned unchanged. The random numbers come from `minidl.random.generator()`; in a run of
+    `parallel.train`, each call of each layer has its own stream (`minidl.random.ForwardPass`).
+
+    References
+        Srivastava et al., Dropout (JMLR 15, 2014).
 
     >>> Dropout(0.5).eval()(Tensor([1.0, 2.0]))
     Tensor([1., 2.], float32)
     """
 
     def __init__(self, p: float = 0.5) -> None:
-        if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: the probability must lie in 0 <= p <= 1, got {p}")
+        real_number(f"{type(self).__name__}: p", p, at_least=0, at_most=1)
         self.p = p
 
     def forward(self, x: Any) -> Tensor:
@@ -38,10 +43,11 @@ class Dropout(Module):
 
 
 class Dropout2d(Dropout):
-    """Dropout of whole channels: neighbouring pixels say much the same, so that dropping single ones changes little.
+    """Dropout of whole channels of x (n, c, ...): neighbouring pixels are so similar that dropping single ones has
+    little effect.
 
-    x: (n, c, ...). Source: Tompson et al., Efficient Object Localization Using Convolutional Networks
-    (arXiv:1411.4280), section 3.2.
+    References
+        Tompson et al., Efficient Object Localization Using Convolutional Networks (arXiv:1411.4280), section 3.2.
     """
 
     def forward(self, x: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""The embedding layer: a table of vectors, one for each symbol."""
+"""Embedding: a table of vectors, one per symbol."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.functional.embedding import row_number
 from minidl.nn import init
 from minidl.nn.module import Module, Parameter
@@ -14,19 +15,28 @@ from minidl.tensor import Tensor
 
 
 class Embedding(Module):
-    """A table with a row for every symbol: the linear layer of one-hot inputs, by looking up.
+    """Look up one row of a table per symbol, as a linear layer does with one-hot inputs.
 
-    indices: integers of any shape -> (*indices.shape, embedding_dim); weight (num_embeddings, embedding_dim), which
-    starts from the standard normal distribution. The row `padding_idx` starts as zeros and gets no gradient.
-    Errors: TypeError for other indices, IndexError for one out of range.
+    Parameters
+        num_embeddings    number of symbols, rows of the table
+        embedding_dim     numbers per row
+        padding_idx       symbol whose row starts as zeros and gets no gradient
+
+    Shapes: indices (integers of any shape) -> (*indices.shape, embedding_dim); weight (num_embeddings, embedding_dim),
+    initialised from the standard normal distribution.
+
+    Raises
+        TypeError     indices that are not integers
+        IndexError    an index out of range
 
     >>> Embedding(96, 8)(np.array([[3, 1, 4]])).shape
     (1, 3, 8)
     """
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None) -> None:
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight = Parameter(np.empty((num_embeddings, embedding_dim), np.float32))
+        self.num_embeddings = whole_number("Embedding: num_embeddings", num_embeddings, at_least=0)
+        self.embedding_dim = whole_number("Embedding: embedding_dim", embedding_dim, at_least=0)
+        self.weight = Parameter(np.empty((self.num_embeddings, self.embedding_dim), np.float32))
         init.normal_(self.weight)
         self.padding_idx = None if padding_idx is None else row_number(padding_idx, num_embeddings)
         if self.padding_idx is not None:

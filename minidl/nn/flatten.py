@@ -1,4 +1,4 @@
-"""Flatten: an image becomes a vector."""
+"""Flatten: turn an image into a vector."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minidl.tensor import Tensor
 
 
 class Flatten(Module):
-    """Join the axes from start_dim to end_dim (included) into one: (n, c, h, w) -> (n, c h w) by default.
+    """Merge the axes from start_dim to end_dim (included) into one: (n, c, h, w) -> (n, c h w) by default.
 
     >>> import numpy as np
     >>> Flatten()(np.zeros((5, 3, 8, 8))).shape

@@ -1,9 +1,9 @@
-"""Initialisation: fill a tensor, in place, with numbers from which training starts well.
+"""Initialisation: fill a tensor in place with numbers that are good to start training from.
 
-With n inputs of variance 1, a unit's sum has variance n Var(w): Var(w) = 1/n keeps the signal's size from layer to
-layer, 2/n makes up for the half that ReLU cuts off. Every call draws from a generator of its own, the next one that
-`minidl.random.generator()` spawns: `minidl.manual_seed` decides the numbers, on every kind of kernel alike, and they do
-not depend on the size of what was filled before.
+A unit that sums n inputs of variance 1 has variance n Var(w). Var(w) = 1/n keeps the signal's size from layer to layer;
+2/n compensates for the half that ReLU cuts off. Each call draws from its own generator, the next one that
+`minidl.random.generator()` spawns. So `minidl.manual_seed` decides the numbers, equal under all kernels, and they do
+not depend on the sizes of the tensors that were filled before.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from minidl import random
+from minidl.arguments import one_of
 from minidl.missing_names import module_getattr
 from minidl.tensor import Tensor
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Fill with numbers drawn evenly from a <= x < b."""
+    """Fill with uniformly distributed numbers, a <= x < b."""
     return _fill(tensor, _next_generator().random, b - a, a)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fill with numbers of the normal distribution."""
+    """Fill with normally distributed numbers."""
     return _fill(tensor, _next_generator().standard_normal, std, mean)
 
 
@@ -45,38 +46,48 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform with standard deviation gain sqrt(2 / (fan_in + fan_out)): a compromise of forward and backward pass.
+    """Fill uniformly with standard deviation gain sqrt(2 / (fan_in + fan_out)).
 
-    Source: Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks (AISTATS 2010).
+    It is a compromise between the sizes of the forward and of the backward pass.
+
+    References
+        Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks (AISTATS 2010).
     """
     bound = sqrt(3.0) * gain * sqrt(2.0 / max(sum(fans(tensor)), 1))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)); see `xavier_uniform_`."""
+    """Fill normally with standard deviation gain sqrt(2 / (fan_in + fan_out)); see `xavier_uniform_`."""
     return normal_(tensor, 0.0, gain * sqrt(2.0 / max(sum(fans(tensor)), 1)))
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Uniform with standard deviation gain / sqrt(fan): layers followed by ReLU keep the size of the signal.
+    """Fill uniformly with standard deviation gain / sqrt(fan): layers followed by ReLU keep the signal's size.
 
-    a: the slope of leaky ReLU for x < 0. mode: "fan_in" keeps the forward pass's sizes, "fan_out" the backward pass's.
-    Source: He et al., Delving Deep into Rectifiers (arXiv:1502.01852), section 2.2.
+    Parameters
+        a               slope of leaky ReLU for x < 0
+        mode            "fan_in" keeps the sizes of the forward pass, "fan_out" those of the backward pass
+        nonlinearity    nonlinearity after the layer, as in `calculate_gain`
+
+    References
+        He et al., Delving Deep into Rectifiers (arXiv:1502.01852), section 2.2.
     """
     bound = sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
+    """Fill normally with standard deviation gain / sqrt(fan); see `kaiming_uniform_`."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
 def calculate_gain(nonlinearity: str, param: float = 0.01) -> float:
-    """By how much weights must be larger to make up for what the nonlinearity takes from the signal.
+    """Return the factor on the weights that compensates for a nonlinearity's reduction of the signal.
 
-    nonlinearity: linear, conv2d, sigmoid, tanh, relu, leaky_relu (param: its slope for x < 0), or selu.
+    Parameters
+        nonlinearity    "linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu" or "selu"
+        param           slope of leaky_relu for x < 0
 
     >>> calculate_gain("tanh")
     1.6666666666666667
@@ -90,15 +101,13 @@ def calculate_gain(nonlinearity: str, param: float = 0.01) -> float:
         "leaky_relu": sqrt(2.0 / (1.0 + param**2)),
         "selu": 3.0 / 4.0,
     }
-    if nonlinearity not in gains:
-        raise ValueError(f"unknown nonlinearity {nonlinearity!r}: choose one of {', '.join(gains)}")
-    return gains[nonlinearity]
+    return gains[one_of("nonlinearity", nonlinearity, gains)]
 
 
 def fans(tensor: Tensor) -> tuple[int, int]:
-    """fan_in and fan_out of a weight (out, in, ...): how many inputs a unit sums, how many units an input reaches.
+    """Return fan_in and fan_out of a weight (out, in, ...): the inputs per unit, and the units per input.
 
-    Errors: ValueError for fewer than two axes, where the words have no meaning.
+    Raises ValueError for a weight with fewer than two axes.
     """
     if tensor.ndim < 2:
         raise ValueError(f"fan_in and fan_out need a weight with at least 2 axes (out, in, ...), got {tensor.shape}")
@@ -111,14 +120,13 @@ def _next_generator() -> np.random.Generator:
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f"mode must be 'fan_in' or 'fan_out', not {mode!r}")
+    one_of("mode", mode, ("fan_in", "fan_out"))
     fan_in, fan_out = fans(tensor)
     return calculate_gain(nonlinearity, a) / sqrt(max(fan_in if mode == "fan_in" else fan_out, 1))
 
 
 def _fill(tensor: Tensor, draw: Callable[..., Any], scale: float, shift: float) -> Tensor:
-    """Write shift + scale draw(): straight into numpy's memory, which saves half the time of a large model's start."""
+    """Write shift + scale draw() directly into numpy's memory, which halves the time for a large model."""
     values = tensor.data
     direct = isinstance(values, np.ndarray) and values.flags.c_contiguous and values.dtype in (np.float32, np.float64)
     if not direct:

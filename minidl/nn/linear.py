@@ -8,25 +8,32 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.nn import init
 from minidl.nn.module import Module, Parameter
 from minidl.tensor import Tensor
 
 
 class Linear(Module):
-    """y = x weight^T + bias: every output is a weighted sum of all inputs.
+    """Linear layer, y = x weight^T + bias: every output is a weighted sum of all inputs.
 
-    x: (..., in_features) -> (..., out_features); weight (out_features, in_features), bias (out_features,).
-    Starts uniform in +-1/sqrt(in_features), as PyTorch's.
+    Parameters
+        in_features     size of the last axis of x
+        out_features    size of the last axis of y
+        bias            whether a bias is added
+
+    Shapes: x (..., in_features) -> y (..., out_features); weight (out_features, in_features), bias (out_features,).
+    Weight and bias are initialised uniformly in +-1/sqrt(in_features), as in PyTorch.
 
     >>> Linear(64, 10)(Tensor(np.zeros((5, 64), np.float32))).shape
     (5, 10)
     """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
-        self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(np.empty((out_features, in_features), np.float32))
-        self.bias = Parameter(np.empty(out_features, np.float32)) if bias else None
+        self.in_features = whole_number("Linear: in_features", in_features, at_least=0)
+        self.out_features = whole_number("Linear: out_features", out_features, at_least=0)
+        self.weight = Parameter(np.empty((self.out_features, self.in_features), np.float32))
+        self.bias = Parameter(np.empty(self.out_features, np.float32)) if bias else None
         reset_weight_and_bias(self.weight, self.bias)
 
     def forward(self, x: Any) -> Tensor:
@@ -37,9 +44,10 @@ class Linear(Module):
 
 
 def reset_weight_and_bias(weight: Tensor, bias: Tensor | None) -> None:
-    """PyTorch's start of linear layers and convolutions: all uniform in +-1/sqrt(fan_in).
+    """Initialise a linear layer or convolution as PyTorch does: uniformly in +-1/sqrt(fan_in).
 
-    Source: LeCun et al., Efficient BackProp (1998), section 4.6, less a factor sqrt(3): kept, so that runs compare.
+    References
+        LeCun et al., Efficient BackProp (1998), section 4.6; without its factor sqrt(3), as PyTorch, for comparison.
     """
     init.kaiming_uniform_(weight, a=sqrt(5.0))
     if bias is not None:

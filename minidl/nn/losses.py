@@ -1,4 +1,4 @@
-"""The losses as modules, as PyTorch's programs use them; the functions in `functional` do the same.
+"""Losses as modules, for programs in PyTorch's style; each calls the function of its docstring.
 
 >>> criterion = CrossEntropyLoss(label_smoothing=0.1)
 >>> round(criterion([[0.0, 0.0]], [1]).item(), 4)
@@ -15,7 +15,7 @@ from minidl.tensor import Tensor
 
 
 class CrossEntropyLoss(Module):
-    """`functional.cross_entropy`; `weight` is part of the module's state."""
+    """`functional.cross_entropy`; `weight` is in the state_dict."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class CrossEntropyLoss(Module):
 
 
 class NLLLoss(Module):
-    """`functional.nll_loss`; `weight` is part of the module's state."""
+    """`functional.nll_loss`; `weight` is in the state_dict."""
 
     def __init__(
         self, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", *, axis: int | None = None
@@ -50,7 +50,7 @@ class NLLLoss(Module):
 
 
 class BCEWithLogitsLoss(Module):
-    """`functional.binary_cross_entropy_with_logits`; the weights are part of the module's state."""
+    """`functional.binary_cross_entropy_with_logits`; the weights are in the state_dict."""
 
     def __init__(self, weight: Any = None, reduction: str = "mean", pos_weight: Any = None) -> None:
         self.weight, self.reduction, self.pos_weight = _buffer(weight), reduction, _buffer(pos_weight)
@@ -117,7 +117,7 @@ def _class_weight(name: str, weight: Any) -> Buffer | None:
     kept = _buffer(weight)
     if kept is not None and kept.ndim != 1:
         raise ValueError(
-            f"{name}: weight is one number a class, not of shape {kept.shape}; the loss of predictions takes two "
+            f"{name}: weight is one number per class, not of shape {kept.shape}; the loss of predictions takes two "
             f"calls: {name}()(predictions, labels)"
         )
     return kept

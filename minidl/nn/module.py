@@ -20,13 +20,13 @@ _T = TypeVar("_T")
 
 _DEVICES = ("cpu", "cuda", "gpu", "mps")
 _NO_DEVICE = (
-    "{call}: models are not moved to a device. All computes on the processor; on an NVIDIA GPU call "
+    "{call}: models are not moved to a device. Everything is computed on the processor; for an NVIDIA GPU call "
     "kernels.use('cupy') before the model is made"
 )
 
 
 class Parameter(Tensor):
-    """A tensor that is trained: as an attribute of a module it is one of the module's parameters.
+    """A tensor that is trained; as an attribute of a module it is one of the module's parameters.
 
     >>> Parameter([1.0, 2.0]).requires_grad
     True
@@ -45,14 +45,14 @@ class Buffer(Tensor):
 
 
 class IncompatibleKeys(NamedTuple):
-    """What `load_state_dict` did not find in the given state, and what it found there but did not need."""
+    """Names that `load_state_dict` did not find in the given state, and names there that the module lacks."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class Module:
-    """The base of all layers and models: write `__init__` to make the parts, and `forward` to say what they compute.
+    """Base class of layers and models: `__init__` makes parameters and submodules, `forward` computes with them.
 
     >>> class Scale(Module):
     ...     def __init__(self):
@@ -65,8 +65,8 @@ class Module:
     >>> [name for name, parameter in scale.named_parameters()]
     ['factor']
 
-    A tensor or module under two names (tied) is one: `parameters()` and `modules()` give it once, `state_dict()` under
-    both names. Modules can be pickled and deep-copied; ties stay ties.
+    A tensor or module with two names is tied: `parameters()` and `modules()` return it once, `state_dict()` under both
+    names. Modules can be pickled and deep-copied; ties are kept.
     """
 
     training: bool = True
@@ -87,54 +87,54 @@ class Module:
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} needs a method forward(self, ...) that says what it computes")
 
-    # ---- the parts ----
+    # ---- parameters, buffers and submodules ----
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Every parameter once, with its (first) name: the module's own, then those of its children in order."""
+        """Yield every parameter once, with its first name: the module's own, then those of its children in order."""
         yield from _once((name, p) for name, p in self._named_tensors() if isinstance(p, Parameter))
 
     def parameters(self) -> Iterator[Parameter]:
-        """Every parameter once."""
+        """Yield every parameter once."""
         return (parameter for _, parameter in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """Every buffer once, with its (first) name."""
+        """Yield every buffer once, with its first name."""
         yield from _once((name, b) for name, b in self._named_tensors() if isinstance(b, Buffer))
 
     def buffers(self) -> Iterator[Buffer]:
-        """Every buffer once."""
+        """Yield every buffer once."""
         return (buffer for _, buffer in self.named_buffers())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules directly below this one, each once, with their names."""
+        """Yield the modules directly below this one, each once, with their names."""
         yield from _once(self._members(Module))
 
     def children(self) -> Iterator[Module]:
-        """The modules directly below this one, each once."""
+        """Yield the modules directly below this one, each once."""
         return (child for _, child in self.named_children())
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
-        """This module (named "") and all below it, each once, parents before children."""
+        """Yield this module (named "") and all below it, each once, parents before children."""
         yield from _once(self._named_modules(""))
 
     def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once, parents before children."""
+        """Yield this module and all below it, each once, parents before children."""
         return (module for _, module in self.named_modules())
 
     def register_buffer(self, name: str, data: Any) -> None:
-        """Add a tensor that is saved with the model but not trained; it is then the attribute `name`."""
+        """Make the attribute `name` a buffer: saved with the model but not trained."""
         setattr(self, name, Buffer(data))
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
-        """Make the parameter the attribute `name`."""
+        """Make `parameter` the attribute `name`."""
         setattr(self, name, parameter)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Make the module the attribute `name`: a child of this one."""
+        """Make `module` the attribute `name`, a child of this module."""
         setattr(self, name, module)
 
     def apply(self, function: Callable[[Module], object]) -> Self:
-        """Call `function` with every module below this one and with this one, children first: to initialise weights.
+        """Call `function` on every module, children first, then this one; for example to initialise weights.
 
         >>> from minidl import nn
         >>> def constant(module):
@@ -151,10 +151,9 @@ class Module:
     # ---- the state ----
 
     def state_dict(self) -> dict[str, np.ndarray]:
-        """Copies of all parameters and buffers as numpy arrays, under PyTorch's names and in its order.
+        """Return copies of all parameters and buffers as numpy arrays, under PyTorch's names and in its order.
 
-        Copies, so that later training does not change what was saved. A tied tensor is copied once: its names hold the
-        same array.
+        Later training does not change the copies. A tied tensor is copied once: its names share one array.
 
         >>> from minidl import nn
         >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
@@ -169,11 +168,16 @@ class Module:
         return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
-        """Write arrays (numpy's, or PyTorch's tensors on the CPU) into the parameters and buffers of the same names.
+        """Copy arrays into the parameters and buffers of the same names.
 
-        They are written in place, so ties and views of the same memory see them; each tensor keeps its dtype.
-        strict: names that are missing or unexpected are an error; otherwise they are left out, and returned.
-        Errors: ValueError that lists all missing and unexpected names and wrong shapes; nothing has then been written.
+        Parameters
+            state_dict    names and arrays: numpy's, or PyTorch's tensors on the CPU
+            strict        refuse missing and unexpected names; False: ignore and return them
+
+        Arrays are copied in place, so that ties and views see them; each tensor keeps its dtype.
+
+        Raises
+            ValueError    lists all missing and unexpected names and wrong shapes; nothing is copied then
         """
         if not hasattr(state_dict, "keys"):
             kind = type(state_dict).__name__
@@ -202,9 +206,9 @@ class Module:
         return IncompatibleKeys(missing, unexpected)
 
     def to(self, dtype: Any = None, *, device: Any = None) -> Self:
-        """Convert the floating-point parameters and buffers, and the gradients, to another floating type; in place.
+        """Convert floating-point parameters, buffers and gradients in place to another floating-point type.
 
-        "cpu", where they are, changes nothing. Errors: TypeError for any other type, and for other devices.
+        "cpu" changes nothing. Raises TypeError for other types and devices.
 
         >>> from minidl import nn
         >>> nn.Linear(3, 2).to("float64").weight.dtype
@@ -230,43 +234,43 @@ class Module:
         return self
 
     def double(self) -> Self:
-        """Convert to float64, in which the strategies of parallel training agree to ten digits."""
+        """Convert to float64, in which the parallel strategies agree to ten digits."""
         return self.to(np.float64)
 
     def float(self) -> Self:
-        """Convert to float32, which all models are made in."""
+        """Convert to float32, the type of new models."""
         return self.to(np.float32)
 
     def half(self) -> Self:
         """Convert to float16, for evaluation in half the memory.
 
-        Not for training: an update of less than 1/2048 of a weight is rounded away. `amp.autocast` keeps the weights in
-        float32.
+        Do not train in it: an update of less than 1/2048 of a weight is rounded away. Train with `amp.autocast`, which
+        keeps the weights in float32.
         """
         return self.to(np.float16)
 
     def cpu(self) -> Self:
-        """The model itself, which is on the CPU; refused with the cupy kernels."""
+        """Return the model, which is on the CPU; TypeError with the cupy kernels."""
         return self.to("cpu")
 
     def cuda(self, device: Any = None) -> Self:
-        """Refused with what to do instead: a model is not moved to a device, the kernels choose it."""
+        """Raise TypeError: models are not moved to a device, the kernels choose it."""
         raise TypeError(_NO_DEVICE.format(call="cuda()"))
 
     # ---- training ----
 
     def train(self, mode: bool = True) -> Self:
-        """Tell this module and all below it that they are being trained: dropout drops, batch norm uses the batch."""
+        """Switch this module and all below it to training: dropout drops, batch norm uses the batch."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> Self:
-        """Tell this module and all below it that they are being evaluated."""
+        """Switch this module and all below it to evaluation."""
         return self.train(False)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients of all parameters; or fill them with zeros, in place."""
+        """Set the gradients of all parameters to None; with set_to_none=False fill them with zeros in place."""
         for parameter in self.parameters():
             if set_to_none:
                 parameter.grad = None
@@ -274,7 +278,7 @@ class Module:
                 parameter.grad[...] = 0
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Freeze all parameters (False) or train them (True)."""
+        """Train all parameters (True) or freeze them (False)."""
         for parameter in self.parameters():
             parameter.requires_grad = requires_grad
         return self
@@ -285,7 +289,7 @@ class Module:
         return without_missing(super().__dir__(), type(self))
 
     def extra_repr(self) -> str:
-        """What a layer's own line says in the printed tree: its sizes and options."""
+        """Return the text in a layer's line of the printed tree: its sizes and options."""
         return ""
 
     def __repr__(self) -> str:
@@ -311,7 +315,7 @@ class Module:
         return ((name, value) for name, value in self.__dict__.items() if isinstance(value, kind))
 
     def _named_tensors(self, prefix: str = "") -> Iterator[tuple[str, Parameter | Buffer]]:
-        """All parameters and buffers, tied ones under each of their names, in the order of the state."""
+        """Yield all parameters and buffers in the order of the state, tied ones under each of their names."""
         for name, parameter in self._members(Parameter):
             yield prefix + name, parameter
         for name, buffer in self._members(Buffer):
@@ -326,7 +330,7 @@ class Module:
 
 
 def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
-    """Each object once, under the first of its names."""
+    """Yield each object once, with the first of its names."""
     seen = set()
     for name, value in named:
         if value not in seen:
@@ -335,8 +339,8 @@ def _once(named: Iterator[tuple[str, _T]]) -> Iterator[tuple[str, _T]]:
 
 
 INSTEAD = {  # methods of PyTorch's modules that have no counterpart
-    "register_forward_hook": "replace the part by a Module of yours that calls it",
-    "register_forward_pre_hook": "replace the part by a Module of yours that calls it",
+    "register_forward_hook": "replace the submodule by your own Module that calls it",
+    "register_forward_pre_hook": "replace the submodule by your own Module that calls it",
     "register_full_backward_hook": "parameters have register_post_accumulate_grad_hook(hook)",
     "get_parameter": "dict(model.named_parameters())[name]",
     "get_submodule": "dict(model.named_modules())[name]",

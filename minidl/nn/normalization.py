@@ -1,12 +1,14 @@
-"""Layers that shift and scale their input to mean 0 and variance 1, and learn which mean and scale are better."""
+"""Normalisation layers: shift and scale the input to mean 0 and variance 1, then to a learned mean and scale."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.functional.bind import operand
 from minidl.kernels import array_module
 from minidl.nn.module import Module, Parameter
@@ -14,14 +16,14 @@ from minidl.tensor import Tensor
 
 
 class BatchNorm(Module):
-    """What BatchNorm1d and BatchNorm2d share: the parameters, the running statistics, and when each is used.
+    """Base class of BatchNorm1d and BatchNorm2d: parameters and running statistics.
 
     Parameters
-        num_features         channels: axis 1 of the input
+        num_features         number of channels: length of axis 1 of the input
         eps                  added to the variance before the root
-        momentum             weight of the newest batch in the running statistics; None: their plain mean so far
-        affine               learn a weight and a bias for every channel, starting at 1 and 0
-        track_running_stats  keep running statistics, and evaluate with them; False: every batch has its own
+        momentum             weight of the newest batch in the running statistics; None: the mean over all batches
+        affine               learn a weight and a bias per channel, initialised to 1 and 0
+        track_running_stats  keep running statistics and evaluate with them; False: always use the batch's statistics
     """
 
     name = "BatchNorm"
@@ -36,6 +38,7 @@ class BatchNorm(Module):
         affine: bool = True,
         track_running_stats: bool = True,
     ) -> None:
+        num_features = whole_number(f"{self.name}: num_features", num_features, at_least=0)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.weight = Parameter(np.ones(num_features, np.float32)) if affine else None
@@ -59,11 +62,11 @@ class BatchNorm(Module):
         return out
 
     def average_factor(self) -> float:
-        """How much of this batch's statistics goes into the running ones."""
+        """Return the weight of this batch in the running statistics."""
         return 1 / (self.num_batches_tracked.item() + 1) if self.momentum is None else self.momentum
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Errors: ValueError for an input of another number of axes or channels."""
+        """Raise ValueError for an input with a wrong number of axes or channels."""
         channels = self.num_features
         given = f"{self.name}: x {self.expected.format(channels)} expected, got {shape}"
         if len(shape) not in self.dimensions:
@@ -84,11 +87,15 @@ class BatchNorm(Module):
 class BatchNorm1d(BatchNorm):
     """Normalise every feature over the batch (and the sequence), then scale by weight and shift by bias.
 
-    x: (n, num_features) or (n, num_features, length) -> the same shape. In training, mean and variance are this
-    batch's, and the running statistics move towards them; in evaluation the running statistics are used.
-    The settings are those of `BatchNorm`.
-    Errors: ValueError for another shape, and for training on one value a channel.
-    Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
+    Shapes: x (n, num_features) or (n, num_features, length) -> the same shape. In training, mean and variance are those
+    of the batch, and the running statistics move towards them; evaluation uses the running statistics.
+    The parameters are those of `BatchNorm`.
+
+    Raises
+        ValueError    an input of another shape, training on one value per channel
+
+    References
+        Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
     >>> BatchNorm1d(2, eps=0.0)(Tensor([[1.0, 10.0], [3.0, 30.0]]))
     Tensor([[-1., -1.],
@@ -101,12 +108,16 @@ class BatchNorm1d(BatchNorm):
 class BatchNorm2d(BatchNorm):
     """Normalise every channel over the batch and the image, then scale by weight and shift by bias.
 
-    x: (n, num_features, h, w) -> the same shape; weight, bias: (num_features,), starting at 1 and 0. In training, mean
-    and variance are this batch's, and the buffers running_mean and running_var (its unbiased variance) move towards
-    them by `momentum`; in evaluation the buffers are used. num_batches_tracked counts the training batches.
-    The settings are those of `BatchNorm`.
-    Errors: ValueError for another shape, and for training on one value a channel.
-    Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
+    Shapes: x (n, num_features, h, w) -> the same shape; weight and bias (num_features,), initialised to 1 and 0. In
+    training, mean and variance are those of the batch, and the buffers running_mean and running_var (unbiased) move
+    towards them by `momentum`; evaluation uses the buffers. num_batches_tracked counts the training batches.
+    The parameters are those of `BatchNorm`.
+
+    Raises
+        ValueError    an input of another shape, training on one value per channel
+
+    References
+        Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
     >>> layer = BatchNorm2d(3)
     >>> layer(Tensor(np.ones((4, 3, 8, 8), np.float32))).shape, layer.num_batches_tracked.item()
@@ -119,9 +130,17 @@ class BatchNorm2d(BatchNorm):
 class LayerNorm(Module):
     """Normalise every sample over its last axes, then scale by weight and shift by bias.
 
-    x: (..., *normalized_shape) -> the same shape; weight, bias: normalized_shape, starting at 1 and 0; bias=False
-    leaves the shift out, elementwise_affine=False both. Errors: ValueError if x does not end with that shape.
-    Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
+    Parameters
+        normalized_shape      lengths of the last axes, over which is normalised; or one length
+        eps                   added to the variance before the root
+        elementwise_affine    learn weight and bias
+        bias                  learn the bias; False: the weight only
+
+    Shapes: x (..., *normalized_shape) -> the same shape; weight and bias have normalized_shape and are initialised to
+    1 and 0. Raises ValueError if the shape of x does not end with normalized_shape.
+
+    References
+        Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
 
     >>> out = LayerNorm(4)(Tensor([[1.0, 2.0, 3.0, 4.0]]))
     >>> round(out.mean().item(), 4), round((out * out).mean().item(), 4)
@@ -135,8 +154,9 @@ class LayerNorm(Module):
         elementwise_affine: bool = True,
         bias: bool = True,
     ) -> None:
-        self.normalized_shape = (
-            (normalized_shape,) if isinstance(normalized_shape, (int, np.integer)) else tuple(normalized_shape)
+        lengths = normalized_shape if isinstance(normalized_shape, Iterable) else (normalized_shape,)
+        self.normalized_shape = tuple(
+            whole_number("LayerNorm: normalized_shape", length, at_least=0) for length in lengths
         )
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
@@ -156,17 +176,29 @@ class LayerNorm(Module):
 class GroupNorm(Module):
     """Normalise every group of channels of each sample, then scale by weight and shift by bias.
 
-    x: (n, num_channels) or (n, num_channels, ...) -> the same shape; weight, bias: (num_channels,), starting at 1 and
-    0; affine=False leaves them out. Small batches change nothing: samples do not depend on each other.
-    Errors: ValueError if num_groups does not divide num_channels, or x has other channels.
-    Source: Wu and He, Group Normalization (arXiv:1803.08494), section 3.
+    Parameters
+        num_groups      number of groups, a divisor of num_channels
+        num_channels    length of axis 1 of the input
+        eps             added to the variance before the root
+        affine          learn a weight and a bias per channel, initialised to 1 and 0
+
+    Shapes: x (n, num_channels, ...) -> the same shape. Samples do not depend on each other, so that the size of the
+    batch has no effect.
+
+    Raises
+        ValueError    num_groups does not divide num_channels, x has another number of channels
+
+    References
+        Wu and He, Group Normalization (arXiv:1803.08494), section 3.
 
     >>> GroupNorm(2, 4, eps=0.0, affine=False)(Tensor([[1.0, 3.0, 10.0, 30.0]]))
     Tensor([[-1.,  1., -1.,  1.]], float32)
     """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
-        if num_groups < 1 or num_channels % num_groups:
+        num_groups = whole_number("GroupNorm: num_groups", num_groups, at_least=1)
+        num_channels = whole_number("GroupNorm: num_channels", num_channels, at_least=0)
+        if num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: num_groups must divide num_channels, got {num_groups} groups of {num_channels} channels"
             )

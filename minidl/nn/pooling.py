@@ -1,4 +1,4 @@
-"""Pooling layers: each window of an image becomes one number."""
+"""Pooling layers: reduce each window of an image to one number."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from minidl.tensor import Tensor
 
 
 class MaxPool2d(Module):
-    """The maximum of every window: x (n, c, h, w) -> (n, c, oh, ow); the stride is the window's size by default.
+    """Return the maximum of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
 
-    The settings are those of `functional.max_pool2d`, in the order of PyTorch's layer.
+    The parameters are those of `functional.max_pool2d`, in the order of PyTorch's layer.
 
     >>> import numpy as np
     >>> MaxPool2d(2)(Tensor(np.zeros((5, 3, 8, 8)))).shape
@@ -44,9 +44,9 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """The mean of every window: x (n, c, h, w) -> (n, c, oh, ow); the stride is the window's size by default.
+    """Return the mean of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
 
-    The settings are those of `functional.avg_pool2d`.
+    The parameters are those of `functional.avg_pool2d`.
 
     >>> import numpy as np
     >>> AvgPool2d(2)(Tensor(np.zeros((5, 3, 8, 8)))).shape
@@ -75,9 +75,10 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """The means of as many windows as the result has pixels: x (n, c, h, w) -> (n, c, *output_size).
+    """Return the means of windows that give an output of a chosen size: x (n, c, h, w) -> (n, c, *output_size).
 
-    output_size: a whole number or two, (vertical, horizontal); None keeps the image's size. 1 is global pooling.
+    Parameters
+        output_size    one number, or a pair (vertical, horizontal); None keeps the image's size, 1 is global pooling
 
     >>> import numpy as np
     >>> AdaptiveAvgPool2d(1)(Tensor(np.zeros((5, 3, 8, 8)))).shape
@@ -95,7 +96,7 @@ class AdaptiveAvgPool2d(Module):
 
 
 class AdaptiveMaxPool2d(Module):
-    """The maxima of the windows of `AdaptiveAvgPool2d`."""
+    """Return the maxima of the windows of `AdaptiveAvgPool2d`."""
 
     def __init__(self, output_size: Size, return_indices: bool = False) -> None:
         self.output_size, self.return_indices = output_size, return_indices

@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import random
+from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
 from minidl.nn import init
 from minidl.nn.module import Module, Parameter
@@ -23,16 +24,18 @@ class LSTM(Module):
     Parameters
         input_size     features of x
         hidden_size    features of h and c
-        num_layers     layers, each on the outputs of the one below
-        bias           whether there are bias_ih and bias_hh
-        batch_first    x and the output are (n, t, features); otherwise (t, n, features), the default, as PyTorch's
-        dropout        in training, probability with which an output of a layer becomes zero, except of the last layer
-        bidirectional  a second set of layers reads the sequence backwards; outputs lie side by side
+        num_layers     number of layers; each reads the outputs of the one below
+        bias           whether the layers have bias_ih and bias_hh
+        batch_first    True: x and the output are (n, t, features); False, the default as in PyTorch: (t, n, features)
+        dropout        probability that an output of any layer but the last is set to zero in training
+        bidirectional  add layers that read the sequence backwards; the outputs of both directions are concatenated
 
     The weights have PyTorch's names, shapes and order of the gates (i, f, g, o): for layer k weight_ih_lk (4 hidden,
-    features), weight_hh_lk (4 hidden, hidden), bias_ih_lk and bias_hh_lk (4 hidden,), those of the backward direction
-    with "_reverse". All start uniform in +-1/sqrt(hidden_size). The equations are those of `F.lstm`.
-    Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997).
+    features), weight_hh_lk (4 hidden, hidden), bias_ih_lk and bias_hh_lk (4 hidden,); the backward direction adds
+    "_reverse". All are initialised uniformly in +-1/sqrt(hidden_size). The equations are those of `F.lstm`.
+
+    References
+        Hochreiter and Schmidhuber, Long Short-Term Memory (1997).
 
     >>> lstm = LSTM(input_size=3, hidden_size=5, num_layers=2)
     >>> out, (h, c) = lstm(Tensor(np.zeros((7, 4, 3), np.float32)))
@@ -50,12 +53,10 @@ class LSTM(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
     ) -> None:
-        if min(input_size, hidden_size, num_layers) < 1:
-            raise ValueError(
-                f"LSTM: sizes and layers of at least 1 expected: {input_size}, {hidden_size}, {num_layers}"
-            )
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"LSTM: dropout must lie in 0 <= dropout <= 1, got {dropout}")
+        input_size = whole_number("LSTM: input_size", input_size, at_least=1)
+        hidden_size = whole_number("LSTM: hidden_size", hidden_size, at_least=1)
+        num_layers = whole_number("LSTM: num_layers", num_layers, at_least=1)
+        real_number("LSTM: dropout", dropout, at_least=0, at_most=1)
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, dropout, bidirectional
         self._directions = ("", "_reverse") if bidirectional else ("",)
@@ -65,11 +66,14 @@ class LSTM(Module):
                 _add_weights(self, features, hidden_size, bias, f"_l{layer}{direction}")
 
     def forward(self, x: Any, hx: State | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """The outputs of the last layer at every step, and (h, c) of all layers after the last step.
+        """Return the outputs of the last layer at every step, and (h, c) of all layers after the last step.
 
-        x: (t, n, input_size), (n, t, input_size) with batch_first, or one sequence (t, input_size).
-        hx: (h, c) before the first step, zeros by default; each (num_layers, n, hidden_size), without n for one
-        sequence. A bidirectional layer has two rows there, the forward direction first, and outputs of 2 hidden_size.
+        Parameters
+            x     (t, n, input_size), (n, t, input_size) with batch_first, or one sequence (t, input_size)
+            hx    (h, c) before the first step, zeros by default; each (num_layers, n, hidden_size), without n for one
+                  sequence
+
+        A bidirectional layer has two rows in h and c, the forward direction first, and outputs of 2 hidden_size.
         """
         x = operand(x)
         is_single = x.ndim == 2
@@ -118,10 +122,15 @@ class LSTM(Module):
 
 
 class LSTMCell(Module):
-    """One step of long short-term memory: for loops in which each input depends on the output before it.
+    """One step of long short-term memory, for loops in which an input depends on the previous output.
 
-    input_size, hidden_size: features of x, and of h and c. Parameters as PyTorch's: weight_ih (4 hidden, features),
-    weight_hh (4 hidden, hidden), bias_ih and bias_hh (4 hidden,); the gates in the order i, f, g, o.
+    Parameters
+        input_size     features of x
+        hidden_size    features of h and c
+        bias           whether there are bias_ih and bias_hh
+
+    The weights are PyTorch's: weight_ih (4 hidden, features), weight_hh (4 hidden, hidden), bias_ih and bias_hh
+    (4 hidden,), with the gates in the order i, f, g, o.
 
     >>> cell = LSTMCell(3, 5)
     >>> h, c = cell(Tensor(np.zeros((4, 3), np.float32)))
@@ -131,13 +140,13 @@ class LSTMCell(Module):
     """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True) -> None:
-        if min(input_size, hidden_size) < 1:
-            raise ValueError(f"LSTMCell: sizes of at least 1 expected, got {input_size} and {hidden_size}")
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        _add_weights(self, input_size, hidden_size, bias, "")
+        self.input_size = whole_number("LSTMCell: input_size", input_size, at_least=1)
+        self.hidden_size = whole_number("LSTMCell: hidden_size", hidden_size, at_least=1)
+        self.bias = bias
+        _add_weights(self, self.input_size, self.hidden_size, bias, "")
 
     def forward(self, x: Any, hx: State | None = None) -> tuple[Tensor, Tensor]:
-        """(h, c) after the step. x: (n, input_size) or (input_size,); hx: (h, c) before it, zeros by default."""
+        """Return (h, c) after the step on x (n, input_size) or (input_size,); hx: (h, c) before it, default zeros."""
         x = operand(x)
         if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
             raise ValueError(f"LSTMCell: x (n, {self.input_size}) or ({self.input_size},) expected, got {x.shape}")

@@ -1,4 +1,4 @@
-"""Optimizers, which turn gradients into steps, and schedules, which change their learning rate as training goes on."""
+"""Optimizers update parameters from their gradients; schedules change the learning rate during training."""
 
 from minidl.missing_names import module_getattr
 from minidl.optim.adagrad import Adagrad

@@ -1,4 +1,4 @@
-"""Adagrad: a learning rate of its own for every weight, from the sum of its squared gradients."""
+"""Adagrad: the sum of its squared gradients gives every weight its own learning rate."""
 
 from __future__ import annotations
 
@@ -8,29 +8,39 @@ from typing import Any
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_option
+from minidl.optim.options import Group, check_not_negative
 from minidl.tensor import Tensor
 
 
 class Adagrad(Optimizer):
-    """Adagrad: weights that had large gradients take small steps from then on.
+    """Adagrad: the larger a weight's past gradients, the smaller its steps.
 
         g = gradient + weight_decay w
         s = s + g^2                                  (from initial_accumulator_value)
         w = w - lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)
 
-    Memory: one array per parameter. The first step is lr sign(g), whatever the size of g (as eps -> 0).
+    Parameters
+        lr              learning rate
+        lr_decay        decrease of the rate: at step t it is lr / (1 + (t - 1) lr_decay)
+        weight_decay    factor of w that is added to the gradient
+        initial_accumulator_value    value of s before the first step
+        eps             added to the root, to avoid a division by zero
 
-    Source: Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and stochastic optimization,
-    JMLR 12 (2011), figure 1, with the diagonal matrix.
+    The first step is lr sign(g), regardless of the size of g (for eps -> 0). Memory: one array per parameter.
+
+    Raises
+        TypeError     an option that is not a number
+        ValueError    an option below 0
+
+    References
+        Duchi, Hazan and Singer, Adaptive subgradient methods for online learning and stochastic optimization,
+        JMLR 12 (2011), figure 1, with the diagonal matrix.
 
     >>> w = Tensor([1.0, 1.0], requires_grad=True)
     >>> (w * Tensor([300.0, -0.02])).sum().backward()
     >>> Adagrad([w], lr=0.5).step()
     >>> w.data
     array([0.5, 1.5], dtype=float32)
-
-    Errors: ValueError for an option below 0.
     """
 
     def __init__(
@@ -52,8 +62,7 @@ class Adagrad(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in self.defaults:
-            check_option(group, name)
+        check_not_negative(group, *self.defaults)
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
         total = zeros_like(data)

@@ -1,4 +1,4 @@
-"""Adam and AdamW: momentum and a learning rate for every weight, from two running moments of its gradient."""
+"""Adam and AdamW: two running moments of each gradient give every weight momentum and its own learning rate."""
 
 from __future__ import annotations
 
@@ -8,31 +8,41 @@ from typing import Any
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_betas, check_option
+from minidl.optim.options import Group, check_betas, check_not_negative
 from minidl.tensor import Tensor
 
 
 class Adam(Optimizer):
-    """Adam: the mean of the recent gradients, divided by their root mean square.
+    """Adam: step along the mean of the recent gradients, divided by their root mean square.
 
         g = gradient + weight_decay w
         m = beta1 m + (1 - beta1) g
         v = beta2 v + (1 - beta2) g^2
         w = w - lr m_hat / (sqrt(v_hat) + eps)       m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
 
-    m and v start at zero and so are too small at first: the divisions by 1 - beta^t correct that. With
-    `decoupled_weight_decay` it is AdamW. Memory: two arrays per parameter. The first step is lr sign(g) (as eps -> 0).
-    eps stands outside the root, as in the paper and in PyTorch; some texts write sqrt(v_hat + eps).
+    Parameters
+        lr              learning rate: about the largest change of a weight per step
+        betas           decay factors of the two moments, each at least 0 and below 1
+        eps             added to the root, to avoid a division by zero
+        weight_decay    factor of w that is added to the gradient
+        decoupled_weight_decay    shrink the weights directly instead, as AdamW does
 
-    Source: Kingma and Ba, Adam: a method for stochastic optimization (arXiv:1412.6980), algorithm 1.
+    m and v start at zero; dividing by 1 - beta^t removes that bias. The first step is lr sign(g) for eps -> 0. eps
+    stands outside the root, as in the paper and in PyTorch; some texts write sqrt(v_hat + eps).
+    Memory: two arrays per parameter.
+
+    Raises
+        TypeError     an option that is not a number
+        ValueError    an option below 0, betas out of range
+
+    References
+        Kingma and Ba, Adam: a method for stochastic optimization (arXiv:1412.6980), algorithm 1.
 
     >>> w = Tensor([1.0, 1.0], requires_grad=True)
     >>> (w * Tensor([300.0, -0.02])).sum().backward()
     >>> Adam([w], lr=0.5).step()
     >>> w.data.round(4)
     array([0.5, 1.5], dtype=float32)
-
-    Errors: ValueError for an option below 0, or betas outside 0 <= beta < 1.
     """
 
     def __init__(
@@ -55,8 +65,7 @@ class Adam(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in ("lr", "eps", "weight_decay"):
-            check_option(group, name)
+        check_not_negative(group, "lr", "eps", "weight_decay")
         check_betas(group)
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
@@ -79,20 +88,20 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """AdamW: Adam whose weight decay shrinks the weights themselves, w = w - lr weight_decay w, before the step.
+    """AdamW: Adam that shrinks the weights by w = w - lr weight_decay w before each step.
 
-    Added to the gradient, as in Adam, the decay would be divided by the root mean square too, and so be weak just where
-    the gradients are large. Memory: two arrays per parameter.
+    Adam adds the decay to the gradient and divides it by the root mean square as well, so that weights with large
+    gradients decay least. AdamW decays all weights by the same factor.
+    Parameters, memory and errors are those of `Adam`.
 
-    Source: Loshchilov and Hutter, Decoupled weight decay regularization (arXiv:1711.05101), algorithm 2.
+    References
+        Loshchilov and Hutter, Decoupled weight decay regularization (arXiv:1711.05101), algorithm 2.
 
     >>> w = Tensor([2.0], requires_grad=True)
     >>> (0 * w).sum().backward()
     >>> AdamW([w], lr=0.5, weight_decay=0.5).step()
     >>> w.data
     array([1.5], dtype=float32)
-
-    Errors: as Adam's.
     """
 
     def __init__(
@@ -108,4 +117,4 @@ class AdamW(Adam):
     def check_group(self, group: Group) -> None:
         super().check_group(group)
         if not group["decoupled_weight_decay"]:
-            raise ValueError("the weight decay of AdamW is decoupled: for weight decay in the gradient take Adam")
+            raise ValueError("the weight decay of AdamW is decoupled: use Adam for weight decay in the gradient")

@@ -1,4 +1,4 @@
-"""LAMB: Adam's direction with LARS's layer-wise length, for very large minibatches of text."""
+"""LAMB: Adam's direction with a layer-wise step length as in LARS, for very large minibatches."""
 
 from __future__ import annotations
 
@@ -8,31 +8,41 @@ from typing import Any
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_betas, check_option
+from minidl.optim.options import Group, check_betas, check_not_negative
 from minidl.tensor import Tensor
 
 
 class LAMB(Optimizer):
-    """Layer-wise adaptive moments: a step along Adam's direction, as long as lr times the norm of the layer's weights.
+    """Layer-wise adaptive moments: a step along Adam's direction, with length lr times the norm of the layer's weights.
 
         m = beta1 m + (1 - beta1) g
         v = beta2 v + (1 - beta2) g^2
         r = m_hat / (sqrt(v_hat) + eps) + weight_decay w      m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
         w = w - lr |w| / |r| r                                 (w - lr r where |w| or |r| is 0)
 
-    The norms are those of a whole parameter; the paper's scaling function phi is the identity. With `exclude_1d`
-    parameters of fewer than two dimensions take the step lr r. Memory: two arrays per parameter.
+    Parameters
+        lr              learning rate: the step's length as a share of the weights' norm
+        betas           decay factors of the two moments, each at least 0 and below 1
+        eps             added to the root, to avoid a division by zero
+        weight_decay    factor of w that is added to the direction r
+        exclude_1d      take the step lr r for parameters of fewer than two dimensions
 
-    Source: You et al., Large batch optimization for deep learning: training BERT in 76 minutes (arXiv:1904.00962),
-    algorithm 2.
+    Each norm is that of a whole parameter; the paper's scaling function phi is the identity.
+    Memory: two arrays per parameter.
+
+    Raises
+        TypeError     an option that is not a number
+        ValueError    an option below 0, betas out of range
+
+    References
+        You et al., Large batch optimization for deep learning: training BERT in 76 minutes (arXiv:1904.00962),
+        algorithm 2.
 
     >>> w = Tensor([3.0, 4.0], requires_grad=True)
     >>> (w * Tensor([0.0, 100.0])).sum().backward()
     >>> LAMB([w], lr=0.1, weight_decay=0.0).step()  # |w| = 5, so the step is 0.5 long
     >>> w.data
     array([3. , 3.5], dtype=float32)
-
-    Errors: ValueError for an option below 0, or betas outside 0 <= beta < 1.
     """
 
     def __init__(
@@ -48,8 +58,7 @@ class LAMB(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in ("lr", "eps", "weight_decay"):
-            check_option(group, name)
+        check_not_negative(group, "lr", "eps", "weight_decay")
         check_betas(group)
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""LargeBatchLR: the learning rate of a large minibatch: scaled with its size, warmed up, then decayed."""
+"""LargeBatchLR: the learning rate for large minibatches, scaled with their size, warmed up, then decayed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite, sqrt
+from math import sqrt
 
+from minidl.arguments import one_of, real_number
 from minidl.optim.lars import LARS
 from minidl.optim.optimizer import Optimizer
 from minidl.optim.options import Group
@@ -16,7 +17,7 @@ WARMUPS = ("none", "constant", "gradual")
 
 
 class LargeBatchLR(LRScheduler):
-    """Scale the rate with the minibatch, warm it up, and let it fall.
+    """Scale the learning rate with the minibatch size, warm it up, then decay it.
 
         k = batch_size / base_batch_size
         peak = lr k (linear), lr sqrt(k) (sqrt), lr (fixed)
@@ -27,19 +28,35 @@ class LargeBatchLR(LRScheduler):
         then:                         peak gamma^(milestones passed)
                               or      peak (1 - share of the steps after the warm-up)^power     (polynomial decay)
 
-    The optimizer's rate `lr` is that of minibatches of `base_batch_size` samples. Call `step()` after every update.
+    The optimizer's rate `lr` belongs to minibatches of `base_batch_size` samples. Call `step()` after every update.
 
-    steps_per_epoch: updates an epoch; it comes second, so that `partial(LargeBatchLR, batch_size=…, …)` is the
-    `schedule` of a Job. scaling: "linear", "sqrt" or "fixed". warmup: "none", "constant" or "gradual", for the first
-    `warmup_epochs`. milestones: the epochs (they may be fractions) at which the rate is multiplied by `gamma`.
-    total_epochs, power: with a total the rate falls polynomially to 0 at its end instead.
-    momentum_correction: for an optimizer whose rate is inside the velocity v = m v + lr g, as LARS and
-    SGD(momentum_form="v"): after a change of the rate from lr to lr' one step is made with the momentum m lr'/lr, so
-    that past gradients count with the new rate too. SGD's u-form multiplies the whole sum by the rate, and needs none;
-    Nesterov's look-ahead would be scaled as well, so it is refused.
+    Parameters
+        steps_per_epoch    updates per epoch; second, so that `partial(LargeBatchLR, batch_size=…, …)` is a Job's
+                           `schedule`
+        batch_size         samples per minibatch
+        base_batch_size    samples per minibatch for which the optimizer's lr was chosen
+        scaling            peak rate: "linear", "sqrt" or "fixed"
+        warmup             "none", "constant" or "gradual"
+        warmup_epochs      length of the warm-up in epochs; fractions are allowed
+        start_factor       rate at the start of the warm-up, as a multiple of lr
+        milestones         epochs at which the rate is multiplied by gamma; fractions are allowed
+        gamma              factor at each milestone
+        total_epochs       polynomial decay to 0 at this epoch, instead of milestones
+        power              exponent of the polynomial decay
+        momentum_correction    after a change from lr to lr', make one step with momentum m lr'/lr, so that past
+                               gradients count with the new rate
 
-    Source: Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), sections 2.1 and 2.2, and section 3, remark
-    2; polynomial decay with power 2: You et al. (arXiv:1708.03888), section 6.
+    Momentum correction is for optimizers with the rate inside the velocity, v = m v + lr g: LARS and
+    SGD(momentum_form="v"). SGD's u-form multiplies the whole sum by the rate and needs none. It is refused with
+    nesterov, whose look-ahead it would scale as well.
+
+    Raises
+        TypeError     a setting that is not a number, momentum_correction for another optimizer
+        ValueError    a setting out of range, both milestones and total_epochs
+
+    References
+        Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), sections 2.1 and 2.2, and section 3, remark 2;
+        You et al. (arXiv:1708.03888), section 6 (polynomial decay with power 2).
 
     >>> from minidl import Tensor, optim
     >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=0.1)
@@ -52,9 +69,6 @@ class LargeBatchLR(LRScheduler):
     ...     schedule.step()
     >>> rates
     [0.1, 0.175, 0.25, 0.325, 0.4, 0.4, 0.04, 0.04]
-
-    Errors: ValueError for a size, a number of epochs or a name out of range; TypeError for momentum_correction with an
-    optimizer that needs none.
     """
 
     state_names = ("_momenta",)
@@ -78,17 +92,15 @@ class LargeBatchLR(LRScheduler):
     ) -> None:
         sizes = {"steps_per_epoch": steps_per_epoch, "batch_size": batch_size, "base_batch_size": base_batch_size}
         for name, size in sizes.items():
-            if not size >= 1:
-                raise ValueError(f"{name} must be at least 1, got {size!r}")
-        for name, value in {"warmup_epochs": warmup_epochs, "start_factor": start_factor, "gamma": gamma}.items():
-            if not (value >= 0 and isfinite(value)):
-                raise ValueError(f"{name} must be at least 0, got {value!r}")
-        if scaling not in SCALINGS:
-            raise ValueError(f"scaling must be one of {', '.join(SCALINGS)}, got {scaling!r}")
-        if warmup not in WARMUPS:
-            raise ValueError(f"warmup must be one of {', '.join(WARMUPS)}, got {warmup!r}")
-        if total_epochs is not None and not total_epochs > warmup_epochs:
-            raise ValueError(f"total_epochs must be above the warm-up's {warmup_epochs}, got {total_epochs!r}")
+            real_number(name, size, at_least=1)
+        factors = {"warmup_epochs": warmup_epochs, "start_factor": start_factor, "gamma": gamma, "power": power}
+        for name, value in factors.items():
+            real_number(name, value, at_least=0)
+        one_of("scaling", scaling, SCALINGS)
+        one_of("warmup", warmup, WARMUPS)
+        milestones = [real_number("a milestone", milestone) for milestone in milestones]
+        if total_epochs is not None:
+            real_number("total_epochs", total_epochs, above=warmup_epochs, hint="it counts the warm-up's epochs too")
         if total_epochs is not None and milestones:
             raise ValueError("give milestones or total_epochs (polynomial decay), not both")
         if momentum_correction and not all(_has_rate_inside(optimizer, group) for group in optimizer.param_groups):
@@ -102,13 +114,13 @@ class LargeBatchLR(LRScheduler):
         self.milestones = [round(milestone * steps_per_epoch) for milestone in milestones]
         self.total_steps = None if total_epochs is None else round(total_epochs * steps_per_epoch)
         self._momenta: list[float] = []
-        self._corrected_at = [-1 for _ in optimizer.param_groups]  # the updates made before the last correction
+        self._corrected_at = [-1 for _ in optimizer.param_groups]  # optimizer.updates at the last correction
         if momentum_correction:
             self._momenta = [group["momentum"] for group in optimizer.param_groups]
         super().__init__(optimizer, last_epoch)
 
     def factor(self, step: int) -> float:
-        """What the optimizer's first rate is multiplied by in that step, from 0."""
+        """Return the multiple of the optimizer's initial rate that is used in step `step`, counted from 0."""
         if step < self.warmup_steps and self.warmup == "constant":
             return self.start_factor
         if step < self.warmup_steps and self.warmup == "gradual":
@@ -123,14 +135,14 @@ class LargeBatchLR(LRScheduler):
         if self._momenta:
             group, own, updates = self.optimizer.param_groups[index], self._momenta[index], self.optimizer.updates
             changed = new / lr if self.last_epoch > 0 and lr > 0 else 1.0
-            is_unused = self._corrected_at[index] == updates  # several steps of the schedule before the next update
+            is_unused = self._corrected_at[index] == updates  # the schedule stepped again before an update
             group["momentum"] = (group["momentum"] if is_unused else own) * changed
             self._corrected_at[index] = updates
         return new
 
 
 def _has_rate_inside(optimizer: Optimizer, group: Group) -> bool:
-    """Whether the step is the velocity v = m v + lr g itself, so that a factor on m corrects it."""
+    """Return whether the step is the velocity v = m v + lr g, so that scaling m corrects it."""
     if isinstance(optimizer, SGD):
         return group["momentum_form"] == "v" and not group["nesterov"]
     return isinstance(optimizer, LARS)

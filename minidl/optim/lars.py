@@ -1,4 +1,4 @@
-"""LARS: one learning rate for each layer, in proportion to the norm of its weights, for very large minibatches."""
+"""LARS: one learning rate per layer, proportional to the norm of its weights, for very large minibatches."""
 
 from __future__ import annotations
 
@@ -8,32 +8,40 @@ from typing import Any
 from minidl import kernels
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_option
+from minidl.optim.options import Group, check_not_negative
 from minidl.tensor import Tensor
 
 
 class LARS(Optimizer):
-    """Layer-wise adaptive rate scaling: no layer moves by more than a fixed share of its weights' norm.
+    """Layer-wise adaptive rate scaling: each layer's step is proportional to the norm of its weights.
 
         ratio = trust_coefficient |w| / (|g| + weight_decay |w|)          (1 where |w| or |g| is 0)
         v = momentum v + lr ratio (g + weight_decay w)
         w = w - v
 
-    The norms are those of a whole parameter. Where a ratio cannot be formed, as for biases that start at zero, the step
-    is that of SGD. With `exclude_1d` so it is for every parameter of fewer than two dimensions (biases, and the gains
-    of normalization layers); to take their weight decay away too, put them into a group of their own.
+    Parameters
+        lr                   learning rate, before the ratio
+        momentum             factor of the past velocity
+        weight_decay         factor of w that is added to the gradient
+        trust_coefficient    step length, lr apart, as a share of the weights' norm
+        exclude_1d           use ratio 1 for parameters of fewer than two dimensions: biases and the gains of
+                             normalization layers; to exempt them from weight decay too, give them their own group
 
-    The rate is inside the velocity v, as in the paper; see SGD for the difference. Memory: one array per parameter.
+    Each norm is that of a whole parameter. Biases that start at zero take SGD's step, with ratio 1. The rate is inside
+    the velocity v, as in the paper: SGD's docstring explains the difference. Memory: one array per parameter.
 
-    Source: You, Gitman and Ginsburg, Large batch training of convolutional networks (arXiv:1708.03888), algorithm 1.
+    Raises
+        TypeError     an option that is not a number
+        ValueError    an option below 0
+
+    References
+        You, Gitman and Ginsburg, Large batch training of convolutional networks (arXiv:1708.03888), algorithm 1.
 
     >>> w = Tensor([3.0, 4.0], requires_grad=True)
     >>> (w * Tensor([0.0, 100.0])).sum().backward()
     >>> LARS([w], lr=1.0, trust_coefficient=0.1).step()  # |w| = 5, so the step is 0.5 long
     >>> w.data
     array([3. , 3.5], dtype=float32)
-
-    Errors: ValueError for an option below 0.
     """
 
     def __init__(
@@ -55,8 +63,7 @@ class LARS(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in ("lr", "momentum", "weight_decay", "trust_coefficient"):
-            check_option(group, name)
+        check_not_negative(group, "lr", "momentum", "weight_decay", "trust_coefficient")
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
         return {"momentum_buffer": zeros_like(data)}

@@ -1,8 +1,8 @@
-"""Optimizer: the base of all update rules: groups of parameters, their state, and one `step()` for all of them.
+"""Optimizer, the base class of all update rules: groups of parameters, their state, and `step()`.
 
-A rule is a subclass with three methods: `check_group` (are the options valid?), `new_state` (what is remembered about a
-parameter) and `update` (the rule itself, on arrays). The checks of options are in `options.py`, the state's form for
-saving in `state_dict.py`.
+A rule is a subclass with three methods: `check_group` checks its options, `new_state` makes the state of one parameter,
+`update` applies the rule to arrays. `options.py` checks options that several rules share; `state_dict.py` saves and
+loads the state.
 """
 
 from __future__ import annotations
@@ -13,19 +13,28 @@ from typing import Any, Self
 
 from minidl.kernels import Array, array_module
 from minidl.missing_names import unknown_option
-from minidl.optim.options import Group, check_option
+from minidl.optim.options import Group, check_not_negative
 from minidl.optim.state_dict import EXTRA_KEYS, load_state, save_state
 from minidl.tensor import Tensor
 
 
 class Optimizer(ABC):
-    """Changes parameters in place, from their gradients, by the rule of a subclass.
+    """Base class: a subclass's rule updates parameters in place from their gradients.
 
-    params: an iterable of Tensors, or of groups such as {"params": [...], "lr": 0.01} with options of their own.
-    defaults: the options of the groups that do not give them.
+    Parameters
+        params      Tensors, or groups such as {"params": [...], "lr": 0.01} with their own options
+        defaults    options of the groups that do not set them
 
-    `param_groups` is a list of dicts (parameters and options) that may be changed between steps; `state` maps a
-    parameter to what the rule remembers about it. A parameter given twice in one group counts once.
+    Attributes
+        param_groups    list of dicts with parameters and options; they may be changed between steps
+        state           maps a parameter to what the rule stores for it
+        updates         number of calls of `step` so far
+
+    A parameter that occurs twice in one group is updated once.
+
+    Raises
+        TypeError     an item that is not a Tensor, an option that is not a number
+        ValueError    no parameters, a parameter in two groups, an option out of range
 
     >>> class SignDescent(Optimizer):
     ...     def __init__(self, params, lr):
@@ -37,9 +46,6 @@ class Optimizer(ABC):
     >>> SignDescent([w], lr=0.5).step()
     >>> w.data
     array([ 0.5, -1.5], dtype=float32)
-
-    Errors: ValueError without parameters, for a parameter in two groups, or an option out of its range; TypeError for
-    things that are not Tensors, or options that are not numbers.
     """
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -77,9 +83,9 @@ class Optimizer(ABC):
     # ---- the step ----
 
     def step(self, closure: None = None) -> None:
-        """Update every parameter that has a gradient; the others, and their state, stay as they are.
+        """Update every parameter that has a gradient; the others keep their values and state.
 
-        A closure, as PyTorch's LBFGS needs one, is refused: call backward() before the step.
+        `closure` exists for PyTorch's signature only: anything but None is a TypeError.
         """
         if closure is not None:
             raise TypeError("step() takes no closure: call loss.backward() first, then step()")
@@ -102,14 +108,14 @@ class Optimizer(ABC):
 
     @abstractmethod
     def update(self, data: Array, gradient: Array, state: dict[str, Any], group: Group) -> None:
-        """The rule: change `data` (and `state`) in place; `gradient` is only read."""
+        """Apply the rule: change `data` and `state` in place; do not change `gradient`."""
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
-        """What is remembered about a parameter, before its first update."""
+        """Return the state of a parameter before its first update."""
         return {}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Forget the gradients, so that the next backward starts afresh; or fill them with zeros, in place."""
+        """Set all gradients to None; with set_to_none=False fill them with zeros in place."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -120,7 +126,7 @@ class Optimizer(ABC):
     # ---- the groups ----
 
     def add_param_group(self, group: Group) -> None:
-        """Add parameters with options of their own: {"params": tensors, "lr": 0.01}; `defaults` give the rest."""
+        """Add a group such as {"params": tensors, "lr": 0.01}; `defaults` supply the options that it does not set."""
         group = self._with_parameter_list(group)
         for key in group:
             if key != "params" and key not in self.defaults and key not in EXTRA_KEYS:
@@ -132,11 +138,11 @@ class Optimizer(ABC):
         self.param_groups.append(group)
 
     def check_group(self, group: Group) -> None:
-        """Raise TypeError or ValueError if an option is not a number, or out of its range."""
-        check_option(group, "lr")
+        """Raise TypeError for an option that is not a number, ValueError for one out of range."""
+        check_not_negative(group, "lr")
 
     def _with_parameter_list(self, group: Group) -> Group:
-        """The group with its parameters as a list of distinct tensors that no other group has."""
+        """Return the group with its parameters as a list of distinct tensors; refuse those of other groups."""
         if not isinstance(group, Mapping):
             raise TypeError(f"params mixes groups (dicts) and {type(group).__name__}: give only one kind")
         if "params" not in group:
@@ -161,19 +167,23 @@ class Optimizer(ABC):
     # ---- saving ----
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the options in PyTorch's layout, as copies in numpy arrays and numbers.
+        """Return copies of the state and the options in PyTorch's layout, as numpy arrays and numbers.
 
-        {"state": {0: {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": [0, 1]}]}: the
-        parameters are numbered in the order in which they were given. `step` is an array of shape (), as PyTorch's.
+            {"state": {0: {"momentum_buffer": array}, ...}, "param_groups": [{"lr": 0.1, ..., "params": [0, 1]}]}
+
+        Parameters are numbered in the order in which they were given. `step` is an array of shape (), as in PyTorch.
         """
         return save_state(self)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take over (copies of) the state and the options that `state_dict()` gave, here or in PyTorch.
+        """Load copies of the state and the options that `state_dict()` returned, here or in PyTorch.
 
-        PyTorch's tensors are to be converted to arrays first; its options that choose an implementation (foreach,
-        fused, ...) are passed over. Errors: ValueError if it was saved by another optimizer, for other parameters, or
-        with an option of PyTorch's that does not exist here; nothing has changed then.
+        Convert PyTorch's tensors to arrays first. Options that choose an implementation (foreach, fused, ...) are
+        ignored.
+
+        Raises
+            ValueError    the state of another optimizer or of other parameters, or one with an option that exists in
+                          PyTorch only; nothing is changed
         """
         load_state(self, saved)
 
@@ -187,5 +197,5 @@ class Optimizer(ABC):
 
 
 def zeros_like(data: Array) -> Array:
-    """Zeros of the shape and dtype of `data`, contiguous even where `data` is not."""
+    """Return zeros of the shape and dtype of `data`, contiguous even if `data` is not."""
     return array_module(data).zeros(data.shape, dtype=data.dtype)

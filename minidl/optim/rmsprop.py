@@ -1,4 +1,4 @@
-"""RMSprop: every weight's step is divided by the root mean square of its recent gradients."""
+"""RMSprop: divide every weight's step by the root mean square of its recent gradients."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import real_number
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_option
+from minidl.optim.options import Group, check_not_negative
 from minidl.tensor import Tensor
 
 
@@ -19,22 +20,30 @@ class RMSprop(Optimizer):
         s = alpha s + (1 - alpha) g^2
         w = w - lr g / (sqrt(s) + eps)
 
-    `centered` subtracts the square of the mean gradient m = alpha m + (1 - alpha) g from s; with `momentum` the step is
-    lr b, where b = momentum b + g / (sqrt(s) + eps).
+    Parameters
+        lr              learning rate
+        alpha           decay factor of the mean square s, 0 to 1
+        eps             added to the root, to avoid a division by zero
+        weight_decay    factor of w that is added to the gradient
+        momentum        above 0 the step is lr b, where b = momentum b + g / (sqrt(s) + eps)
+        centered        subtract the square of the mean gradient, m = alpha m + (1 - alpha) g, from s
 
-    Memory: one array per parameter, one more with momentum, one more if centered. Under a constant gradient the step
-    tends to lr sign(g). eps stands outside the root, as in PyTorch; some texts write sqrt(s + eps).
+    Under a constant gradient the step tends to lr sign(g). eps stands outside the root, as in PyTorch; some texts write
+    sqrt(s + eps). Memory: one array per parameter, one more with momentum, one more if centered.
 
-    Sources: Tieleman and Hinton, Coursera lecture 6.5 (2012); Graves, Generating sequences with recurrent neural
-    networks (arXiv:1308.0850), equations 38 to 45, for the centered form.
+    Raises
+        TypeError     an option that is not a number
+        ValueError    an option below 0, alpha above 1
+
+    References
+        Tieleman and Hinton, Coursera lecture 6.5 (2012); Graves, Generating sequences with recurrent neural networks
+        (arXiv:1308.0850), equations 38 to 45 (the centered form).
 
     >>> w = Tensor([1.0], requires_grad=True)
     >>> (3 * w).sum().backward()
     >>> RMSprop([w], lr=0.1, alpha=0.75).step()  # sqrt((1 - 0.75) 3^2) = 1.5, so the step is 0.1 * 3 / 1.5
     >>> w.data
     array([0.8], dtype=float32)
-
-    Errors: ValueError for an option below 0, or alpha above 1.
     """
 
     def __init__(
@@ -58,9 +67,8 @@ class RMSprop(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in ("lr", "momentum", "eps", "weight_decay"):
-            check_option(group, name)
-        check_option(group, "alpha", high=1)
+        check_not_negative(group, "lr", "momentum", "eps", "weight_decay")
+        real_number("alpha", group["alpha"], at_least=0, at_most=1)
 
     def new_state(self, data: Array, group: Group) -> dict[str, Any]:
         state: dict[str, Any] = {"step": 0, "square_avg": zeros_like(data)}

@@ -1,8 +1,8 @@
-"""Schedules: how the learning rate changes as training goes on.
+"""Schedules change an optimizer's learning rate during training.
 
-A schedule's `step()` turns each group's present rate into the next one, so that several schedules on one optimizer
-compose: a LinearLR and a StepLR give a warm-up and, later, drops. Call `step()` after the optimizer's, once an epoch
-or once a minibatch: the schedule counts calls, and names them epochs.
+`step()` computes each group's next rate from its present one, so that several schedules on one optimizer compose: a
+LinearLR and a StepLR give a warm-up and later drops. Call `step()` after the optimizer's, once per epoch or once per
+minibatch: a schedule counts calls and names them epochs.
 """
 
 from __future__ import annotations
@@ -13,19 +13,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import cos, pi
 from typing import Any
 
+from minidl.arguments import real_number
 from minidl.optim.optimizer import Optimizer
 
 
 class LRScheduler(ABC):
-    """Sets the learning rates of an optimizer; a subclass says how, in `next_lr`.
+    """Base class: `next_lr` of a subclass gives the learning rate of each parameter group.
 
-    optimizer: whose `param_groups` to change. Each group's first rate is kept in it as "initial_lr".
-    last_epoch: -1 to begin; to go on from epoch k give k, with an optimizer whose groups have "initial_lr".
+    Parameters
+        optimizer     optimizer whose `param_groups` are changed; each group stores its first rate as "initial_lr"
+        last_epoch    -1 to start; k to resume from epoch k, with an optimizer whose groups have "initial_lr"
 
-    `last_epoch` is the epoch in force, `base_lrs` are the initial rates, one a group.
+    Attributes
+        last_epoch    current epoch
+        base_lrs      initial rates, one per group
     """
 
-    state_names: tuple[str, ...] = ()  # the attributes, besides the common ones, that a state_dict holds
+    state_names: tuple[str, ...] = ()  # attributes in the state_dict, in addition to those of every schedule
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         _checked(optimizer)
@@ -46,27 +50,27 @@ class LRScheduler(ABC):
 
     @abstractmethod
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
-        """The rate of group `index` in epoch `last_epoch`, from `lr`, that of the epoch before."""
+        """Return the rate of group `index` in epoch `last_epoch`; `lr` is the rate of the epoch before."""
 
     def step(self) -> None:
-        """Go on to the next epoch: set every group's rate."""
+        """Advance to the next epoch and set every group's rate."""
         self.last_epoch += 1
         for index, (group, base_lr) in enumerate(zip(self.optimizer.param_groups, self.base_lrs, strict=True)):
             group["lr"] = float(self.next_lr(group["lr"], base_lr, index))
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
-        """The rates that are in force, one a group."""
+        """Return the current rates, one per group."""
         return list(self._last_lr)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is needed to go on, in plain numbers, under PyTorch's names."""
+        """Return what is needed to resume, as plain numbers under PyTorch's names."""
         names = ("last_epoch", "base_lrs", "_last_lr", *self.state_names)
         state = {name: getattr(self, name) for name in names}
         return {name: value.copy() if isinstance(value, (list, dict)) else value for name, value in state.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a state; the rates themselves are in the optimizer's state. ValueError if something is missing."""
+        """Resume from a state; the optimizer's state holds the rates. ValueError if an entry is missing."""
         own = self.state_dict()
         missing = own.keys() - state.keys()
         if missing:
@@ -97,8 +101,9 @@ class StepLR(LRScheduler):
     state_names = ("step_size", "gamma")
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = _positive(step_size, "step_size")
-        self.gamma = _not_negative(gamma, "gamma")
+        real_number("step_size", step_size, at_least=1)
+        real_number("gamma", gamma, at_least=0)
+        self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -106,7 +111,7 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiply the rate by `gamma` at each of the epochs `milestones` (twice where one is named twice).
+    """Multiply the rate by `gamma` at each epoch in `milestones`; an epoch listed twice counts twice.
 
     >>> from minidl import Tensor, optim
     >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
@@ -126,8 +131,10 @@ class MultiStepLR(LRScheduler):
     ) -> None:
         if not isinstance(milestones, Iterable):
             raise TypeError(f"milestones is a list of epochs, such as [30, 60], not {milestones!r}")
-        self.milestones = Counter(milestones)
-        self.gamma = _not_negative(gamma, "gamma")
+        real_number("gamma", gamma, at_least=0)
+        self.milestones, self.gamma = Counter(milestones), gamma
+        for milestone in self.milestones:
+            real_number("a milestone", milestone)
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -135,10 +142,14 @@ class MultiStepLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the base rate to `eta_min`: lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2.
+    """Follow half a cosine from the base rate down to `eta_min` in `T_max` epochs.
 
-    After T_max epochs it rises again, in the other half of the cosine.
-    Source: Loshchilov and Hutter, SGDR (arXiv:1608.03983), equation 5, without the restarts.
+        lr = eta_min + (base - eta_min) (1 + cos(pi epoch / T_max)) / 2
+
+    After T_max epochs the rate rises again along the second half of the cosine.
+
+    References
+        Loshchilov and Hutter, SGDR (arXiv:1608.03983), equation 5, without restarts.
 
     >>> from minidl import Tensor, optim
     >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
@@ -154,8 +165,9 @@ class CosineAnnealingLR(LRScheduler):
     state_names = ("T_max", "eta_min")
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = _positive(T_max, "T_max")
-        self.eta_min = _not_negative(eta_min, "eta_min")
+        real_number("T_max", T_max, at_least=1)
+        real_number("eta_min", eta_min, at_least=0)
+        self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -168,9 +180,12 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """Warm-up: multiply the rate by a factor that goes from `start_factor` to `end_factor` in `total_iters` epochs.
+    """Warm-up: multiply the rate by a factor that changes linearly from `start_factor` to `end_factor`.
 
-    Source: Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 2.2 (gradual warm-up).
+    The change takes `total_iters` epochs.
+
+    References
+        Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 2.2 (gradual warm-up).
 
     >>> from minidl import Tensor, optim
     >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
@@ -193,12 +208,10 @@ class LinearLR(LRScheduler):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        if not 0 < start_factor <= 1:
-            raise ValueError(f"start_factor must be above 0 and at most 1, got {start_factor!r}")
-        if not 0 <= end_factor <= 1:
-            raise ValueError(f"end_factor must be from 0 to 1, got {end_factor!r}")
-        self.start_factor, self.end_factor = start_factor, end_factor
-        self.total_iters = _positive(total_iters, "total_iters")
+        real_number("start_factor", start_factor, above=0, at_most=1)
+        real_number("end_factor", end_factor, at_least=0, at_most=1)
+        real_number("total_iters", total_iters, at_least=1)
+        self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
 
     def next_lr(self, lr: float, base_lr: float, index: int) -> float:
@@ -213,10 +226,10 @@ class LinearLR(LRScheduler):
 
 
 class LambdaLR(LRScheduler):
-    """The base rate times a function of the epoch, or one function for each parameter group.
+    """Multiply the base rate by a function of the epoch, or by one function per parameter group.
 
-    It sets the rate from the base rate and so undoes what another schedule on the optimizer did before it. Its state
-    does not hold the functions.
+    The rate is computed from the base rate, so that changes by other schedules on the optimizer are lost. The
+    state_dict does not contain the functions.
 
     >>> from minidl import Tensor, optim
     >>> optimizer = optim.SGD([Tensor(0.0, requires_grad=True)], lr=1.0)
@@ -254,15 +267,3 @@ def _checked(optimizer: Any) -> Optimizer:
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"a schedule needs an Optimizer, got {type(optimizer).__name__}")
     return optimizer
-
-
-def _positive(value: int, name: str) -> int:
-    if not value >= 1:
-        raise ValueError(f"{name} must be at least 1, got {value!r}")
-    return value
-
-
-def _not_negative(value: float, name: str) -> float:
-    if not value >= 0:
-        raise ValueError(f"{name} must be at least 0, got {value!r}")
-    return value

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum and Nesterov's variant of it."""
+"""Stochastic gradient descent, with momentum and Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import one_of, real_number
 from minidl.kernels import Array
 from minidl.optim.optimizer import Optimizer, zeros_like
-from minidl.optim.options import Group, check_option
+from minidl.optim.options import Group, check_not_negative
 from minidl.tensor import Tensor
 
 MOMENTUM_FORMS = ("u", "v")
@@ -26,30 +27,31 @@ class SGD(Optimizer):
 
     Parameters
         lr             learning rate
-        momentum       share of the past sum that is kept, mostly 0.9; 0: plain descent, no state
-        dampening      share of each new gradient that is left out, from the second step on
-        weight_decay   coefficient of the squared 2-norm's half, added to the loss
-        nesterov       the gradient counts once more, as if it was taken where the momentum leads
-        momentum_form  whether the learning rate multiplies the whole sum ("u") or each gradient as it comes in ("v")
+        momentum       factor of the past sum, typically 0.9; 0: plain descent without state
+        dampening      share of each new gradient that is dropped, from the second step on, 0 to 1
+        weight_decay   factor of w that is added to the gradient: the loss gains weight_decay |w|^2 / 2
+        nesterov       use Nesterov momentum: the gradient counts again after the momentum
+        momentum_form  "u": lr multiplies the whole sum; "v": lr multiplies each gradient when it is added
 
-    Both forms make the same steps while lr is constant: v = -lr u. When it changes from lr to lr', the past gradients
-    count with the new rate in the u-form and with their own in the v-form. The v-form equals the u-form again if the
-    momentum of the step after the change is momentum lr'/lr (without nesterov), as `LargeBatchLR` makes it with
-    momentum_correction=True.
+    Both forms take the same steps while lr is constant: v = -lr u. After a change from lr to lr', past gradients count
+    with the new rate in the u-form and with the old one in the v-form. The v-form equals the u-form again if the next
+    step's momentum is momentum lr'/lr (without nesterov): `LargeBatchLR` does so with momentum_correction=True.
 
-    PyTorch has no v-form: its SGD loads such a state without the velocities, and begins them from zero. A state of
-    PyTorch's loads here as the u-form.
+    PyTorch has no v-form. Its SGD loads such a state without the velocities and starts them from zero. PyTorch's state
+    loads here as the u-form.
 
     Memory: one array per parameter with momentum, none without. Under a constant gradient g, T steps from rest move w
-    by lr g (T/(1 - m) - m (1 - m^T)/(1 - m)^2), m the momentum: in the end 1/(1 - m) times as fast as without.
+    by lr g (T/(1 - m) - m (1 - m^T)/(1 - m)^2), where m is the momentum: for large T, 1/(1 - m) times as fast as
+    without momentum.
 
     Raises
-        ValueError     an option below 0, an unknown momentum_form, nesterov without momentum or with dampening
+        TypeError     an option that is not a number
+        ValueError    an option below 0, an unknown momentum_form, nesterov without momentum or with dampening
 
     References
         Polyak, Some methods of speeding up the convergence of iteration methods (1964); Sutskever et al., On the
-        importance of initialization and momentum in deep learning (ICML 2013), section 2, for Nesterov's; Goyal et al.,
-        Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remark 2, for the two forms.
+        importance of initialization and momentum in deep learning (ICML 2013), section 2 (Nesterov); Goyal et al.,
+        Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remark 2 (the two forms).
 
     >>> w = Tensor([1.0], requires_grad=True)
     >>> (2 * w).sum().backward()
@@ -79,14 +81,10 @@ class SGD(Optimizer):
         super().__init__(params, defaults)
 
     def check_group(self, group: Group) -> None:
-        for name in ("lr", "momentum", "weight_decay"):
-            check_option(group, name)
-        check_option(group, "dampening", high=1)
-        if group["momentum_form"] not in MOMENTUM_FORMS:
-            raise ValueError(
-                f"unknown momentum_form {group['momentum_form']!r}: choose 'u' (the rate outside of the momentum) or "
-                "'v' (the rate inside of it)"
-            )
+        check_not_negative(group, "lr", "momentum", "weight_decay")
+        real_number("dampening", group["dampening"], at_least=0, at_most=1)
+        form = group["momentum_form"]
+        one_of("momentum_form", form, MOMENTUM_FORMS, hint="'u' has the rate outside of the momentum, 'v' inside of it")
         if group["nesterov"] and (group["momentum"] == 0 or group["dampening"] != 0):
             raise ValueError(
                 f"nesterov needs momentum above 0 and dampening 0, got momentum={group['momentum']} and "

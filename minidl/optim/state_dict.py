@@ -1,7 +1,7 @@
-"""The state of an optimizer in PyTorch's layout, so that training goes on where it stopped, here or there.
+"""Save and load an optimizer's state in PyTorch's layout, to resume training here or in PyTorch.
 
-Parameters are numbered through all groups; a group lists the numbers of its parameters, and the state is a dict from
-such a number to what the rule remembers.
+Parameters are numbered across all groups. A group lists the numbers of its parameters; the state maps each number to
+what the rule stores for that parameter.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from minidl.kernels import Array, array_module, to_numpy
 from minidl.optim.options import Group
 from minidl.tensor import Tensor
 
-# What a group may hold besides its parameters and the optimizer's options: a name, and what schedules add.
+# Keys of a group other than its parameters and the optimizer's options: a name, and what schedules add.
 EXTRA_KEYS = ("name", "initial_lr")
 
-# PyTorch's options that choose an implementation of the same arithmetic, and the names that it may keep.
+# PyTorch's options that choose an implementation of the same arithmetic, and its parameter names.
 _WITHOUT_EFFECT = ("foreach", "fused", "capturable", "differentiable", "param_names")
 
-# Options that PyTorch lacks, each with the value that stands for PyTorch's rule; older checkpoints lack them too.
+# Options that PyTorch and older checkpoints lack, each with the value that means PyTorch's rule.
 _BEYOND_PYTORCH = {"momentum_form": "u"}
 
 
 class HasState(Protocol):
-    """What is saved of an optimizer, and what checks that a saved state fits it."""
+    """The attributes and methods of an optimizer that saving and loading use."""
 
     defaults: Group
     param_groups: list[Group]
@@ -38,7 +38,7 @@ class HasState(Protocol):
 
 
 def save_state(optimizer: HasState) -> dict[str, Any]:
-    """What `Optimizer.state_dict` returns."""
+    """Implement `Optimizer.state_dict`."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     number = {parameter: index for index, parameter in enumerate(parameters)}
     return {
@@ -58,9 +58,9 @@ def save_state(optimizer: HasState) -> dict[str, Any]:
 
 
 def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
-    """What `Optimizer.load_state_dict` does: everything is checked first, then taken over."""
+    """Implement `Optimizer.load_state_dict`: check everything first, then change the optimizer."""
     if not isinstance(saved, Mapping) or not {"state", "param_groups"} <= set(saved):
-        raise ValueError("this is no state of an optimizer: it needs the keys 'state' and 'param_groups'")
+        raise ValueError("this is not an optimizer's state: it needs the keys 'state' and 'param_groups'")
     if len(saved["param_groups"]) != len(optimizer.param_groups):
         raise ValueError(
             f"the saved optimizer has {len(saved['param_groups'])} parameter groups, this one has "
@@ -80,7 +80,7 @@ def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
     state: dict[Tensor, dict[str, Any]] = {}
     for number, values in saved["state"].items():
         if number not in parameter_of:
-            raise ValueError(f"the saved state is of a parameter {number!r} that no saved group lists")
+            raise ValueError(f"the saved state has a parameter {number!r} that no saved group lists")
         parameter, group = parameter_of[number]
         state[parameter] = _state(optimizer, parameter, group, number, values)
     for group, new in zip(optimizer.param_groups, groups, strict=True):
@@ -90,7 +90,7 @@ def load_state(optimizer: HasState, saved: Mapping[str, Any]) -> None:
 
 
 def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
-    """The options of a saved group, checked."""
+    """Return the options of a saved group, checked."""
     name = type(optimizer).__name__
     options: Group = {key: value for key, value in _BEYOND_PYTORCH.items() if key in optimizer.defaults}
     for key, value in old.items():
@@ -111,7 +111,7 @@ def _options(optimizer: HasState, old: Mapping[str, Any], index: int) -> Group:
 def _state(
     optimizer: HasState, parameter: Tensor, group: Group, number: Any, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The state of one parameter, checked, in arrays of the parameter's own dtype and device."""
+    """Return the checked state of one parameter, as arrays of its dtype and device."""
     data = parameter.data
     given = {name: value for name, value in values.items() if value is not None}
     missing = optimizer.new_state(data, group).keys() - given.keys()

@@ -96,10 +96,10 @@ def test_loader_and_sampler_give_a_rank_the_same_samples_where_the_ranks_divide_
     ("options", "message"),
     [
         ({"batch_size": 3, "num_replicas": 4}, "a minibatch of 3 cannot be shared by 4 ranks: batch_size must be at"),
-        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
-        ({"batch_size": -8}, "batch_size must be at least 1, not -8"),
-        ({"batch_size": 8, "seed": -1}, "seed must be at least 0, not -1"),
-        ({"batch_size": 8, "num_replicas": 2, "rank": 2}, "rank must be below num_replicas=2"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"batch_size": -8}, "batch_size must be at least 1, got -8"),
+        ({"batch_size": 8, "seed": -1}, "seed must be at least 0, got -1"),
+        ({"batch_size": 8, "num_replicas": 2, "rank": 2}, "rank must be from 0 to 1, got 2"),
         ({"batch_size": 8, "sampler": DistributedSampler(5, 1, 0), "shuffle": True}, "a sampler shuffles and shards"),
         (
             {"batch_size": 8, "sampler": DistributedSampler(4, 1, 0)},
@@ -112,9 +112,15 @@ def test_impossible_settings_are_refused_in_one_sentence(options: dict[str, obje
         DataLoader(numbered(5), **options)  # type: ignore[arg-type]
 
 
-def test_a_batch_size_must_be_a_whole_number() -> None:
-    with pytest.raises(TypeError, match="batch_size must be a whole number, not '64'"):
-        DataLoader(numbered(5), "64")  # type: ignore[arg-type]
+@pytest.mark.parametrize("wrong", ["64", 64.0, True, None])
+def test_a_batch_size_must_be_a_whole_number(wrong: object) -> None:
+    with pytest.raises(TypeError, match="batch_size must be a whole number of at least 1, got"):
+        DataLoader(numbered(5), wrong)  # type: ignore[arg-type]
+
+
+def test_sizes_may_be_whole_numbers_of_numpy() -> None:
+    loader = DataLoader(numbered(5), np.int64(4), seed=np.uint8(1), rank=np.array(0), num_replicas=np.int32(1))  # type: ignore[arg-type]
+    assert [len(x) for x, _ in loader] == [4, 1]
 
 
 # ---- passes ----
@@ -246,6 +252,6 @@ def test_an_option_that_only_pytorch_has_is_refused_with_what_to_do(option: str)
 
 
 def test_a_batch_size_of_none_is_refused_and_one_above_the_data_gives_one_minibatch() -> None:
-    with pytest.raises(TypeError, match="batch_size must be a whole number, not None"):
+    with pytest.raises(TypeError, match="batch_size must be a whole number of at least 1, got None"):
         DataLoader(numbered(5), None)  # type: ignore[arg-type]
     assert [len(x) for x, _ in DataLoader(numbered(5), 64)] == [5]

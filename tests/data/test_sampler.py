@@ -45,10 +45,10 @@ def test_without_shuffle_the_order_is_that_of_the_dataset() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((5, 2, 2), "rank must be below num_replicas=2, not 2"),
-        ((5, 2, -1), "rank must be at least 0, not -1"),
-        ((5, 0, 0), "num_replicas must be at least 1, not 0"),
-        ((-1, 1, 0), "n must be at least 0, not -1"),
+        ((5, 2, 2), "rank must be from 0 to 1, got 2"),
+        ((5, 2, -1), "rank must be from 0 to 1, got -1"),
+        ((5, 0, 0), "num_replicas must be at least 1, got 0"),
+        ((-1, 1, 0), "n must be at least 0, got -1"),
     ],
 )
 def test_impossible_numbers_are_refused(arguments: tuple[int, int, int], message: str) -> None:
@@ -57,9 +57,9 @@ def test_impossible_numbers_are_refused(arguments: tuple[int, int, int], message
 
 
 def test_a_negative_seed_or_epoch_is_refused_and_so_is_a_fraction() -> None:
-    with pytest.raises(ValueError, match="seed must be at least 0, not -1"):
+    with pytest.raises(ValueError, match="seed must be at least 0, got -1"):
         DistributedSampler(5, 1, 0, seed=-1)
-    with pytest.raises(ValueError, match="epoch must be at least 0, not -2"):
+    with pytest.raises(ValueError, match="epoch must be at least 0, got -2"):
         DistributedSampler(5, 1, 0).set_epoch(-2)
-    with pytest.raises(TypeError, match=r"n must be a whole number, not 2\.5"):
+    with pytest.raises(TypeError, match=r"n must be a whole number of at least 0, got 2\.5"):
         DistributedSampler(2.5, 1, 0)  # type: ignore[arg-type]

@@ -31,3 +31,9 @@ def test_the_seed_fixes_the_points() -> None:
 def test_impossible_spirals_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(options))} must be"):
         spirals(**options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"n": True}, {"n": 100.0}, {"noise": "0.1"}, {"seed": None}])
+def test_spirals_need_numbers(options: dict[str, object]) -> None:
+    with pytest.raises(TypeError, match=f"{next(iter(options))} must be a (whole )?number"):
+        spirals(**options)  # type: ignore[arg-type]

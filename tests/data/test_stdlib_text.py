@@ -84,7 +84,7 @@ def test_a_library_without_enough_source_is_one_clear_sentence(tmp_path: Path, m
     with pytest.raises(DataError, match=r"found [\d,]+ in .*: ask for fewer with n_chars"):
         stdlib_text(n_chars=10**9)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    with pytest.raises(DataError, match="needs 50,000 characters of Python source for one of its parts but found 0 in"):
+    with pytest.raises(DataError, match="needs 50,000 characters of Python source for one of its sets but found 0 in"):
         stdlib_text()
 
 

@@ -354,7 +354,7 @@ def test_lstm_drops_between_its_layers_in_training_only():
             r"h and c \(1, 2, 4\) expected, got \(2, 4\)",
         ),
         (lambda: nn.LSTMCell(3, 4)(np.zeros((5, 2, 3), np.float32)), r"x \(n, 3\) or \(3,\) expected, got \(5, 2, 3\)"),
-        (lambda: nn.LSTM(3, 0), "at least 1 expected: 3, 0, 1"),
+        (lambda: nn.LSTM(3, 0), "LSTM: hidden_size must be at least 1, got 0"),
         (lambda: F.lstm(*(np.ones(s, np.float32) for s in ((2, 1, 3), (1, 4), (1, 4), (16, 2), (16, 4)))), "weight_ih"),
     ],
 )
@@ -366,3 +366,56 @@ def test_recurrent_layers_refuse_what_does_not_fit(run, message):
 def test_a_state_that_is_no_pair_is_refused():
     with pytest.raises(TypeError, match=r"the state is a pair \(h, c\), not ndarray"):
         nn.LSTM(3, 4)(np.zeros((5, 2, 3), np.float32), np.zeros((1, 2, 4), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: nn.Linear(4.0, 3), TypeError, r"Linear: in_features .* got 4\.0 of type float: write 4"),
+        (lambda: nn.Linear(4, True), TypeError, "Linear: out_features .* got True of type bool: write 1"),
+        (lambda: nn.Linear(4, -3), ValueError, "Linear: out_features must be at least 0, got -3"),
+        (lambda: nn.Conv2d("3", 8, 3), TypeError, "Conv2d: in_channels .* got '3' of type str: write 3"),
+        (lambda: nn.Conv2d(3, 8, 3, groups=0), ValueError, "Conv2d: groups must be at least 1, got 0"),
+        (lambda: nn.Embedding(2.5, 8), TypeError, "Embedding: num_embeddings must be a whole number"),
+        (lambda: nn.BatchNorm2d(None), TypeError, "BatchNorm2d: num_features must be a whole number .* got None"),
+        (lambda: nn.LayerNorm([4, 2.0]), TypeError, "LayerNorm: normalized_shape must be a whole number"),
+        (lambda: nn.GroupNorm(0, 4), ValueError, "GroupNorm: num_groups must be at least 1, got 0"),
+        (lambda: nn.LSTM(3, 4, num_layers=True), TypeError, "LSTM: num_layers must be a whole number"),
+        (lambda: nn.LSTM(3, 4, dropout=1.5), ValueError, "LSTM: dropout must be from 0 to 1, got 1.5"),
+        (lambda: nn.MultiheadAttention(8, 2.0), TypeError, "MultiheadAttention: num_heads .*write 2"),
+        (lambda: nn.Dropout("0.5"), TypeError, "Dropout: p must be a number from 0 to 1, got '0.5' of type str"),
+        (lambda: nn.Dropout(True), TypeError, "Dropout: p must be a number from 0 to 1, got True"),
+        (lambda: nn.Dropout2d(float("nan")), ValueError, "Dropout2d: p must be finite and from 0 to 1, got nan"),
+        (lambda: nn.clip_grad_norm_([], "1"), TypeError, "max_norm must be a number .*write 1.0"),
+        (lambda: nn.init.calculate_gain("rleu"), ValueError, "got 'rleu': did you mean 'relu'"),
+        (lambda: nn.init.kaiming_uniform_(nn.Linear(2, 3).weight, mode="in"), ValueError, "'fan_in' or 'fan_out'"),
+        (lambda: nn.models.MLP(64, 10.0), TypeError, r"MLP: each size .* got 10\.0 of type float: write 10"),
+        (lambda: nn.models.ResNet("18"), TypeError, "ResNet: depth must be a whole number, got '18' of type str"),
+        (lambda: nn.models.GPT(n_embd=8, n_head=0), ValueError, "GPT: n_head must be at least 1, got 0"),
+    ],
+)
+def test_a_wrong_size_or_option_is_refused_by_its_name(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_sizes_may_be_whole_numbers_of_numpy():
+    one, two, four = np.int64(1), np.uint8(2), np.array(4)
+    for layer in (
+        nn.Linear(two, four),
+        nn.Conv2d(two, four, one, groups=two),
+        nn.Embedding(two, four),
+        nn.LSTM(two, four, num_layers=one),
+        nn.LayerNorm(two),
+        nn.GroupNorm(two, four),
+        nn.models.MLP(two, np.array([3, 2])),
+    ):
+        assert all(type(value) is not np.ndarray for value in vars(layer).values())
+        assert "array" not in repr(layer)
+
+
+def test_clipping_to_infinity_only_measures():
+    w = minidl.nn.Parameter([3.0, 4.0])
+    w.grad = w.data.copy()
+    assert nn.clip_grad_norm_([w], float("inf")) == 5.0
+    np.testing.assert_array_equal(w.grad, w.data)

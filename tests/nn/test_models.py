@@ -84,7 +84,7 @@ def test_the_alexnet_of_2012_has_the_paper_s_shapes_and_61_million_parameters():
 
 
 def test_alexnet_is_for_one_device_or_two():
-    with pytest.raises(ValueError, match=r"groups is 1 \(one device\) or 2 .*, not 3"):
+    with pytest.raises(ValueError, match="AlexNet: groups must be 1 or 2, got 3"):
         AlexNet(groups=3)
 
 
@@ -234,7 +234,7 @@ def test_gpt_refuses_more_positions_than_its_block_size():
 
 @pytest.mark.parametrize("make", [lambda: LeNet(size=16), lambda: ResNet(21), lambda: ResNet(2), lambda: MLP(3)])
 def test_impossible_models_are_refused_with_what_was_given(make):
-    with pytest.raises(ValueError, match=r"not (16|21|2)|\(3,\)"):
+    with pytest.raises(ValueError, match=r"(not|got) (16|21|2)|\(3,\)"):
         make()
 
 

@@ -135,10 +135,14 @@ def test_a_run_that_goes_on_from_a_checkpoint_has_the_rates_of_one_that_was_neve
     ("settings", "message"),
     [
         ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
-        ({"scaling": "cubic"}, "scaling must be one of linear, sqrt, fixed, got 'cubic'"),
-        ({"warmup": "slow"}, "warmup must be one of none, constant, gradual, got 'slow'"),
+        ({"scaling": "cubic"}, "scaling must be 'linear', 'sqrt' or 'fixed', got 'cubic'"),
+        ({"warmup": "slow"}, "warmup must be 'none', 'constant' or 'gradual', got 'slow'"),
+        ({"power": -1}, "power must be at least 0, got -1"),
         ({"warmup_epochs": -1}, "warmup_epochs must be at least 0, got -1"),
-        ({"warmup_epochs": 5, "total_epochs": 5}, "total_epochs must be above the warm-up's 5, got 5"),
+        (
+            {"warmup_epochs": 5, "total_epochs": 5},
+            "total_epochs must be above 5, got 5: it counts the warm-up's epochs",
+        ),
         ({"milestones": [1], "total_epochs": 5}, "not both"),
     ],
 )

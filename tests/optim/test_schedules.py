@@ -106,7 +106,10 @@ def test_a_later_schedule_starts_from_the_initial_rates_of_the_first():
     [
         (lambda o: optim.StepLR(o.param_groups, 1), TypeError, "needs an Optimizer, got list"),
         (lambda o: optim.StepLR(o, 0), ValueError, "step_size must be at least 1, got 0"),
+        (lambda o: optim.StepLR(o, True), TypeError, "step_size must be a number of at least 1, got True of type bool"),
+        (lambda o: optim.StepLR(o, "2"), TypeError, "step_size must be a number .*write 2"),
         (lambda o: optim.StepLR(o, 1, gamma=-1), ValueError, "gamma must be at least 0"),
+        (lambda o: optim.MultiStepLR(o, "30"), TypeError, "a milestone must be a number, got '3' of type str"),
         (lambda o: optim.CosineAnnealingLR(o, 0), ValueError, "T_max must be at least 1"),
         (lambda o: optim.LinearLR(o, start_factor=0.0), ValueError, "start_factor must be above 0"),
         (lambda o: optim.LinearLR(o, end_factor=2.0), ValueError, "end_factor must be from 0 to 1"),

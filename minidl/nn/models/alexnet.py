@@ -1,9 +1,10 @@
-"""AlexNet: the network that won ImageNet 2012 and began the present wave."""
+"""AlexNet: the network that won ImageNet 2012."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from minidl.arguments import one_of, whole_number
 from minidl.nn.activation import ReLU
 from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
@@ -14,24 +15,24 @@ from minidl.nn.module import Module
 from minidl.nn.pooling import MaxPool2d
 from minidl.tensor import Tensor
 
-FILTERS = {1: (64, 192, 384, 256, 256), 2: (96, 256, 384, 384, 256)}  # of the convolutions, by the number of groups
+FILTERS = {1: (64, 192, 384, 256, 256), 2: (96, 256, 384, 384, 256)}  # per convolution, by the number of groups
 
 
 class AlexNet(Module):
-    """Five convolutions, three linear layers, which hold 96 % of the parameters.
+    """AlexNet: five convolutions and three linear layers, which hold 96 % of the parameters.
 
-    x: (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
+    Shapes: x (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
 
     Parameters
-        num_classes  1000: ImageNet's
+        num_classes  number of classes; default ImageNet's 1000
         dropout      probability of dropping an input of the first two linear layers
         groups       1: one device, 64, 192, 384, 256, 256 filters; 61,100,840 parameters (the second source)
                      2: the network of 2012 on two GPUs; 96, 256, 384, 384, 256 filters; 60,965,224 parameters. Half of
                      the filters lie on each GPU; the second, fourth and fifth layer read only the channels of their
                      own GPU, the third reads both.
 
-    Left out: the local response normalization of 2012, which has no parameters. The padding of 2 that makes 55 x 55 of
-    224 x 224 is not in the paper.
+    The local response normalization of 2012, which has no parameters, is omitted. The padding of 2, which turns
+    224 x 224 into 55 x 55, is not in the paper.
 
     References
         Krizhevsky, Sutskever, Hinton, ImageNet Classification with Deep Convolutional Neural Networks (NeurIPS 2012),
@@ -39,9 +40,8 @@ class AlexNet(Module):
     """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5, groups: int = 1) -> None:
-        if groups not in FILTERS:
-            raise ValueError(f"AlexNet: groups is 1 (one device) or 2 (the two GPUs of 2012), not {groups!r}")
-        first, second, third, fourth, fifth = FILTERS[groups]
+        groups = whole_number("AlexNet: groups", groups)
+        first, second, third, fourth, fifth = FILTERS[one_of("AlexNet: groups", groups, FILTERS)]
         self.features = Sequential(
             Conv2d(3, first, 11, stride=4, padding=2),
             ReLU(),

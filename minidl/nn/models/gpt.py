@@ -1,4 +1,4 @@
-"""GPT-2: blocks of attention and a small network, which read a text and say for each position what comes next."""
+"""GPT-2: blocks of attention and feed-forward networks that predict the next token at every position of a text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from minidl import functional as F
 from minidl import random
+from minidl.arguments import whole_number
 from minidl.nn import init
 from minidl.nn.container import ModuleList
 from minidl.nn.dropout import Dropout
@@ -21,7 +22,7 @@ from minidl.tensor import Tensor
 
 
 class CausalSelfAttention(Module):
-    """Every position takes what it wants from the positions before it (and itself), in n_head ways at once."""
+    """Multi-head attention in which a position sees itself and the positions before it."""
 
     def __init__(self, n_embd: int, n_head: int, dropout: float, bias: bool) -> None:
         self.n_head = n_head
@@ -37,7 +38,7 @@ class CausalSelfAttention(Module):
 
 
 class FeedForward(Module):
-    """Two linear layers with GELU between them, at every position by itself."""
+    """Two linear layers with GELU between them, applied to every position separately."""
 
     def __init__(self, n_embd: int, dropout: float, bias: bool) -> None:
         self.c_fc = Linear(n_embd, 4 * n_embd, bias)
@@ -63,7 +64,7 @@ class Block(Module):
 
 
 class Transformer(Module):
-    """Tokens to features: embeddings of token and position, the blocks, a last norm."""
+    """Compute features from tokens: embeddings of token and position, the blocks, a final norm."""
 
     def __init__(
         self, vocab_size: int, block_size: int, n_layer: int, n_head: int, n_embd: int, dropout: float, bias: bool
@@ -84,11 +85,24 @@ class Transformer(Module):
 class GPT(Module):
     """A language model with nanoGPT's layout, names and initialisation; the defaults are GPT-2's smallest.
 
-    tokens: integers (n, t), t <= block_size -> logits (n, t, vocab_size): for every position, of the token after it.
-    lm_head.weight is transformer.wte.weight: one tensor, counted once (GPT-2's 124M: 124,439,808 parameters).
-    dropout: on the embeddings and on what each block adds (nanoGPT's is also on the attention's weights).
-    Errors: ValueError for n_embd that is no multiple of n_head, and for more positions than block_size.
-    Source: Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.3; Karpathy's nanoGPT.
+    Parameters
+        vocab_size    number of different tokens
+        block_size    largest number of positions, the context
+        n_layer       number of blocks
+        n_head        attention heads per block
+        n_embd        features per position, a multiple of n_head
+        dropout       probability of dropping an embedding, or an element that a block adds; nanoGPT also drops
+                      attention weights
+        bias          whether linear layers and norms have a bias
+
+    Shapes: tokens (n, t), integers, t <= block_size -> logits (n, t, vocab_size) of the next token at each position.
+    lm_head.weight and transformer.wte.weight are one tensor, counted once: the defaults have 124,439,808 parameters.
+
+    Raises
+        ValueError    n_embd is not a multiple of n_head, more positions than block_size
+
+    References
+        Radford et al., Language Models are Unsupervised Multitask Learners (2019), section 2.3; Karpathy's nanoGPT.
 
     >>> model = GPT(vocab_size=65, block_size=32, n_layer=2, n_head=2, n_embd=16)
     >>> model(np.zeros((4, 8), np.int64)).shape
@@ -105,16 +119,18 @@ class GPT(Module):
         dropout: float = 0.0,
         bias: bool = True,
     ) -> None:
-        if n_head < 1 or n_embd % n_head:
+        n_embd = whole_number("GPT: n_embd", n_embd, at_least=0)
+        n_head = whole_number("GPT: n_head", n_head, at_least=1)
+        if n_embd % n_head:
             raise ValueError(f"GPT: n_embd must be a multiple of n_head, got {n_embd} and {n_head}")
-        self.block_size = block_size
+        self.block_size = whole_number("GPT: block_size", block_size, at_least=1)
         self.transformer = Transformer(vocab_size, block_size, n_layer, n_head, n_embd, dropout, bias)
         self.lm_head = Linear(n_embd, vocab_size, bias=False)
         self.transformer.wte.weight = self.lm_head.weight
         for name, parameter in self.named_parameters():
             if name.endswith("bias"):
                 init.zeros_(parameter)
-            elif name.endswith("c_proj.weight"):  # 2 n_layer of them are added up along the residual stream
+            elif name.endswith("c_proj.weight"):  # the residual stream sums 2 n_layer of them
                 init.normal_(parameter, 0.0, 0.02 / sqrt(2 * n_layer))
             elif parameter.ndim == 2:
                 init.normal_(parameter, 0.0, 0.02)
@@ -126,14 +142,19 @@ class GPT(Module):
 
     @no_grad()
     def generate(self, tokens: np.ndarray, max_new_tokens: int, temperature: float = 1.0) -> np.ndarray:
-        """Continue the texts `tokens` (n, t), token after token, drawn from the model's own predictions.
+        """Continue the texts `tokens` token by token with samples of the model's predictions.
 
-        Each position sees the last block_size tokens. temperature: below 1 likely tokens become likelier still; 0 takes
-        the likeliest. Returns (n, t + max_new_tokens). Call `eval()` before, so that dropout is off.
+        Parameters
+            tokens            (n, t); the last block_size tokens of each text are used
+            max_new_tokens    number of tokens to add to each text
+            temperature       1 samples the model's probabilities; lower values favour likely tokens, 0 takes the
+                              likeliest
+
+        Returns (n, t + max_new_tokens). Call `eval()` first to switch dropout off.
         """
         for _ in range(max_new_tokens):
             logits = self(tokens[:, -self.block_size :]).numpy()[:, -1]
-            if temperature > 0:  # the largest of logits / temperature + Gumbel noise is a draw from their softmax
+            if temperature > 0:  # argmax of logits / temperature + Gumbel noise samples their softmax
                 logits = logits / temperature + random.generator().gumbel(size=logits.shape)
             tokens = np.concatenate([tokens, logits.argmax(axis=1)[:, None]], axis=1)
         return tokens

@@ -1,10 +1,11 @@
-"""LeNet-5: the first convolutional network that went to work, reading cheques."""
+"""LeNet-5: the convolutional network that read cheques in the 1990s."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from minidl import functional as F
+from minidl.arguments import one_of, whole_number
 from minidl.nn import init
 from minidl.nn.convolution import Conv2d
 from minidl.nn.linear import Linear
@@ -13,28 +14,34 @@ from minidl.nn.module import Module
 from minidl.tensor import Tensor
 
 # The image's size -> padding of conv1, whether it is pooled, padding of conv2.
-#   32: as in the paper. 28: MNIST as it is, padded to the paper's 32; the sizes after conv1 are the same.
-#   8:  the digits, which are 32x32 scans averaged over 4x4 pixels: pooled twice already, so they are pooled only once
-#       more, and padded, since there is no border to cut off. Test accuracy ends near 98 %; pooled twice, near 96 %.
+#   32: as in the paper. 28: MNIST, padded to the paper's 32; the sizes after conv1 are the same.
+#   8:  the digits, which are 32x32 scans averaged over 4x4 pixels. They are thereby pooled twice already, so they are
+#       pooled only once more; they have no border to lose, so they are padded. Test accuracy ends near 98 %; with two
+#       poolings, near 96 %.
 GEOMETRY = {8: (2, False, 2), 28: (2, True, 0), 32: (0, True, 0)}
 
 
 class LeNet(Module):
-    """Twice convolution, tanh and average pooling; then three linear layers. 61,706 parameters for 28x28.
+    """LeNet-5: twice convolution, tanh and average pooling, then three linear layers. 61,706 parameters for 28x28.
 
-    x: (n, in_channels, size, size), size 8, 28 or 32 -> (n, num_classes).
-    Parameters: conv1, conv2, fc1, fc2, fc3. Errors: ValueError for another size.
-    Source: LeCun et al., Gradient-Based Learning Applied to Document Recognition (1998), section II.B; simplified as
-    everywhere today: every map of conv2 sees all maps before it, pooling has no parameters, the output layer is linear.
-    Weights start by Glorot's rule for tanh, which came later: the signal keeps its size through five layers.
+    Parameters
+        size           side of the images in pixels: 8, 28 or 32
+        num_classes    number of classes
+        in_channels    channels of the images
+
+    Shapes: x (n, in_channels, size, size) -> (n, num_classes). The layers are conv1, conv2, fc1, fc2, fc3.
+    Simplified as usual today: every map of conv2 reads all maps of conv1, pooling has no parameters, the output layer
+    is linear. Weights are initialised by Glorot's later rule for tanh, which keeps the signal's size.
+
+    References
+        LeCun et al., Gradient-Based Learning Applied to Document Recognition (1998), section II.B.
 
     >>> sum(parameter.size for parameter in LeNet().parameters())
     61706
     """
 
     def __init__(self, size: int = 28, num_classes: int = 10, in_channels: int = 1) -> None:
-        if size not in GEOMETRY:
-            raise ValueError(f"LeNet: the size of images must be one of {', '.join(map(str, GEOMETRY))}, not {size}")
+        size = one_of("LeNet: size", whole_number("LeNet: size", size), GEOMETRY, hint="the images' side in pixels")
         self.size, self.in_channels = size, in_channels
         padding1, self.pools_conv1, padding2 = GEOMETRY[size]
         self.conv1 = Conv2d(in_channels, 6, 5, padding=padding1)

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.nn.container import ModuleList
 from minidl.nn.linear import Linear
 from minidl.nn.module import Module
@@ -17,8 +18,10 @@ from minidl.tensor import Tensor
 class MLP(Module):
     """Linear layers of the given sizes with ReLU between them: MLP(64, 128, 10), or MLP([64, 128, 10]).
 
-    x: (n, ...), flattened to (n, sizes[0]) -> (n, sizes[-1]); parameters layers.0.weight, layers.0.bias, layers.1...
-    Errors: ValueError for fewer than two sizes, or another number of inputs a sample.
+    Shapes: x (n, ...), flattened to (n, sizes[0]) -> (n, sizes[-1]). Parameters: layers.0.weight, layers.0.bias, ...
+
+    Raises
+        ValueError    fewer than two sizes, samples of a size other than sizes[0]
 
     >>> import numpy as np
     >>> MLP(64, 128, 10)(np.zeros((5, 1, 8, 8), np.float32)).shape
@@ -26,9 +29,10 @@ class MLP(Module):
     """
 
     def __init__(self, *sizes: int | Iterable[int]) -> None:
-        self.sizes = tuple(size for item in sizes for size in ((item,) if isinstance(item, int) else item))
-        if len(self.sizes) < 2 or min(self.sizes) < 1:
-            raise ValueError(f"MLP: at least two positive sizes (inputs, ..., outputs) expected, got {self.sizes}")
+        flat = [size for item in sizes for size in (item if isinstance(item, Iterable) else (item,))]
+        self.sizes = tuple(whole_number("MLP: each size", size, at_least=1) for size in flat)
+        if len(self.sizes) < 2:
+            raise ValueError(f"MLP: at least two sizes (inputs, ..., outputs) expected, got {self.sizes}")
         self.layers = ModuleList(Linear(n_in, n_out) for n_in, n_out in pairwise(self.sizes))
 
     def forward(self, x: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""ResNet: every block adds a correction to what it was given, so that a hundred layers can be trained.
+"""ResNet: every block adds a correction to its input, so that a hundred layers can be trained.
 
 For ImageNet, depths 18, 34, 50, 101 and 152; for small images, the depths 6n + 2 of the paper's CIFAR-10 section.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
+from minidl.arguments import whole_number
 from minidl.nn import init
 from minidl.nn.container import Sequential
 from minidl.nn.convolution import Conv2d
@@ -18,7 +19,7 @@ from minidl.tensor import Tensor
 
 
 class BasicBlock(Module):
-    """relu(x + f(x)), f two 3x3 convolutions, each with batch norm."""
+    """relu(x + f(x)), where f is two 3x3 convolutions, each with batch norm."""
 
     expansion = 1
 
@@ -36,7 +37,7 @@ class BasicBlock(Module):
 
 
 class Bottleneck(Module):
-    """relu(x + f(x)), f a 1x1 convolution to fewer channels, a 3x3, and a 1x1 to four times as many.
+    """relu(x + f(x)), where f is a 1x1 convolution to fewer channels, a 3x3, and a 1x1 to four times as many.
 
     The 3x3 convolution has the stride, as in torchvision ("v1.5"); the paper gives it to the first 1x1.
     """
@@ -61,7 +62,7 @@ class Bottleneck(Module):
 
 
 def shortcut(in_channels: int, out_channels: int, stride: int) -> Sequential | None:
-    """The way around a block: nothing where the shapes agree, else a 1x1 convolution (the paper's option B)."""
+    """Return the layers around a block: None if shapes agree, else a 1x1 convolution (the paper's option B)."""
     if stride == 1 and in_channels == out_channels:
         return None
     return Sequential(Conv2d(in_channels, out_channels, 1, stride, bias=False), BatchNorm2d(out_channels))
@@ -77,19 +78,24 @@ IMAGENET: dict[int, tuple[type[BasicBlock | Bottleneck], tuple[int, ...]]] = {  
 
 
 class ResNet(Module):
-    """A residual network of the given depth (the number of its layers with weights).
+    """Residual network with `depth` layers that have weights.
 
-    x: (n, in_channels, h, w) -> (n, num_classes).
-    depth 18, 34, 50, 101, 152: torchvision's; stages of 64, 128, 256, 512 channels behind a 7x7 convolution and a
-    pooling that together divide the image's side by 4. num_classes: 1000 by default. ResNet-50: 25,557,032 parameters.
-    depth 6n + 2 (8, 14, 20, 32, 44, 56, 110): for small images such as CIFAR's; three stages of n blocks with 16, 32,
-    64 channels behind a 3x3 convolution. num_classes: 10 by default. ResNet-20: 272,474 parameters (the paper's 0.27M
-    counts shortcuts without parameters: 2,752 fewer).
-    zero_init_residual: the last batch norm of each block starts at 0, so that at first every block is the identity.
+    Parameters
+        depth                 18, 34, 50, 101 or 152 for ImageNet, 6n + 2 (8, 14, 20, ...) for small images
+        num_classes           number of classes; default 1000 for ImageNet, 10 for small images
+        in_channels           channels of the images
+        zero_init_residual    initialise the last batch norm of each block to 0, so that every block starts as identity
+
+    Shapes: x (n, in_channels, h, w) -> (n, num_classes).
+    Depths for ImageNet are torchvision's: a 7x7 convolution and a pooling, which together divide the image's side by 4,
+    then stages of 64, 128, 256, 512 channels. ResNet-50 has 25,557,032 parameters.
+    Depths for small images, such as CIFAR's: a 3x3 convolution, then three stages of n blocks with 16, 32, 64 channels.
+    ResNet-20 has 272,474 parameters; the paper's 0.27M counts shortcuts without parameters, 2,752 fewer.
     Names are torchvision's: conv1, bn1, layer1.0.conv1, ..., layer2.0.downsample.0, ..., fc.
-    Errors: ValueError for another depth.
-    Source: He et al., Deep Residual Learning (arXiv:1512.03385), table 1 and section 4.2; zero_init_residual: Goyal et
-    al. (arXiv:1706.02677), section 5.1.
+
+    References
+        He et al., Deep Residual Learning (arXiv:1512.03385), table 1 and section 4.2; Goyal et al. (arXiv:1706.02677),
+        section 5.1 (zero_init_residual).
 
     >>> ResNet(20)(Tensor([[[[0.0] * 32] * 32] * 3])).shape
     (1, 10)
@@ -98,6 +104,7 @@ class ResNet(Module):
     def __init__(
         self, depth: int, num_classes: int | None = None, in_channels: int = 3, zero_init_residual: bool = False
     ) -> None:
+        depth = whole_number("ResNet: depth", depth)
         self.for_imagenet = depth in IMAGENET
         if self.for_imagenet:
             block, blocks = IMAGENET[depth]

@@ -1,4 +1,4 @@
-"""VGG-16: depth from small windows, and half a gigabyte of weights."""
+"""VGG-16: a deep network of small filters, with half a gigabyte of weights."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ STAGES = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512
 
 
 class VGG16(Module):
-    """Thirteen 3x3 convolutions in five stages, three linear layers: configuration D, 138,357,544 parameters.
+    """VGG-16: thirteen 3x3 convolutions in five stages, three linear layers (configuration D); 138,357,544 parameters.
 
-    x: (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
-    Source: Simonyan and Zisserman, Very Deep Convolutional Networks (arXiv:1409.1556), table 1.
+    Parameters
+        num_classes  number of classes; default ImageNet's 1000
+        dropout      probability of dropping an output of the first two linear layers
+
+    Shapes: x (n, 3, 224, 224) -> (n, num_classes). Layout and names are torchvision's (features, classifier).
+
+    References
+        Simonyan and Zisserman, Very Deep Convolutional Networks (arXiv:1409.1556), table 1.
     """
 
     def __init__(self, num_classes: int = 1000, dropout: float = 0.5) -> None:
