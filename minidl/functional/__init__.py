@@ -13,8 +13,8 @@ number by number   elementwise.py powers.py remainders.py comparisons.py logic.p
 over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
 numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
 products           products.py (matmul, einsum)
-layers             linear.py embedding.py convolution.py pooling.py normalization.py attention.py recurrent.py
-                   dropout.py
+layers             linear.py embedding.py convolution.py pooling.py attention.py recurrent.py dropout.py
+                   batch_norm.py normalization.py (of layers, of groups)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
 shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
                    axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
@@ -23,6 +23,7 @@ shared by them     rules.py (operations made of rows) bind.py (operators of Tens
 
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
 from minidl.functional.attention import scaled_dot_product_attention
+from minidl.functional.batch_norm import batch_norm
 from minidl.functional.casts import astype, clone, contiguous
 from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
@@ -66,7 +67,7 @@ from minidl.functional.losses import (
     smooth_l1_loss,
 )
 from minidl.functional.missing_functions import INSTEAD as _INSTEAD
-from minidl.functional.normalization import batch_norm, group_norm, layer_norm
+from minidl.functional.normalization import group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
 from minidl.functional.products import einsum, matmul, outer
