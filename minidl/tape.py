@@ -1,10 +1,23 @@
-"""The tape: the memory of how every array was made, and the walk through it from the loss to the leaves.
+"""The tape: how every array was made, and backpropagation, the walk from the loss back to the leaves.
 
-    Node      an array, the nodes it was made from, and its vector-Jacobian product (vjp)
-    walk()    backward: in descending order of creation, every node once, after all that used it, freed as it is passed
-    no_grad   nothing is remembered
+The loop in `walk` is backpropagation, as in lecture 01a (`course/lectures/01a_backpropagation.py`) and in the 94 lines
+of Karpathy's micrograd, where a node holds one number. The other lines of this file, and what each of them buys:
 
-`tensor.py` makes Nodes into Tensors: with operators, and with `backward()`.
+    Vjp                    a node holds a whole array; a Jacobian is never stored
+    _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
+    requires_grad, needs   no arithmetic for gradients that nobody reads (the data, frozen weights)
+    retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
+    uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
+    _own                   a leaf's gradient shares memory with nothing, so it may be reduced in place
+    inputs, _leading_to    gradients of chosen tensors only; the rest of the graph is not visited
+    _saved, _written       an error instead of a wrong gradient where an array was overwritten after the forward pass
+    no_grad                evaluation without a graph
+
+`tensor/` makes Nodes into Tensors; `functional/elementwise.py` has the first vector-Jacobian products to read.
+
+References
+    Linnainmaa (1970); Griewank and Walther, Evaluating Derivatives (2008), chapter 3
+    Karpathy, micrograd (github.com/karpathy/micrograd), engine.py
 """
 
 from __future__ import annotations
@@ -20,25 +33,110 @@ from minidl import kernels
 from minidl.kernels import Array, counting
 
 Vjp = Callable[[Array, Sequence[bool]], Sequence[Array]]
+"""`vjp(g, needs)`: a node's vector-Jacobian products.
+
+g is the gradient of the loss with respect to the node; the vjp must not write into it. The result has one entry for
+each parent: the gradient with respect to that parent, where `needs` is True, otherwise anything, since it is not read.
+An entry is g itself, a view of it, or a new array, never an array that something else keeps.
+"""
+
 OUTPUT = -1  # in `saved`: the vjp reads the operation's own output
 
 clock = itertools.count(1).__next__  # numbers the nodes and the writes in place: "later" is a larger number
 grad_enabled: ContextVar[bool] = ContextVar("minidl_grad_enabled", default=True)
 
 
-class Node:
-    """An array and how it was made.
+def walk(
+    outputs: Sequence[Node],
+    seeds: Sequence[Array | None],
+    inputs: Sequence[Node] | None,
+    retain_graph: bool,
+    finish: Callable[[Node, Array], None],
+) -> None:
+    """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
 
-    A leaf has no `_vjp`. A made node has `_vjp(g, needs)`, which returns for every parent the gradient of the loss with
-    respect to it, given g, the gradient with respect to this node; None where `needs` is False.
+    Parameters
+        outputs, seeds   where to start, and with which gradients; None: 1, for a scalar
+        inputs           the tensors that get their gradient; None: every leaf
+        retain_graph     keep the graph for another backward
+        finish           called as finish(tensor, gradient) once a gradient is final; the array is the tensor's own
     """
+    wanted = _checked_inputs(inputs)
+    grads = _seed_gradients(outputs, seeds)
+    nodes, uses = _graph(outputs, inputs)
+    _finish_outputs(grads, uses, finish)
+    call, add = counting.backward_arithmetic()
+
+    while nodes:
+        node = nodes.pop()  # the latest one left: its gradient is complete
+        g = grads.pop(node)
+        if node in wanted:
+            finish(node, g.copy())
+        parents = node._parents
+        needs = list(map(uses.__contains__, parents))
+        if True not in needs:
+            continue
+        for parent, need, gradient in zip(parents, needs, _products(node, g, needs, call, retain_graph), strict=True):
+            if need:
+                grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
+                if parent._vjp is None:
+                    _receive(parent, g, grads, uses, finish)
+        del uses[node], node, g, parents, parent, gradient  # nothing outlives its turn
+
+
+# ---- around the walk ----
+
+
+def _checked_inputs(inputs: Sequence[Node] | None) -> frozenset[Node]:
+    for tensor in inputs or ():
+        if not tensor.requires_grad:
+            raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
+    return frozenset(inputs or ())
+
+
+def _products(
+    node: Node, g: Array, needs: list[bool], call: Callable[..., Sequence[Array]], retain_graph: bool
+) -> Sequence[Array]:
+    """The node's vector-Jacobian products, computed by `call`; the node is freed unless `retain_graph`."""
+    for index in node._saved:
+        tensor = node if index == OUTPUT else node._parents[index]
+        if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
+            raise _overwritten(tensor)
+    gradients = call(node._vjp, g, needs)
+    if not retain_graph:
+        node._vjp, node._parents = _freed, ()
+    return gradients
+
+
+def _receive(
+    leaf: Node, g: Array, grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]
+) -> None:
+    """Account for a gradient that a leaf has received from a node whose gradient is g; the last one makes it final."""
+    gradient = grads[leaf]
+    if gradient is g or gradient.base is not None:
+        grads[leaf] = _own(gradient, leaf._data)
+    uses[leaf] -= 1
+    if not uses[leaf]:
+        finish(leaf, grads.pop(leaf))
+
+
+def _finish_outputs(grads: dict[Node, Array], uses: dict[Node, int], finish: Callable[[Node, Array], None]) -> None:
+    """Outputs that are leaves, and that no other output was made from, are final from the start."""
+    for leaf in [tensor for tensor in grads if tensor._vjp is None and not uses.get(tensor)]:
+        gradient = grads.pop(leaf)
+        if leaf in uses:
+            finish(leaf, gradient)
+
+
+class Node:
+    """An array and how it was made: from `_parents`, with the vector-Jacobian products `_vjp`; a leaf has neither."""
 
     __slots__ = (
-        "_base",  # a view shares its base's memory, and so its writes
+        "_base",  # the node whose memory this one shares, as a view; None: memory of its own
         "_data",
         "_hooks",
         "_parents",
-        "_saved",  # which parents' values the vjp will read: those must not be overwritten
+        "_saved",  # the indices of the parents whose values the vjp reads, OUTPUT for this node's own
         "_sequence",  # when the node was made
         "_vjp",
         "_written",  # when the data was last written in place
@@ -58,73 +156,46 @@ class Node:
     requires_grad: bool
 
 
-# ---- the walk ----
+# ---- the graph ----
 
 
-def walk(
-    outputs: Sequence[Node],
-    seeds: Sequence[Array | None],
-    inputs: Sequence[Node] | None,
-    retain_graph: bool,
-    finish: Callable[[Node, Array], None],
-) -> None:
-    """Visit the nodes from the outputs back, the latest first; hand each final gradient to `finish`.
+def _graph(outputs: Sequence[Node], inputs: Sequence[Node] | None) -> tuple[list[Node], dict[Node, int]]:
+    """The nodes to visit, in order of creation, and how many gradients each node and leaf receives from another node.
 
-    outputs, seeds: where to start, and with which gradients (None: 1, for a scalar).
-    inputs: only these get their gradient, and only the nodes on the way to them are visited; None: every leaf.
-    finish: called with (leaf, gradient) as soon as the gradient is final; the array belongs to the leaf alone.
+    Order of creation is a topological order: a node is made after its parents.
     """
-    for tensor in inputs or ():
-        if not tensor.requires_grad:
-            raise RuntimeError(f"inputs: a tensor of shape {tensor._data.shape} does not require a gradient")
-    grads = _seed_gradients(outputs, seeds)
-    nodes, uses = _reachable(outputs)
-    needed = None if inputs is None else _on_the_way_to(inputs, nodes)
-    wanted = frozenset(inputs or ())
-    if needed is not None:
-        nodes = [node for node in nodes if node in needed]
-        uses = _count_uses(nodes, needed)
-    for leaf in [tensor for tensor in grads if tensor._vjp is None and tensor not in uses]:
-        gradient = grads.pop(leaf)  # an output that is itself a leaf
-        if needed is None or leaf in wanted:
-            finish(leaf, gradient)
-
-    counter = counting.active.get()
-    while nodes:
-        node = nodes.pop()
-        g = grads.pop(node)
-        vjp, parents = node._vjp, node._parents
-        assert vjp is not None
-        if node in wanted:
-            finish(node, g.copy())
-        for index in node._saved:
-            _check_not_overwritten(node if index == OUTPUT else parents[index], node)
-        needs = [p.requires_grad for p in parents] if needed is None else [p in needed for p in parents]
-        if True in needs:
-            parent_grads = vjp(g, needs) if counter is None else counter.vjp(vjp, g, needs)
-        else:
-            continue
-        if not retain_graph:
-            node._vjp, node._parents = _freed, ()
-        for parent, need, gradient in zip(parents, needs, parent_grads, strict=True):
-            if not need:
-                continue
-            if parent in grads:
-                gradient = grads[parent] + gradient
-                if counter is not None:
-                    counter.elementwise((gradient, gradient), gradient)
-            elif parent._vjp is None and (gradient is g or gradient.base is not None):
-                gradient = _copy(gradient, parent._data)  # a leaf's gradient belongs to the leaf alone
-            grads[parent] = gradient
-            if parent._vjp is None:
-                uses[parent] -= 1
-                if not uses[parent]:
-                    finish(parent, grads.pop(parent))
-        del vjp, parents, g, gradient, parent_grads, node  # nothing outlives its turn
+    uses = dict.fromkeys(outputs, 0)
+    nodes = [output for output in uses if output._vjp is not None]
+    for node in nodes:  # the list grows while it is read
+        if node._vjp is _freed:
+            raise RuntimeError(
+                "this graph was already walked by backward() and freed: run the forward pass again, or pass "
+                "retain_graph=True to the first backward()"
+            )
+        for parent in node._parents:
+            if parent in uses:
+                uses[parent] += 1
+            elif parent.requires_grad:
+                uses[parent] = 1
+                if parent._vjp is not None:
+                    nodes.append(parent)
+    nodes.sort(key=attrgetter("_sequence"))
+    return (nodes, uses) if inputs is None else _leading_to(inputs, nodes)
 
 
-def _copy(gradient: Array, data: Array) -> Array:
-    """A copy of the gradient, laid out in memory as the data of the leaf."""
+def _leading_to(inputs: Sequence[Node], nodes: list[Node]) -> tuple[list[Node], dict[Node, int]]:
+    """The same, restricted to the inputs and the nodes that were made from them."""
+    uses = dict.fromkeys(inputs, 0)
+    for node in nodes:  # in order of creation: parents first
+        for parent in node._parents:
+            if parent in uses:
+                uses[parent] += 1
+                uses.setdefault(node, 0)
+    return [node for node in nodes if node in uses], uses
+
+
+def _own(gradient: Array, data: Array) -> Array:
+    """A copy of the gradient, in the memory layout of the leaf's data."""
     if data.flags.c_contiguous:
         return gradient.copy()
     copy = kernels.array_module(data).empty_like(data, dtype=gradient.dtype)
@@ -133,6 +204,7 @@ def _copy(gradient: Array, data: Array) -> Array:
 
 
 def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> dict[Node, Array]:
+    """The gradient that each output starts with."""
     grads: dict[Node, Array] = {}
     for output, seed in zip(outputs, seeds, strict=True):
         if not output.requires_grad:
@@ -156,56 +228,12 @@ def _seed_gradients(outputs: Sequence[Node], seeds: Sequence[Array | None]) -> d
     return grads
 
 
-def _reachable(outputs: Sequence[Node]) -> tuple[list[Node], dict[Node, int]]:
-    """The nodes that the outputs were made from, in ascending order of creation, and how often each leaf is used."""
-    nodes: list[Node] = []
-    uses: dict[Node, int] = {}
-    stack = list(dict.fromkeys(output for output in outputs if output._vjp is not None))
-    seen = set(stack)
-    while stack:
-        node = stack.pop()
-        if node._vjp is _freed:
-            raise RuntimeError(
-                "this graph was already walked by backward() and freed: run the forward pass again, or pass "
-                "retain_graph=True to the first backward()"
-            )
-        nodes.append(node)
-        for parent in node._parents:
-            if parent.requires_grad:
-                if parent._vjp is None:
-                    uses[parent] = uses.get(parent, 0) + 1
-                elif parent not in seen:
-                    seen.add(parent)
-                    stack.append(parent)
-    nodes.sort(key=attrgetter("_sequence"))
-    return nodes, uses
-
-
-def _on_the_way_to(inputs: Sequence[Node], nodes: list[Node]) -> set[Node]:
-    """The inputs and those nodes from which an input is reached."""
-    needed = set(inputs)
-    for node in nodes:  # ascending: parents first
-        if any(parent in needed for parent in node._parents):
-            needed.add(node)
-    return needed
-
-
-def _count_uses(nodes: list[Node], needed: set[Node]) -> dict[Node, int]:
-    uses: dict[Node, int] = {}
-    for node in nodes:
-        for parent in node._parents:
-            if parent in needed and parent._vjp is None:
-                uses[parent] = uses.get(parent, 0) + 1
-    return uses
-
-
-def _check_not_overwritten(tensor: Node, node: Node) -> None:
-    if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
-        raise RuntimeError(
-            f"a tensor of shape {tensor._data.shape} that backward() needs was overwritten in place after the forward "
-            "pass used it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before "
-            "the update, or run the forward pass again"
-        )
+def _overwritten(tensor: Node) -> RuntimeError:
+    return RuntimeError(
+        f"a tensor of shape {tensor._data.shape} that backward() needs was overwritten in place after the forward "
+        "pass used it (by an optimizer step, a communication, copy_, or assigning .data): call backward() before "
+        "the update, or run the forward pass again"
+    )
 
 
 def _freed(g: Array, needs: Sequence[bool]) -> Sequence[Array]:

@@ -7,30 +7,49 @@
 array([[ 0.5,  1. ],
        [-0.5, -1. ]], dtype=float32)
 
-`arithmetic.py` is the place to begin; `operation.py` shows how to add an operation of your own.
+`elementwise.py` is the place to begin; `operation.py` shows how to add an operation of your own.
 
-number by number   arithmetic.py powers.py remainders.py elementary.py activations.py comparisons.py logic.py
+number by number   elementwise.py powers.py remainders.py comparisons.py logic.py
 over axes          reductions.py (sum, mean) extrema.py statistics.py softmax.py sorting.py
 numbers moved      shapes.py views.py rearrangement.py selection.py (by index) casts.py (types, copies) in_place.py
-products           products.py (einsum); matmul is in arithmetic.py
-layers             linear.py embedding.py convolution.py pooling.py normalization.py attention.py recurrent.py
-                   dropout.py
+products           products.py (matmul, einsum)
+layers             linear.py embedding.py convolution.py pooling.py attention.py recurrent.py dropout.py
+                   batch_norm.py normalization.py (of layers, of groups)
 losses             cross_entropy.py (of classes) losses.py (of two tensors of one shape)
-shared by them     bind.py (operators of Tensor, broadcasting) axes.py (`axis=` and `dim=`) pairs.py (sizes of windows)
-                   one_type.py (types of operands) scatter.py (the gradient of indexing)
-                   shape_errors.py missing_functions.py (messages)
+shared by them     rules.py (operations made of rows) bind.py (operators of Tensor, broadcasting)
+                   axes.py (`axis=` and `dim=`) pairs.py (sizes of windows) one_type.py (types of operands)
+                   scatter.py (the gradient of indexing) shape_errors.py missing_functions.py (messages)
 """
 
 from minidl.functional import in_place  # noqa: F401  (operators: w -= 1, x[0] = 1)
-from minidl.functional.activations import exp, gelu, log, logsigmoid, relu, sigmoid, softplus, sqrt, tanh
-from minidl.functional.arithmetic import abs, add, div, matmul, mul, neg, sub
 from minidl.functional.attention import scaled_dot_product_attention
+from minidl.functional.batch_norm import batch_norm
 from minidl.functional.casts import astype, clone, contiguous
 from minidl.functional.comparisons import eq, ge, gt, isnan, le, lt, ne
 from minidl.functional.convolution import conv2d
 from minidl.functional.cross_entropy import cross_entropy, nll_loss
 from minidl.functional.dropout import dropout
-from minidl.functional.elementary import cos, sign, sin, square
+from minidl.functional.elementwise import (
+    abs,
+    add,
+    cos,
+    div,
+    exp,
+    gelu,
+    log,
+    logsigmoid,
+    mul,
+    neg,
+    relu,
+    sigmoid,
+    sign,
+    sin,
+    softplus,
+    sqrt,
+    square,
+    sub,
+    tanh,
+)
 from minidl.functional.embedding import embedding
 from minidl.functional.extrema import amax, amin, argmax, argmin, clamp, maximum, minimum
 from minidl.functional.extrema import max_ as max
@@ -48,10 +67,10 @@ from minidl.functional.losses import (
     smooth_l1_loss,
 )
 from minidl.functional.missing_functions import INSTEAD as _INSTEAD
-from minidl.functional.normalization import batch_norm, group_norm, layer_norm
+from minidl.functional.normalization import group_norm, layer_norm
 from minidl.functional.pooling import adaptive_avg_pool2d, adaptive_max_pool2d, avg_pool2d, max_pool2d
 from minidl.functional.powers import pow
-from minidl.functional.products import einsum, outer
+from minidl.functional.products import einsum, matmul, outer
 from minidl.functional.rearrangement import flip, repeat, roll, tril, triu
 from minidl.functional.recurrent import lstm
 from minidl.functional.reductions import mean, sum

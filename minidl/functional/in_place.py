@@ -18,8 +18,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from minidl.functional.arithmetic import add, div, mul, sub
 from minidl.functional.bind import operand, tensor_method
+from minidl.functional.elementwise import add, div, mul, sub
 from minidl.functional.shapes import plain_index
 from minidl.kernels import counting
 from minidl.kernels.sixteen_bit import is_floating_point

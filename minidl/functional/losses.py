@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.arithmetic import signs
 from minidl.functional.bind import operand, unbroadcast
+from minidl.functional.elementwise import signs
 from minidl.functional.one_type import in_float32
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record

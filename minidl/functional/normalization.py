@@ -1,93 +1,14 @@
-"""Normalisation: batch norm over the samples, layer norm over the features, group norm over groups of channels."""
+"""Normalisation of every sample by itself: layer norm over its features, group norm over groups of its channels."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
 from minidl.functional.one_type import check_one_type
 from minidl.kernels import Array
 from minidl.tensor import Tensor, record
-
-
-def batch_norm(
-    x: Any,
-    running_mean: Array | None,
-    running_var: Array | None,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Tensor:
-    """weight (x - mean) / sqrt(var + eps) + bias for every channel.
-
-    x: (n, c) or (n, c, ...); weight, bias: (c,). In training, mean and variance are those of this batch, over all axes
-    but the channel's, and the running ones (arrays, changed in place) move towards them by `momentum`, the variance
-    unbiased; otherwise the running ones are used.
-    Errors: ValueError for other shapes, for training with a single value a channel, and for evaluation without running
-    statistics.
-    Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
-
-    >>> batch_norm([[1.0, 10.0], [3.0, 30.0]], None, None, training=True, eps=0.0)  # two samples of two channels
-    Tensor([[-1., -1.],
-            [ 1.,  1.]], float32)
-    """
-    x = operand(x)
-    image = x.data
-    if image.ndim < 2:
-        raise ValueError(
-            f"batch_norm: x has shape {x.shape}, expected are samples and channels, (n, c) or (n, c, ...); give one "
-            "sample the axis of the batch with x.reshape(1, -1)"
-        )
-    channels = image.shape[1]
-    module = kernels.array_module(image)
-    scale = operand(weight) if weight is not None else Tensor(module.ones(channels, dtype=image.dtype))
-    shift = operand(bias) if bias is not None else Tensor(module.zeros(channels, dtype=image.dtype))
-    for name, array in (
-        ("weight", scale), ("bias", shift), ("running_mean", running_mean), ("running_var", running_var)
-    ):  # fmt: skip
-        if array is not None and array.shape != (channels,):
-            raise ValueError(
-                f"batch_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
-                f"{channels} channels, axis 1 of x {x.shape}"
-            )
-    if image.dtype is not scale.data.dtype:
-        check_one_type("batch_norm", image, scale.data)
-    kernel = kernels.current()
-    if training:
-        count = image.size // channels if channels else 0
-        if count == 1:
-            refuse_one_value("batch_norm", x.shape)
-        mean, var = kernel.channel_statistics(image)
-        if running_mean is not None and running_var is not None and count:
-            running_mean += momentum * (mean - running_mean)
-            running_var += momentum * (var * (count / (count - 1)) - running_var)
-    elif running_mean is None or running_var is None:
-        raise ValueError(
-            "batch_norm: running_mean and running_var are needed when training=False; with training=True the mean and "
-            "variance of this batch are used"
-        )
-    else:
-        mean, var = running_mean, running_var
-    w = scale.data
-    out, normalized, inverse_std = kernel.batch_norm(image, mean, var, w, shift.data, eps)
-    return record(
-        out,
-        (x, scale, shift),
-        lambda g, needs: kernels.current().batch_norm_backward(g, normalized, inverse_std, w, training),
-        saved=(1,),
-    )
-
-
-def refuse_one_value(operation: str, shape: tuple[int, ...]) -> NoReturn:
-    """Raise ValueError: a single value has no variance."""
-    raise ValueError(
-        f"{operation}: training needs more than one value a channel, got x of shape {shape}: give a larger batch "
-        "(a loader leaves out a last batch of one sample with drop_last=True; in parallel.train choose a batch_size "
-        "that leaves no node with one sample), or call model.eval() before, so that the running statistics are used"
-    )
 
 
 def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tensor:

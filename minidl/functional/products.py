@@ -1,4 +1,4 @@
-"""Sums of products named by letters: einsum, and the outer product.
+"""Sums of products: the matrix product, einsum, and the outer product.
 
 >>> from minidl import Tensor
 >>> a, b = Tensor([[1.0, 2.0]]), Tensor([[3.0], [4.0]])
@@ -11,11 +11,50 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from minidl.functional.arithmetic import matmul, mul
-from minidl.functional.bind import operand
+from minidl import kernels
+from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.elementwise import mul
+from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.reductions import sum
+from minidl.functional.shape_errors import cannot_multiply
 from minidl.functional.shapes import reshape, transpose
-from minidl.tensor import Tensor
+from minidl.kernels import Array
+from minidl.tensor import Tensor, record
+
+
+@tensor_method("__matmul__", "matmul", "mm", "bmm")
+def matmul(a: Any, b: Any) -> Tensor:
+    """a @ b, the matrix product over the last two axes; leading axes are broadcast; vectors as in numpy.
+
+    >>> matmul([[1.0, 2.0]], [[3.0], [4.0]])
+    Tensor([[11.]], float32)
+    """
+    a, b = operand(a), operand(b)
+    if a._data.dtype is not b._data.dtype or autocast_dtype.get() is not None:
+        a, b = in_one_type("matmul", a, b)
+    x, y = a._data, b._data
+    try:
+        product = kernels.current().matmul(x, y)
+    except ValueError as error:
+        raise cannot_multiply(x, y) from error
+
+    def vjp(g: Array, needs: Any) -> tuple[Array, Array]:
+        matmul = kernels.current().matmul
+        if x.ndim == y.ndim == 2:  # nearly always; the general case below takes twice as long on small matrices
+            return needs[0] and unbroadcast(matmul(g, y.T), x), needs[1] and unbroadcast(matmul(x.T, g), y)
+        rows, columns = (x[None, :] if x.ndim == 1 else x), (y[:, None] if y.ndim == 1 else y)
+        g = g.reshape((*g.shape[: product.ndim - (x.ndim > 1) - (y.ndim > 1)], rows.shape[-2], columns.shape[-1]))
+        return (
+            needs[0] and unbroadcast(matmul(g, columns.swapaxes(-1, -2)), rows).reshape(x.shape),
+            needs[1] and unbroadcast(matmul(rows.swapaxes(-1, -2), g), columns).reshape(y.shape),
+        )
+
+    return record(product, (a, b), vjp, saved=(0, 1))
+
+
+@tensor_method("__rmatmul__")
+def _multiplied_from_left(a: Tensor, b: Any) -> Tensor:
+    return matmul(b, a)
 
 
 def outer(a: Any, b: Any) -> Tensor:

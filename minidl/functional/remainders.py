@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import kernels
-from minidl.functional.bind import operand, tensor_method, unbroadcast
+from minidl.functional.bind import operand, tensor_method
+from minidl.functional.rules import binary
 from minidl.functional.shape_errors import cannot_broadcast
 from minidl.kernels import Array
 from minidl.kernels.sixteen_bit import is_floating_point
@@ -27,29 +28,23 @@ def floor_divide(a: Any, b: Any) -> Tensor:
         raise cannot_broadcast("//", x, y) from error
 
 
-@tensor_method("__mod__", "remainder")
-def remainder(a: Any, b: Any) -> Tensor:
-    """a - b * (a // b), which has b's sign. The gradient of a // b is 0."""
-    a, b = operand(a, b), operand(b, a)
-    x, y = a.data, b.data
-    try:
-        out = _remainder(x, y)
-    except ValueError as error:
-        raise cannot_broadcast("%", x, y) from error
-    return record(
-        out,
-        (a, b),
-        lambda g, needs: (needs[0] and unbroadcast(g, x), needs[1] and unbroadcast(-g * _quotient(x, y), y)),
-        saved=(0, 1),
-    )
-
-
 def _quotient(x: Array, y: Array) -> Array:
     return kernels.current().floor_divide(x, y) if is_floating_point(x.dtype) else x // y
 
 
 def _remainder(x: Array, y: Array) -> Array:
     return kernels.current().remainder(x, y) if is_floating_point(x.dtype) else x % y
+
+
+remainder = binary(
+    "remainder",
+    "%",
+    _remainder,
+    lambda g, x, y: g,
+    lambda g, x, y: -g * _quotient(x, y),
+    doc="a - b * (a // b), which has b's sign. The gradient of a // b is 0.",
+)
+tensor_method("__mod__", "remainder")(remainder)
 
 
 @tensor_method("__rfloordiv__")

@@ -20,6 +20,7 @@ Off, which is the default, counting costs a look at one variable an operation: t
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from functools import cache
@@ -77,6 +78,12 @@ class Counter:
         self.within_kernels = False
         return gradients
 
+    def sum(self, a: Any, b: Any) -> Any:
+        """a + b, for two gradients of one shape."""
+        total = a + b
+        self.elementwise((total, total), total)
+        return total
+
 
 def _owner(array: Any) -> Any:
     """The array whose memory this one is, or is a view of."""
@@ -94,6 +101,12 @@ def start() -> None:
     """Count from here on in this context, from zero."""
     active.set(Counter())
     in_use.set(None)
+
+
+def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]], Callable[[Any, Any], Any]]:
+    """What a backward computes with: `call(vjp, g, needs)` and `add(a, b)`, which count while counting is on."""
+    counter = active.get()
+    return (operator.call, operator.add) if counter is None else (counter.vjp, counter.sum)
 
 
 def take() -> Work:

@@ -46,7 +46,7 @@ def batch_norm_backward(
     scale = (weight * inverse_std).reshape(shape)
     gradient = g * scale
     if training and g.size:
-        gradient = (g - mean(g, axes).reshape(shape) - normalized * mean(gx, axes).reshape(shape)) * scale
+        gradient = through_statistics(g, normalized, scale, mean(g, axes).reshape(shape), mean(gx, axes).reshape(shape))
     return gradient, sum(gx, axes), sum(g, axes)
 
 
@@ -89,4 +89,9 @@ def _normalized_rows(x: Array, eps: float) -> tuple[Array, Array]:
 
 def _rows_backward(g: Array, normalized: Array, inverse_std: Array) -> Array:
     """g: the gradient of xhat."""
-    return (g - mean(g, 1, True) - normalized * mean(g * normalized, 1, True)) * inverse_std[:, None]
+    return through_statistics(g, normalized, inverse_std[:, None], mean(g, 1, True), mean(g * normalized, 1, True))
+
+
+def through_statistics(g: Array, normalized: Array, scale: Array, mean_g: Array, mean_gx: Array) -> Array:
+    """The gradient of x where mean and std depend on it: dx of the formula above, scale being weight / std."""
+    return (g - mean_g - normalized * mean_gx) * scale

@@ -1,4 +1,4 @@
-"""Batch norm over the whole minibatch, although every node has only a part of it."""
+"""Batch norm over the whole minibatch, although every node has only some of its samples."""
 
 from __future__ import annotations
 
@@ -6,29 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from minidl import functional as F
 from minidl import kernels
 from minidl.cluster.comm import Communicator
 from minidl.functional.bind import operand
-from minidl.functional.normalization import refuse_one_value
-from minidl.functional.one_type import converted
 from minidl.kernels import Array
-from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.nn import Module
 from minidl.nn.normalization import BatchNorm
 from minidl.parallel.run.session import Session
-from minidl.tensor import Tensor, record
+from minidl.tensor import Tensor
 
 
 class SynchronizedBatchNorm(BatchNorm):
-    """Batch norm with the mean and variance of all nodes' parts together; `layer` is the BatchNorm1d or 2d it replaces.
+    """Batch norm with the mean and variance of the samples of all nodes; `layer` is the BatchNorm1d or 2d it replaces.
 
-    Forward gathers every node's count, mean and sum of squared deviations, and joins them; backward adds up over the
-    nodes the two sums that mean and variance depend on. Both wait for all nodes, which thus must make the same calls: a
-    node without samples sets `counts` to False and takes part with a sample that does not count. In evaluation a layer
-    without running statistics normalises over the samples that it is given.
-
-    Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979),
-    for the joining; Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward.
+    Forward and backward wait for all nodes, which must therefore make the same calls: a node without samples sets
+    `counts` to False and calls with a sample that is left out of the statistics. In evaluation, a layer without running
+    statistics normalises over the samples that it is given.
     """
 
     def __init__(self, layer: BatchNorm, comm: Communicator, algorithm: str = "auto") -> None:
@@ -37,49 +31,51 @@ class SynchronizedBatchNorm(BatchNorm):
         self.comm, self.algorithm, self.counts = comm, algorithm, True
 
     def forward(self, x: Any) -> Tensor:
-        x = operand(x)
-        self.check(x.shape)
         if not self.training:
             return super().forward(x)
-        if is_sixteen_bit(x.dtype):  # statistics and sums in float32, as the kernels of batch norm take them
-            return converted(self.forward(converted(x, np.dtype(np.float32))), x.dtype)
-        kernel, image, counts = kernels.current(), x.data, self.counts
-        count, mean, var = self._statistics(image)
-        if count == 1:
-            refuse_one_value(self.name, x.shape)
-        if count and self.track_running_stats:
-            momentum = self.average_factor()
-            self.running_mean.data += momentum * (mean - self.running_mean.data)
-            self.running_var.data += momentum * (var * (count / (count - 1)) - self.running_var.data)
+        x = operand(x)
+        self.check(x.shape)
+        tracked = self.track_running_stats
+        mean, var = (self.running_mean.data, self.running_var.data) if tracked else (None, None)
+        momentum = self.average_factor() if tracked else 0.0
+        reducer = StatisticsOfAllNodes(self.comm, self.algorithm, self.counts)
+        out = F.batch_norm(x, mean, var, self.weight, self.bias, True, momentum, self.eps, reducer=reducer)
+        if tracked and reducer.count:
             self.num_batches_tracked.data += 1
-        scale: Tensor = Tensor(mean * 0 + 1) if self.weight is None else self.weight
-        shift: Tensor = Tensor(mean * 0) if self.bias is None else self.bias
-        weight = scale.data
-        out, normalized, inverse_std = kernel.batch_norm(image, mean, var, weight, shift.data, self.eps)
-        axes, shape = (0, *range(2, image.ndim)), (-1,) + (1,) * (image.ndim - 2)
+        return out
 
-        def vjp(g: Array, needs: Any) -> tuple[Array, ...]:
-            add = kernels.uncounted("sum")
-            g_bias, g_weight = add(g, axes), add(g * normalized, axes)
-            local = np.stack([kernels.to_numpy(g_bias), kernels.to_numpy(g_weight)])
-            sums = self.comm.all_reduce(local, algorithm=self.algorithm)
-            mean_g, mean_gx = kernels.array_module(g).asarray(sums / max(count, 1)).reshape(2, *shape)
-            centred = g - mean_g - normalized * mean_gx if counts else g
-            return centred * (weight * inverse_std).reshape(shape), g_weight, g_bias
 
-        return record(out, (x, scale, shift), vjp, saved=(1,))
+class StatisticsOfAllNodes:
+    """Joins the statistics of the ranks of `comm`.
 
-    def _statistics(self, image: Array) -> tuple[int, Array, Array]:
-        """How many values a channel has on all nodes together, their mean and their (biased) variance."""
-        count = image.size // self.num_features if self.counts else 0
-        local = [kernels.to_numpy(array) for array in kernels.current().channel_statistics(image)]
-        sent = np.stack([np.full(self.num_features, count), *local]).astype(np.float64)
-        counts, means, variances = np.stack(self.comm.all_gather(sent), axis=1)
+    Forward gathers every node's count, mean and variance, and joins them; backward all-reduces the two sums on which
+    the gradients of mean and variance depend.
+
+    Parameters
+        algorithm   all-reduce of backward
+        counts      whether this node's samples belong to the minibatch
+
+    References
+        Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979)
+        Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), section 3, for backward
+    """
+
+    def __init__(self, comm: Communicator, algorithm: str, counts: bool) -> None:
+        self.comm, self.algorithm, self.counts = comm, algorithm, counts
+        self.count = 0  # values a channel on all nodes together
+
+    def join(self, count: int, mean: Array, var: Array) -> tuple[int, Array, Array]:
+        local = [np.full(len(mean), count if self.counts else 0), kernels.to_numpy(mean), kernels.to_numpy(var)]
+        counts, means, variances = np.stack(self.comm.all_gather(np.stack(local).astype(np.float64)), axis=1)
+        self.count = int(counts[:, 0].sum())
         total = max(counts[:, 0].sum(), 1)
-        mean = (counts * means).sum(axis=0) / total
-        var = (counts * (variances + (means - mean) ** 2)).sum(axis=0) / total
-        module = kernels.array_module(image)
-        return int(counts[:, 0].sum()), module.asarray(mean, image.dtype), module.asarray(var, image.dtype)
+        mean_of_all = (counts * means).sum(axis=0) / total
+        var_of_all = (counts * (variances + (means - mean_of_all) ** 2)).sum(axis=0) / total
+        module = kernels.array_module(mean)
+        return self.count, module.asarray(mean_of_all, mean.dtype), module.asarray(var_of_all, mean.dtype)
+
+    def total(self, sums: np.ndarray) -> np.ndarray:
+        return self.comm.all_reduce(sums, algorithm=self.algorithm)
 
 
 def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> Module:
