@@ -15,7 +15,7 @@ from rich.table import Table
 
 from minidl import compress, optim, parallel
 from minidl.cli import components
-from minidl.cli.catalogue import MODELS
+from minidl.cli.models import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)

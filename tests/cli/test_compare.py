@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import compare_report, comparison, place, run_folder
+from minidl.cli import engines, run_folder
 from minidl.cli.app import app
-from minidl.cli.compare_report import Report
-from minidl.cli.comparison import Outcome, Terms
-from minidl.cli.over_seeds import OverSeeds
+from minidl.cli.compare import report
+from minidl.cli.compare import runs as comparison
+from minidl.cli.compare.over_seeds import OverSeeds
+from minidl.cli.compare.report import Report
+from minidl.cli.compare.runs import Outcome, Terms
 from minidl.cli.several_words import spread
 from minidl.cluster.recorder import Shares
 from minidl.parallel.report_card import problems
@@ -62,7 +64,7 @@ def terms(**changes: Any) -> Terms:
         "seed": 0,
         "kernels": "numpy",
         "momentum": 0.0,
-        "node": place.simulated_node(),
+        "node": engines.simulated_node(),
     }
     return Terms(**(settings | changes))
 
@@ -70,7 +72,7 @@ def terms(**changes: Any) -> Terms:
 def outcome(text: str, network: str = "none", **changes: Any) -> Outcome:
     """What comes of one strategy on one network."""
     one = comparison.contestant(text, terms(**changes))
-    (result,) = comparison.outcomes([one], [(network, place.network_of(network))], terms(**changes), lambda *_: None)
+    (result,) = comparison.outcomes([one], [(network, engines.network_of(network))], terms(**changes), lambda *_: None)
     return result
 
 
@@ -86,7 +88,7 @@ def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train
         ("nvlink", "synchronous:algorithm=ring", "4"),
     ]
     job = comparison.contestant("synchronous", terms()).job
-    engine = cluster.Simulation(node=place.simulated_node())
+    engine = cluster.Simulation(node=engines.simulated_node())
     report = parallel.train(job, parallel.Synchronous(algorithm="ring"), 4, engine, "1gbe")
     last = report.history[-1]
     assert float(runs[1]["accuracy"]) == report.accuracy
@@ -130,7 +132,7 @@ def test_a_row_says_what_was_trained_and_where_so_that_the_rows_of_two_compariso
 
 
 def test_a_comparison_is_the_same_every_time_with_jitter_too():
-    node = place.simulated_node(jitter=0.3)
+    node = engines.simulated_node(jitter=0.3)
     for text in ("parameter_server", "gossip"):
         once, again, other = (outcome(text, "10gbe", node=node, seed=seed) for seed in (0, 0, 1))
         assert (once.history, once.shares, once.staleness) == (again.history, again.shares, again.staleness)
@@ -147,7 +149,7 @@ def test_a_slow_node_holds_up_those_who_wait_for_it():
 
 
 def test_a_node_of_half_the_speed_takes_twice_the_time():
-    twice = terms(node=place.simulated_node(5e8, 5e9))
+    twice = terms(node=engines.simulated_node(5e8, 5e9))
     slower = next(comparison.outcomes([comparison.contestant("serial", twice)], [("none", None)], twice, print))
     assert slower.seconds == pytest.approx(2 * outcome("serial").seconds)
 
@@ -339,9 +341,9 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
         raise KeyboardInterrupt
 
     path = tmp_path / "history.csv"
-    compare_report._write(path, ["seed"], [{"seed": 0}])
+    report._write(path, ["seed"], [{"seed": 0}])
     with pytest.raises(KeyboardInterrupt):
-        compare_report._write(path, ["seed"], records())
+        report._write(path, ["seed"], records())
     assert path.read_text() == "seed\n0\n"
     assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
 
@@ -415,7 +417,7 @@ def test_a_folder_that_holds_a_comparison_is_not_overwritten(capsys):
 
 
 def test_a_disk_that_is_full_is_said(capsys, monkeypatch):
-    monkeypatch.setattr("minidl.cli.compare_report.Report.draw", _no_space)
+    monkeypatch.setattr("minidl.cli.compare.report.Report.draw", _no_space)
     err = refused(capsys, "compare", *SMALL, "--strategies", "serial", "--networks", "none", "--out", "out")
     assert "No space left on device" in err
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from minidl.cli import what_if, what_if_report
 from minidl.cli.app import app
 from minidl.cli.quantities import parse_bytes
+from minidl.cli.simulate import cases as what_if
+from minidl.cli.simulate import report as what_if_report
 from minidl.cluster.network import Network
 from tests.cli.command import minidl, refused
 

@@ -8,7 +8,7 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from minidl.cli.comparison import Outcome
+from minidl.cli.compare.runs import Outcome
 from minidl.cli.quantities import deviation_text, seconds_text
 from minidl.cluster.recorder import Shares
 from minidl.plots import race

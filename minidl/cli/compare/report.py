@@ -13,9 +13,9 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from minidl.cli import place
-from minidl.cli.comparison import Contestant, Outcome, Terms
-from minidl.cli.over_seeds import OverSeeds
+from minidl.cli import engines
+from minidl.cli.compare.over_seeds import OverSeeds
+from minidl.cli.compare.runs import Contestant, Outcome, Terms
 from minidl.plots import race
 
 RUNS = "runs.csv"  # in the folder: a row a run
@@ -48,7 +48,7 @@ class Report:
         common += [f"momentum {momentum:g}" for momentum in momenta if momentum and len(momenta) == 1]
         seeds = terms.all_seeds
         common += [f"seed {terms.seed}" if terms.seeds == 1 else f"seeds {seeds[0]} to {seeds[-1]}"]
-        where = "processes of this machine" if terms.node is None else f"simulated {place.node_text(terms.node)}"
+        where = "processes of this machine" if terms.node is None else f"simulated {engines.node_text(terms.node)}"
         slow = "".join(f", node {node} {factor:g} times slower" for node, factor in terms.slow.items())
         lines = [
             f"{terms.model} on {terms.data}, {terms.nodes} nodes, minibatch {terms.batch_size}, {terms.epochs} epochs, "
@@ -133,7 +133,7 @@ class Report:
             "model": self.terms.model,
             "data": self.terms.data,
             "on": self.terms.on,
-            "simulated_node": "" if self.terms.node is None else place.node_text(self.terms.node),
+            "simulated_node": "" if self.terms.node is None else engines.node_text(self.terms.node),
             "slow": " ".join(f"{node}:{factor:g}" for node, factor in self.terms.slow.items()),
             "kernels": self.terms.kernels,
             "nodes": contestant.nodes,

@@ -12,7 +12,7 @@ from minidl.cli.ending import ending
 from minidl.cli.several_words import items
 
 if TYPE_CHECKING:
-    from minidl.cli.comparison import Terms
+    from minidl.cli.compare.runs import Terms
     from minidl.cluster import Network, Node
 
 PIPED_WIDTH = 120  # of tables that no terminal bounds: names of strategies with their settings are long
@@ -98,14 +98,16 @@ def compare(
         texts = list(dict.fromkeys(text.strip() for text in strategies or [] if text.strip()))
         if not texts:
             raise ValueError("name strategies, such as --strategies synchronous local_sgd; --list shows what there is")
-        from minidl.cli import comparison, options, place  # here, so that --help comes at once
+        from minidl.cli import engines  # here, so that --help comes at once
+        from minidl.cli.compare import runs
+        from minidl.cli.train import options
 
-        job = options.completed_job({name: context.params[name] for name in comparison.JOB})
-        place.check(on, nodes)
+        job = options.completed_job({name: context.params[name] for name in runs.JOB})
+        engines.check(on, nodes)
         options.check_minibatch(job)
         if seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
-        terms = comparison.Terms(
+        terms = runs.Terms(
             **job,
             momentum=momentum,
             node=_node(on, flops, memory, jitter),
@@ -113,7 +115,7 @@ def compare(
             seeds=seeds,
         )
         between = items("--networks", networks, DEFAULT_NETWORKS[on])
-        _run(terms, texts, [(name, place.network_of(name)) for name in between], target, out)
+        _run(terms, texts, [(name, engines.network_of(name)) for name in between], target, out)
 
 
 def _list() -> None:
@@ -132,23 +134,25 @@ def _run(
     from rich.console import Console
 
     from minidl import kernels
-    from minidl.cli import compare_report, comparison, run_folder
-    from minidl.cli.compare_live import RaceProgress
-    from minidl.cli.summary import contents
+    from minidl.cli import run_folder
+    from minidl.cli.compare import report as report_of
+    from minidl.cli.compare import runs
+    from minidl.cli.compare.progress import RaceProgress
+    from minidl.cli.train.summary import contents
 
     kernels.use(terms.kernels)
-    contestants = [comparison.contestant(text, terms) for text in texts]
+    contestants = [runs.contestant(text, terms) for text in texts]
     if not 0 < target <= 1:
         raise ValueError(f"--target must be above 0 and at most 1, got {target}")
-    if out is not None and (out / compare_report.RUNS).exists():
+    if out is not None and (out / report_of.RUNS).exists():
         raise ValueError(f"{out} holds a comparison already: choose another --out")
     folder = run_folder.prepare(out, f"compare-{terms.model}-{terms.data}", None)
-    report = compare_report.Report(terms, contestants, target, folder)
+    report = report_of.Report(terms, contestants, target, folder)
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(report.title, highlight=False, markup=False, soft_wrap=True)
     try:
         with RaceProgress(console, len(contestants) * len(networks) * terms.seeds, terms) as progress:
-            for outcome in comparison.outcomes(contestants, networks, terms, progress):
+            for outcome in runs.outcomes(contestants, networks, terms, progress):
                 report.add(outcome)  # at once, so that what has run is kept if the command is stopped
                 progress.finished(outcome)
     except (KeyboardInterrupt, SystemExit):
@@ -164,10 +168,10 @@ def _run(
 
 
 def _node(on: str, flops: float, memory: float, jitter: float) -> Node | None:
-    from minidl.cli import place
+    from minidl.cli import engines
 
     if on == "simulation":
-        return place.simulated_node(flops, memory, jitter)
+        return engines.simulated_node(flops, memory, jitter)
     if jitter:
         raise ValueError("--jitter is for simulated nodes: leave it out, or give --on simulation")
     return None

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from minidl import data, kernels, parallel
-from minidl.cli import place, strategies
-from minidl.cli.catalogue import MODELS, check_momentum
+from minidl.cli import engines, strategies
+from minidl.cli.models import MODELS, check_momentum
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data.checks import one_of
 from minidl.parallel import Checkpoint, CheckpointError
@@ -31,7 +31,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 """The options that a checkpoint keeps, and their types."""
 
-ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": place.NO_NETWORK, "momentum": None}
+ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines.NO_NETWORK, "momentum": None}
 """What holds for the checkpoints of former versions, which lack these; None: the model's own."""
 
 Options = dict[str, Any]
@@ -44,9 +44,9 @@ def completed(options: Options) -> Options:
     check_momentum(options["model"], options["momentum"])
     one_of("algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
     _check_above_0(options, "bucket_mb")
-    place.network_of(options["network"])
+    engines.network_of(options["network"])
     strategy = strategy_of(options)
-    place.check(options["on"], options["nodes"], strategy.servers)
+    engines.check(options["on"], options["nodes"], strategy.servers)
     if not strategy.is_asynchronous:
         check_minibatch(options)
     return options

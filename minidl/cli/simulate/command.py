@@ -12,7 +12,7 @@ from minidl.cli.ending import ending
 from minidl.cli.several_words import items
 
 if TYPE_CHECKING:
-    from minidl.cli.what_if import Case, Outcome
+    from minidl.cli.simulate.cases import Case, Outcome
     from minidl.cluster.network import Network
 
 MAX_NODES = 1024
@@ -57,7 +57,7 @@ def simulate(
     as a picture, and timelines, one above the other as a picture and each for Perfetto.
     """
     with ending("simulate"):
-        from minidl.cli import what_if  # here, so that --help comes at once
+        from minidl.cli.simulate import cases as what_if  # here, so that --help comes at once
 
         algorithms = _algorithms(collective, items("--algorithm", algorithm, ""))
         networks = _networks(items("--network", network, "10gbe"), alpha, beta, gamma)
@@ -83,8 +83,10 @@ def _run(cases: list[Case], drawn: list[Case], out: Path | None) -> None:
     """Simulate the cases, draw those that are to be drawn, and write the folder."""
     from rich.console import Console
 
-    from minidl.cli import run_folder, what_if, what_if_report
-    from minidl.cli.summary import contents
+    from minidl.cli import run_folder
+    from minidl.cli.simulate import cases as what_if
+    from minidl.cli.simulate import report as what_if_report
+    from minidl.cli.train.summary import contents
 
     folder = run_folder.prepare(out, f"simulate-{cases[0].collective}", None)
     console = Console()
@@ -120,7 +122,7 @@ def _fastest_and_slowest(outcomes: list[Outcome]) -> list[Case]:
 
 
 def _algorithms(collective: str, names: list[str]) -> list[str]:
-    from minidl.cli.what_if import ALGORITHMS
+    from minidl.cli.simulate.cases import ALGORITHMS
     from minidl.data.checks import one_of
 
     one_of("collective", collective, ALGORITHMS)
@@ -147,7 +149,7 @@ def _networks(names: list[str], alpha: float | None, beta: float | None, gamma: 
 
 def _size(text: str) -> int:
     from minidl.cli.quantities import parse_bytes
-    from minidl.cli.what_if import DTYPE
+    from minidl.cli.simulate.cases import DTYPE
 
     nbytes = parse_bytes(text)
     if nbytes < 1 or nbytes % DTYPE.itemsize:

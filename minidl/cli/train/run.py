@@ -9,11 +9,11 @@ from rich.console import Console
 
 from minidl import cluster, data, kernels, parallel
 from minidl.cli import run_folder, strategies
-from minidl.cli.catalogue import MODELS, decay_every_epoch, optimizer_of
-from minidl.cli.live import LiveProgress
-from minidl.cli.options import Options, strategy_of
-from minidl.cli.place import engine_of, network_of, timeout_of
-from minidl.cli.summary import contents, how_to_go_on, table, title
+from minidl.cli.engines import engine_of, network_of, timeout_of
+from minidl.cli.models import MODELS, decay_every_epoch, optimizer_of
+from minidl.cli.train.options import Options, strategy_of
+from minidl.cli.train.progress import LiveProgress
+from minidl.cli.train.summary import contents, how_to_go_on, table, title
 
 
 def run(options: Options, out: Path | None, resume: Path | None) -> None:

@@ -12,7 +12,7 @@ from rich import box
 from rich.table import Table
 
 from minidl.cli.quantities import seconds_text, size_text
-from minidl.cli.what_if import AUTO, Case, Outcome
+from minidl.cli.simulate.cases import AUTO, Case, Outcome
 from minidl.cluster.trace import plot_traces
 from minidl.plots import scaling, style
 

@@ -10,8 +10,8 @@ from statistics import mean
 from typing import Any
 
 from minidl import cluster, data, parallel
-from minidl.cli import place, strategies
-from minidl.cli.catalogue import MODELS, check_momentum, decay_every_epoch, optimizer_of
+from minidl.cli import engines, strategies
+from minidl.cli.models import MODELS, check_momentum, decay_every_epoch, optimizer_of
 from minidl.cluster.network import Network
 from minidl.cluster.recorder import Shares
 
@@ -133,7 +133,7 @@ def contestant(text: str, terms: Terms) -> Contestant:
                 f"{nodes}: give --batch-size {max(terms.batch_size // nodes, 1) * nodes}"
             )
         job = replace(job, batch_size=terms.batch_size // nodes)
-    place.check(terms.on, nodes, strategy.servers)
+    engines.check(terms.on, nodes, strategy.servers)
     try:
         strategies.check(text, strategy, job, nodes, terms.model)
     except ValueError as error:
@@ -178,10 +178,10 @@ def _outcome(
             one.job,
             one.strategy,
             one.nodes,
-            place.engine_of(terms.on, terms.node, trace="ledger"),
+            engines.engine_of(terms.on, terms.node, trace="ledger"),
             network,
             progress=listen,
-            timeout=place.timeout_of(terms.on),
+            timeout=engines.timeout_of(terms.on),
             faults=faults,
         )
     except parallel.NonFiniteLoss as error:

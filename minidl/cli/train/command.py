@@ -69,8 +69,8 @@ def train(
     their own, at the end), the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
-        from minidl.cli import options as run_options  # here, so that --help comes at once
-        from minidl.cli.run import run
+        from minidl.cli.train import options as run_options  # here, so that --help comes at once
+        from minidl.cli.train.run import run
 
         options = {name: value for name, value in context.params.items() if name in run_options.TYPES}
         if resume is not None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from minidl import data
-from minidl.cli import place
+from minidl.cli import engines
 from minidl.nn import Module
 from minidl.parallel.checkpoint import CHECKPOINT_FILE
 
 if TYPE_CHECKING:
-    from minidl.cli.options import Options
+    from minidl.cli.train.options import Options
     from minidl.parallel import Report, Strategy
 
 
@@ -28,8 +28,8 @@ def title(options: Options, model: Module) -> str:
     second = f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}"
     third = [f"strategy {options['strategy']}"] if options["strategy"] is not None else []
     if options["on"] == "simulation":
-        third.append(f"simulated {place.node_text(place.simulated_node())}")
-    if options["network"] != place.NO_NETWORK:
+        third.append(f"simulated {engines.node_text(engines.simulated_node())}")
+    if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")
     return "\n".join([first, second, *([", ".join(third)] if third else [])])
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from minidl import parallel
-from minidl.cli.comparison import Contestant, Outcome, Terms
+from minidl.cli.compare.runs import Contestant, Outcome, Terms
 from minidl.cli.quantities import seconds_text
 
 
