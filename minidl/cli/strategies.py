@@ -14,14 +14,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from minidl import compress, optim, parallel
-from minidl.cli import components
+from minidl.cli import calls, components
 from minidl.cli.models import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)
 OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
 """Settings that every strategy can be given, if it has none of that name: what its optimizer has."""
-_PARTS: components.Parts = {compress.Compressor: COMPRESSORS}
 
 
 def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
@@ -59,7 +58,7 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
     >>> parse_with("serial:lr=0.5", {"lr": float})
     (Serial(shards=1), {'lr': 0.5})
     """
-    call = components.call_of("strategy", text)
+    call = calls.call_of("strategy", text)
     cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
@@ -68,8 +67,8 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
         if name in values:
             raise ValueError(f"{owner}: {name} is given twice")
         call.keywords.remove(keyword)
-        values[name] = components.value_of(owner, name, keyword.value, others[name], {})
-    return components.build("strategy", call, STRATEGIES, _PARTS, others), values
+        values[name] = calls.value_of(owner, name, keyword.value, others[name], {})
+    return calls.build("strategy", call, STRATEGIES, COMPRESSORS, others), values
 
 
 def listings() -> Iterator[Table]:

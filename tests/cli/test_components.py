@@ -11,8 +11,9 @@ from typing import Literal
 import pytest
 
 from minidl import compress, parallel
-from minidl.cli import components, strategies
+from minidl.cli import calls, components, strategies
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES, parse
+from minidl.cli.value_types import fits
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
 
@@ -98,7 +99,7 @@ def test_every_class_can_be_described_and_its_defaults_are_of_their_types(name: 
     for setting, parameter in components.settings(cls).items():
         assert setting in components.defaults(cls)
         if parameter.default is not parameter.empty:
-            assert components.fits(parameter.default, parameter.annotation), setting
+            assert fits(parameter.default, parameter.annotation), setting
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -252,7 +253,7 @@ def test_what_a_package_exports_later_can_be_named_too_whether_a_dataclass_or_no
     known = components.classes(package, Base)
     assert known == {"plain": Plain, "with_init": WithInit}
     assert components.defaults(Plain) == ""
-    assert components.build("example", components.call_of("example", "with_init:5"), known, {}).size == 5
+    assert calls.build("example", calls.call_of("example", "with_init:5"), known, {}).size == 5
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class Example:
 
 
 def example(text: str) -> Example:
-    result = components.build("example", components.call_of("example", text), {"example": Example}, {})
+    result = calls.build("example", calls.call_of("example", text), {"example": Example}, {})
     assert isinstance(result, Example)
     return result
 
