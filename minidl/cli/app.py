@@ -1,4 +1,4 @@
-"""The commands of `minidl` under their names."""
+"""The commands of `minidl`, by name."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
+from minidl.arguments import one_of
 from minidl.cli.components import Classes, find, settings, snake_case
 from minidl.cli.value_types import fits, in_words
-from minidl.data.checks import one_of
 
 LONGEST = 300  # characters
 _HEAD = re.compile(r"(?P<name>[\w-]+)\s*(?::(?P<settings>.*)|\((?P<inside>.*)\))?", re.S)
@@ -49,7 +49,7 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Classes, others: Ite
     """Make the object that the call names.
 
     Parameters
-        kind    what the classes are, for messages: "strategy"
+        kind    what the call stands for, for messages: "strategy", or a setting and its owner
         known   the classes that the call can name
         parts   the classes that a setting can name: a setting whose type is a base of some of them is one of those
         others  further settings that a user can type, which the caller has removed from the call; messages name them
@@ -80,15 +80,11 @@ def value_of(owner: str, setting: str, node: ast.expr, hint: Any, parts: Classes
     if isinstance(node, ast.Name) and node.id in _CONSTANTS and not fits(node.id, hint):
         node = ast.Constant(_CONSTANTS[node.id])
     bases = tuple(one for one in (hint, *get_args(hint)) if inspect.isclass(one))
-    fitting = {name: cls for name, cls in parts.items() if issubclass(cls, bases)}
-    if fitting:
+    if fitting := {name: cls for name, cls in parts.items() if issubclass(cls, bases)}:
         node = _with_underscores(node)
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         if isinstance(call.func, ast.Name):
-            if call.func.id.replace("_", "").lower() in {name.replace("_", "") for name in parts.keys() - fitting}:
-                raise ValueError(f"{refusal}{ast.unparse(node)}: choose one of {', '.join(fitting)}")
-            kind = next(base.__name__ for base in bases if any(issubclass(cls, base) for cls in fitting.values()))
-            return build(snake_case(kind).replace("_", " "), call, fitting, parts)
+            return build(f"{owner}: {setting}", call, fitting, parts)
     try:
         value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)  # words need no quotation marks
     except _UNREADABLE:
@@ -123,7 +119,7 @@ def _arguments(
             raise ValueError(f"{name}: write setting=value, not **")
         if not known and not others:
             raise ValueError(f"{name} has no setting {pair.arg!r}: it has none at all")
-        one_of(f"setting of {name}", pair.arg, dict.fromkeys((*known, *others)))
+        one_of(f"a setting of {name}", pair.arg, dict.fromkeys((*known, *others)))
         if pair.arg in given:
             raise ValueError(f"{name}: {pair.arg} is given twice")
         given[pair.arg] = pair.value

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
-from minidl.data.checks import one_of
+from minidl.arguments import one_of
 
 Classes = Mapping[str, type]
 

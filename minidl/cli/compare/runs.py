@@ -1,4 +1,4 @@
-"""A comparison: one job, trained by several strategies on several networks, and what came of each."""
+"""The runs of a comparison: one job, trained by several strategies on several networks, and the result of each run."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-from minidl import cluster, data, parallel
-from minidl.cli import engines, strategies
-from minidl.cli.models import MODELS, check_momentum, decay_every_epoch, optimizer_of
+from minidl import cluster, parallel
+from minidl.cli import engines, job, strategies
+from minidl.cli.models import check_momentum
 from minidl.cluster.network import Network
 from minidl.cluster.recorder import Shares
 
-JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed", "kernels")  # Terms as typed
+JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed", "kernels")
+"""The options that describe the job; `Comparison` has them under the same names."""
 
 
 @dataclass(frozen=True)
-class Terms:
-    """What all runs have in common.
+class Comparison:
+    """What all runs of a comparison have in common.
 
-    batch_size: samples of one minibatch of all nodes together; an asynchronous gradient is of batch_size / nodes
-    samples, so that a node computes as much between two messages as in a synchronous step. slow: by rank, how many
-    times as long a node computes. node: of the simulated cluster; None: the nodes are processes of this machine.
-    seeds: every strategy is trained with that many seeds: seed, seed + 1, ...
+    Parameters
+        batch_size  samples of one minibatch, over all nodes. An asynchronous gradient is of batch_size / nodes samples:
+                    between two messages a node then computes as much as in a synchronous step
+        node        speed of the simulated nodes; None: the nodes are processes of this machine
+        target      test accuracy; the time that a strategy takes to reach it is reported
+        slow        by rank, how many times as long a node computes
+        seeds       runs of every strategy, with seeds seed, seed + 1, ...
     """
 
     model: str
@@ -39,12 +43,13 @@ class Terms:
     kernels: str
     momentum: float
     node: cluster.Node | None
+    target: float = 0.95
     slow: dict[int, float] = field(default_factory=dict)
     seeds: int = 1
 
     @property
     def all_seeds(self) -> range:
-        """The seeds that every strategy is trained with."""
+        """The seeds of the runs of every strategy."""
         return range(self.seed, self.seed + self.seeds)
 
     @property
@@ -52,10 +57,15 @@ class Terms:
         """The engine."""
         return "processes" if self.node is None else "simulation"
 
+    @property
+    def source(self) -> str:
+        """Where the times come from, for tables and pictures."""
+        return "measured" if self.node is None else "simulated"
+
 
 @dataclass(frozen=True)
 class Contestant:
-    """A strategy as it was typed, and the job that it is given, with its seed: on one node if it cannot use more."""
+    """A strategy as it was typed, and the job that it trains; `nodes` is 1 if the strategy cannot use more."""
 
     text: str
     strategy: parallel.Strategy
@@ -66,11 +76,13 @@ class Contestant:
 
 
 @dataclass
-class Outcome:
-    """What came of one contestant on one network.
+class TrainedRun:
+    """The result of one run: one contestant, with one seed, on one network.
 
-    history: rows as those of a Report; of a run that ended early, what was known by then. ended: why it did, or "".
-    bytes_sent: by each rank, the nodes' before the servers'.
+    Parameters
+        history     rows as in `parallel.Report`; for a run that ended early, the rows until then
+        ended       why the run ended early, or ""
+        bytes_sent  by each rank; the nodes come before the servers
     """
 
     contestant: Contestant
@@ -83,85 +95,73 @@ class Outcome:
 
     @property
     def accuracy(self) -> float:
-        """On the test set, at the end of the last epoch; nan without one."""
+        """Accuracy on the test set after the last epoch; nan without an epoch."""
         return float(self.history[-1]["accuracy"]) if self.history else float("nan")
 
     @property
     def seconds(self) -> float:
-        """Of training, up to the end of the last epoch."""
+        """Time of training until the end of the last epoch, in seconds."""
         return float(self.history[-1]["seconds"]) if self.history else 0.0
 
     @property
     def bytes_per_node(self) -> float | None:
-        """Sent by a node, on average; None where that is not known, as the run ended early."""
+        """Mean bytes that a node sent; None if the run ended early."""
         return mean(self.bytes_sent[: self.contestant.nodes]) if self.bytes_sent else None
 
     @property
     def mean_staleness(self) -> float | None:
-        """Of the gradients that were applied, in updates; None where nothing was recorded."""
+        """Mean staleness of the gradients that were applied, in updates; None if none was recorded."""
         return mean(self.staleness.elements()) if self.staleness else None
 
     def seconds_to(self, accuracy: float) -> float | None:
-        """Seconds of training until the first epoch that ends with such an accuracy; None if none does."""
+        """Seconds of training until the end of the first epoch with at least this test accuracy; None without one."""
         return next((row["seconds"] for row in self.history if row["accuracy"] >= accuracy), None)
 
 
-def contestant(text: str, terms: Terms) -> Contestant:
-    """The strategy that was typed, and what it trains under these terms; ValueError if that cannot be."""
-    strategy, own = strategies.parse_with(text, strategies.OF_THE_OPTIMIZER)
-    lr, momentum = own.get("lr", terms.lr), own.get("momentum", terms.momentum)
-    if not 0 < lr < float("inf"):
-        raise ValueError(f"{text}: lr must be a number above 0, got {lr}")
-    try:
-        check_momentum(terms.model, momentum)
-    except ValueError as error:
-        raise ValueError(f"{text}: {error}") from error
-    nodes = 1 if isinstance(strategy, parallel.Serial) else terms.nodes
-    job = parallel.Job(
-        model=MODELS[terms.model].fit(data.load(terms.data)),
-        data=partial(data.load, terms.data),
-        optimizer=optimizer_of(terms.model, lr, momentum),
-        schedule=decay_every_epoch(terms.lr_decay),
-        batch_size=terms.batch_size,
-        epochs=terms.epochs,
-        seed=terms.seed,
-    )
+def contestant(text: str, comparison: Comparison) -> Contestant:
+    """The strategy that was typed, with its job; ValueError if it cannot train that job."""
+    strategy, of_the_optimizer = strategies.parse_with_optimizer(text)
+    lr, momentum = (of_the_optimizer.get(name, getattr(comparison, name)) for name in ("lr", "momentum"))
+    nodes = 1 if isinstance(strategy, parallel.Serial) else comparison.nodes
+    batch_size = comparison.batch_size
     if strategy.is_asynchronous:
-        if terms.batch_size % nodes:
+        if batch_size % nodes:
             raise ValueError(
-                f"{text} computes gradients of batch_size / nodes samples, but {terms.batch_size} is no multiple of "
-                f"{nodes}: give --batch-size {max(terms.batch_size // nodes, 1) * nodes}"
+                f"{text} computes gradients of batch_size / nodes samples, but {batch_size} is no multiple of {nodes}: "
+                f"give --batch-size {max(batch_size // nodes, 1) * nodes}"
             )
-        job = replace(job, batch_size=terms.batch_size // nodes)
-    engines.check(terms.on, nodes, strategy.servers)
+        batch_size //= nodes
+    engines.check(comparison.on, nodes, strategy.servers)
+    own_job = job.build(vars(comparison) | {"lr": lr, "momentum": momentum, "batch_size": batch_size})
     try:
-        strategies.check(text, strategy, job, nodes, terms.model)
+        check_momentum(comparison.model, momentum)
+        strategies.check(text, strategy, own_job, nodes, comparison.model)
     except ValueError as error:
         raise ValueError(f"{text}: {error}") from error
-    return Contestant(text, strategy, job, nodes, lr, momentum)
+    return Contestant(text, strategy, own_job, nodes, lr, momentum)
 
 
-def outcomes(
+def trained(
     contestants: Sequence[Contestant],
     networks: Sequence[tuple[str, Network | None]],
-    terms: Terms,
+    comparison: Comparison,
     progress: Callable[[Contestant, str, parallel.Progress], None],
-) -> Iterator[Outcome]:
-    """Run each contestant on each network with each seed, one after the other."""
+) -> Iterator[TrainedRun]:
+    """Train each contestant on each network with each seed, one run after the other."""
     for name, network in networks:
         for contestant in contestants:
-            for seed in terms.all_seeds:
+            for seed in comparison.all_seeds:
                 one = replace(contestant, job=replace(contestant.job, seed=seed))
-                yield _outcome(one, name, network, terms, partial(progress, one, name))
+                yield _trained(one, name, network, comparison, partial(progress, one, name))
 
 
-def _outcome(
+def _trained(
     one: Contestant,
     network_name: str,
     network: Network | None,
-    terms: Terms,
+    comparison: Comparison,
     progress: Callable[[parallel.Progress], None],
-) -> Outcome:
+) -> TrainedRun:
     rows: list[dict[str, Any]] = []
 
     def listen(now: parallel.Progress) -> None:
@@ -170,7 +170,7 @@ def _outcome(
         progress(now)
 
     faults = cluster.FaultPlan()
-    for rank, factor in terms.slow.items():
+    for rank, factor in comparison.slow.items():
         if rank < one.nodes:
             faults = faults.slow(rank, factor)
     try:
@@ -178,25 +178,25 @@ def _outcome(
             one.job,
             one.strategy,
             one.nodes,
-            engines.engine_of(terms.on, terms.node, trace="ledger"),
+            engines.engine_of(comparison.on, comparison.node, trace="ledger"),
             network,
             progress=listen,
-            timeout=engines.timeout_of(terms.on),
+            timeout=engines.timeout_of(comparison.on),
             faults=faults,
         )
     except parallel.NonFiniteLoss as error:
-        return Outcome(one, network_name, rows, f"diverged in epoch {error.epoch}")
-    return Outcome(
+        return TrainedRun(one, network_name, rows, f"diverged in epoch {error.epoch}")
+    shares = [report.trace.shares(rank) for rank in range(report.nodes)]  # without the servers'
+    return TrainedRun(
         one,
         network_name,
         report.history,
         bytes_sent=[sum(traffic.nbytes for traffic in rank.values()) for rank in report.trace.ledger()],
-        shares=_shares_of_nodes(report),
+        shares=mean_shares(shares),
         staleness=report.staleness,
     )
 
 
-def _shares_of_nodes(report: parallel.Report) -> Shares:
-    """The shares of the nodes' time, that of the servers left out."""
-    shares = [report.trace.shares(rank) for rank in range(report.nodes)]
+def mean_shares(shares: Sequence[Shares]) -> Shares:
+    """The mean of each share: of computing, communicating and waiting."""
     return Shares(*(mean(column) for column in zip(*shares, strict=True)))

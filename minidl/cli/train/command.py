@@ -8,65 +8,64 @@ from typing import Annotated
 import typer
 
 from minidl.cli.ending import ending
+from minidl.cli.shared_options import Data, Kernels, LearningRate, LearningRateDecay, Model, Out, Seed
 
 
 def train(
     context: typer.Context,
-    model: Annotated[str, typer.Option(help="mlp, lenet, resnet or gpt.")] = "resnet",
-    data: Annotated[
-        str, typer.Option(help="digits, glyphs, spirals, stdlib_text, mnist, fashion_mnist or cifar10.")
-    ] = "digits",
-    nodes: Annotated[int, typer.Option(help="Nodes that train; servers of a strategy come extra.")] = 1,
+    model: Model = "resnet",
+    data: Data = "digits",
+    nodes: Annotated[int, typer.Option(help="Nodes that train; the servers of a strategy come in addition.")] = 1,
     strategy: Annotated[
         str | None,
         typer.Option(
-            help="A name, with settings after a colon, such as 'local_sgd:period=8'; minidl compare --list shows them. "
-            "lr= and momentum= stand in place of the options. By default serial on one node, else synchronous."
+            help="Name of a strategy, with settings after a colon: 'local_sgd:period=8'. minidl compare --list shows "
+            "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous."
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option(help="processes: nodes are processes of this machine; simulation: on a virtual clock.")
+        str, typer.Option(help="processes: each node is a process of this machine; simulation: on a virtual clock.")
     ] = "processes",
     network: Annotated[
         str,
         typer.Option(
-            help="1gbe, 10gbe, 100gbe, infiniband or nvlink: messages take as long as there, also between processes; "
-            "none: what they take here, and nothing in a simulation."
+            help="1gbe, 10gbe, 100gbe, infiniband or nvlink: messages take as long as on that network, also between "
+            "processes. none: as long as they take on this machine, and no time in a simulation."
         ),
     ] = "none",
     batch_size: Annotated[
-        int, typer.Option(help="Samples a minibatch, all nodes together; of asynchronous strategies, a gradient.")
+        int,
+        typer.Option(
+            help="Samples of a minibatch, over all nodes; for asynchronous strategies, samples of a gradient."
+        ),
     ] = 64,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training set; by default the model's.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate; by default the model's.")] = None,
+    lr: LearningRate = None,
     momentum: Annotated[
         float | None,
         typer.Option(
-            help="Momentum of SGD; by default the model's (0.9). DGC, Signum and EAMSGD have their own: give 0."
+            help="Momentum of SGD; by default the model's (0.9). DGC, Signum and EAMSGD have momentum of their own and "
+            "need 0 here."
         ),
     ] = None,
-    lr_decay: Annotated[
-        float | None, typer.Option(help="Factor on the learning rate after every epoch; by default the model's.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the weights, the shuffles and dropout.")] = 0,
-    kernels: Annotated[
-        str | None, typer.Option(help="numpy, numba or cupy; by default $MINIDL_KERNELS, or numba.")
-    ] = None,
+    lr_decay: LearningRateDecay = None,
+    seed: Seed = 0,
+    kernels: Kernels = None,
     algorithm: Annotated[
-        str, typer.Option(help="All-reduce: auto, ring, tree, ...; ordered: bits as on one node.")
+        str, typer.Option(help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.")
     ] = "auto",
-    bucket_mb: Annotated[float, typer.Option(help="Gradients are sent in buckets of so many megabytes.")] = 1.0,
-    out: Annotated[Path | None, typer.Option(help="The run folder; by default a new one in runs/.")] = None,
+    bucket_mb: Annotated[float, typer.Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
+    out: Out = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Go on with the run in this folder, or from this checkpoint; only --epochs may change."),
+        typer.Option(help="Run folder or checkpoint to go on from; only --epochs may differ from that run."),
     ] = None,
 ) -> None:
     """Train a model on one or more nodes.
 
-    Without --strategy, the nodes share every minibatch and agree on the gradient by an all-reduce. The run folder
-    gets the configuration, the metrics, a checkpoint after every epoch (of a strategy whose nodes have weights of
-    their own, at the end), the trace (for Perfetto) and two pictures.
+    Without --strategy, the nodes share every minibatch and average their gradients by an all-reduce. The run folder
+    gets the configuration, the metrics, a checkpoint after every epoch (only after the last if the strategy gives each
+    node weights of its own), the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
         from minidl.cli.train import options as run_options  # here, so that --help comes at once
@@ -76,8 +75,8 @@ def train(
         if resume is not None:
             resume = resume / "checkpoint.npz" if resume.is_dir() else resume
             out = out or resume.parent
-            explicit = {name for name in options if _is_explicit(context, name)}
-            options = run_options.of_checkpoint(resume, {name: options[name] for name in explicit})
+            explicit = {name: options[name] for name in options if _is_explicit(context, name)}
+            options = run_options.of_checkpoint(resume, explicit)
         run(run_options.completed(options), out, resume)
 
 
