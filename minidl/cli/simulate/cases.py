@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -41,27 +42,12 @@ class Case:
         return self.algorithm
 
     def formula(self) -> float:
-        """Seconds, by the formula of `cluster.cost`."""
-        p, nbytes, network = self.nodes, self.nbytes, self.network
-        alpha, beta, gamma = network.alpha, network.beta, network.gamma
-        match self.collective:
-            case "all_reduce":
-                return cost.all_reduce(self.algorithm, p, nbytes, alpha, beta, gamma, DTYPE.itemsize)
-            case "reduce_scatter":
-                return cost.reduce_scatter(p, nbytes, alpha, beta, gamma, DTYPE.itemsize)
-            case "reduce":
-                return cost.reduce(p, nbytes, alpha, beta, gamma)
-            case "broadcast":
-                return cost.broadcast(p, nbytes, alpha, beta)
-            case "barrier":
-                return cost.barrier(p, alpha)
-        spread = {
-            "all_gather": cost.all_gather,
-            "gather": cost.gather,
-            "scatter": cost.scatter,
-            "all_to_all": cost.all_to_all,
-        }
-        return spread[self.collective](p, nbytes, alpha, beta, DTYPE.itemsize)
+        """Seconds, by the formula of that name in `cluster.cost`."""
+        network = self.network
+        given = {"algorithm": self.algorithm, "p": self.nodes, "nbytes": self.nbytes, "itemsize": DTYPE.itemsize}
+        given |= {"alpha": network.alpha, "beta": network.beta, "gamma": network.gamma}
+        formula = getattr(cost, self.collective)
+        return float(formula(**{name: given[name] for name in signature(formula).parameters if name in given}))
 
     def __str__(self) -> str:
         name = self.algorithm if self.algorithm == self.chosen else f"{self.algorithm}, {self.chosen}"
