@@ -1,4 +1,9 @@
-"""The command `minidl`: train, compare, simulate, info. `minidl train --help` tells the options."""
+"""The command `minidl`: train, compare, simulate and info, each in a folder or file of its name.
+
+`minidl COMMAND --help` lists the options of a command. The other files are shared by the commands: what a user types
+(`strategies`, `models`, `job`, `engines`, `quantities`), how it is read (`components`, `calls`, `value_types`,
+`several_words`, `shared_options`), and what is printed and written (`display`, `run_folder`, `ending`).
+"""
 
 from __future__ import annotations
 
@@ -14,16 +19,16 @@ def main() -> None:
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _leave)
     try:
-        from minidl.cli.app import app  # here, so that Ctrl-C while it is read ends as any other does
+        from minidl.cli.app import app  # here, so that Ctrl-C during this import ends as at any other time
 
         app(prog_name="minidl")
     except KeyboardInterrupt:
         sys.exit(130)
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are leaving; a second Ctrl-C has nothing to add
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process is ending: a second Ctrl-C changes nothing
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End as an exception does, so that the nodes are ended and what is half written is removed."""
+    """End by an exception, so that the nodes are ended and half-written files are removed."""
     signal.signal(number, signal.SIG_IGN)
     sys.exit(128 + number)

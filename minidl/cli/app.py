@@ -1,14 +1,14 @@
-"""The commands of `minidl` under their names."""
+"""The commands of `minidl`, by name."""
 
 from __future__ import annotations
 
 import typer
 
-from minidl.cli.compare import compare
+from minidl.cli.compare.command import compare
 from minidl.cli.info import info
 from minidl.cli.several_words import SeveralWords
-from minidl.cli.simulate import simulate
-from minidl.cli.train import train
+from minidl.cli.simulate.command import simulate
+from minidl.cli.train.command import train
 
 app = typer.Typer(
     help="Parallel deep learning from scratch.",

@@ -1,4 +1,4 @@
-"""How a command ends when it cannot do what it was asked: one sentence on standard error, and an exit code."""
+"""How a command ends if it cannot do what was asked: one sentence on standard error, and an exit code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.console import Console
 
 @contextmanager
 def ending(command: str) -> Iterator[None]:
-    """Turn what goes wrong inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for ^C."""
+    """Turn an error inside into the end of `minidl COMMAND`: 2 for bad input, 1 for a failed run, 130 for Ctrl-C."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Amounts as people type and read them: 100MB, 64KiB; 12.3 ms."""
+"""Amounts as people type and read them: 100MB, 64KiB; 12.3 ms; 1 epoch, 2 epochs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,38 @@ from minidl.plots.style import bytes_text
 
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _AMOUNT = re.compile(r"(?P<number>\d+(\.\d*)?(e\d+)?)\s*((?P<prefix>[kmgt]?)(?P<binary>i?)b?)", re.IGNORECASE)
+_UNITS = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
+
+
+def counted(number: int, noun: str) -> str:
+    """The number and the noun, which takes an s unless the number is 1.
+
+    >>> counted(1, "epoch"), counted(2, "epoch")
+    ('1 epoch', '2 epochs')
+    """
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def parse_bytes(text: str) -> int:
-    """A number of bytes: "4", "64KiB" (1024 each), "100MB", "1.5g" (1000 each, the B may be left out).
+    """A number of bytes: "4", "64KiB" (1 KiB = 1024 bytes), "100MB", "1.5g" (1 KB = 1000 bytes, the B is optional).
+
+    Raises
+        ValueError  the text is no such amount, or not a whole number of bytes
 
     >>> parse_bytes("64KiB"), parse_bytes("100MB"), parse_bytes("1e6")
     (65536, 100000000, 1000000)
-
-    Errors: ValueError for what is no such amount, or no whole number of bytes.
     """
     match = _AMOUNT.fullmatch(text.strip())
     if match is None or (match["binary"] and not match["prefix"]):
         raise ValueError(f"{text!r} is no number of bytes: write it as 4096, 64KiB or 100MB")
     amount = float(match["number"]) * (1024 if match["binary"] else 1000) ** _POWERS[match["prefix"].lower()]
-    if not amount.is_integer():  # nor is infinity, which 1e999 is
+    if not amount.is_integer():  # 1e999, which is infinite, is no integer either
         raise ValueError(f"{text!r} is no whole number of bytes")
     return int(amount)
 
 
 def size_text(nbytes: int) -> str:
-    """A size that somebody chose: in powers of 1024 if it is a whole number of them, else of 1000.
+    """A size that a user chose: in powers of 1024 if it is a whole number of them, otherwise of 1000.
 
     >>> size_text(65536), size_text(100_000_000), size_text(4)
     ('64 KiB', '100 MB', '4 B')
@@ -39,11 +50,8 @@ def size_text(nbytes: int) -> str:
     return bytes_text(nbytes)
 
 
-_UNITS = ((1, "s"), (1e3, "ms"), (1e6, "µs"))
-
-
 def seconds_text(seconds: float) -> str:
-    """To four digits, in the unit in which the number is between 1 and 1000.
+    """A time to four digits, in the unit in which the number lies between 1 and 1000.
 
     >>> seconds_text(0.16), seconds_text(2e-5), seconds_text(0)
     ('160 ms', '20 µs', '0 s')
@@ -55,7 +63,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def deviation_text(deviation: float, seconds: float) -> str:
-    """A standard deviation of times whose mean is `seconds`, in the unit of the mean.
+    """A standard deviation of times, in the unit of their mean `seconds`.
 
     >>> deviation_text(3.71e-4, 0.0189), deviation_text(0.0254, 0.16)
     ('0.37 ms', '25 ms')

@@ -1,22 +1,26 @@
-"""The folder that a run is kept in: a new one, or the one of the run that goes on."""
+"""The folder of a run: made, checked, and what is written into it."""
 
 from __future__ import annotations
 
+import csv
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
 
 RUNS = Path("runs")
 
 
-def prepare(folder: Path | None, name: str, resume: Path | None) -> Path:
-    """`folder`, or a new one below runs/ with `name` and the time in its own; made, and known to take files.
+def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
+    """Make `folder`, or a new one in runs/ whose name is `name` and the time, and make sure that it takes files.
 
-    Errors: ValueError if it holds another run than that of the checkpoint `resume`; OSError if it cannot be made or
-    written.
+    Raises
+        ValueError  the folder holds another run than that of the checkpoint `resume`
+        OSError     the folder cannot be made or written
     """
     try:
         if folder is None:
@@ -34,22 +38,41 @@ def prepare(folder: Path | None, name: str, resume: Path | None) -> Path:
     return folder
 
 
+def write_csv(path: Path, names: Sequence[str], records: Iterable[dict[str, Any]]) -> None:
+    """Write a table with a header, atomically: a command that is stopped meanwhile leaves the former file."""
+    temporary = path.with_name(f".{path.name}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, names, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(records)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def contents(folder: Path) -> str:
+    """A line that names the folder and its files."""
+    return f"In {folder}: {', '.join(sorted(path.name for path in folder.iterdir() if not path.name.startswith('.')))}"
+
+
 def what_is_left(folder: Path) -> str:
-    """What to say about a command that was stopped; a folder in which there is nothing is removed."""
+    """A line that says what a stopped command has left in the folder; an empty folder is removed."""
     if any(folder.iterdir()):
-        return f"Stopped; what had run by then is in {folder}."
+        return f"Stopped; the runs that had finished by then are in {folder}."
     folder.rmdir()
-    return "Stopped before anything had run to its end."
+    return "Stopped before any run had finished."
 
 
 def _make_new(name: str) -> Path:
-    """runs/NAME-DATE-TIME, with a number where another run began in the same second."""
+    """Make runs/NAME-DATE-TIME, with a number at the end if another run began in the same second."""
     RUNS.mkdir(exist_ok=True)
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    while True:
+    for number in count(1):
+        folder = RUNS / (stem if number == 1 else f"{stem}-{number}")
         try:
-            (folder := RUNS / next(names)).mkdir()
+            folder.mkdir()
         except FileExistsError:
             continue
-        return folder
+        break
+    return folder

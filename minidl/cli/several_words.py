@@ -1,4 +1,4 @@
-"""Options with several values: repeated, with commas, or all words up to the next: `--networks 1gbe 10gbe`."""
+"""Options with several values: repeated, with commas, or all words up to the next option: `--networks 1gbe 10gbe`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typer.core import TyperCommand
 
 
 class SeveralWords(TyperCommand):
-    """A command whose repeatable options take several words each; it must have no arguments besides options."""
+    """A command whose repeatable options take several words each; it must not have arguments that are no options."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in (*option.opts,)}
+        repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}
         return super().parse_args(ctx, spread(args, repeatable))
 
 
 def spread(words: list[str], repeatable: set[str]) -> list[str]:
-    """The words with every repeatable option written once for each of its values; BadParameter for one without any.
+    """The words, with every repeatable option once before each of its values; BadParameter for one without values.
 
     >>> spread(["--networks", "1gbe", "10gbe", "--nodes", "8"], {"--networks"})
     ['--networks', '1gbe', '--networks', '10gbe', '--nodes', '8']
     """
     result: list[str] = []
-    option, values = "", 0  # the repeatable option that is being read, and how many values it has
+    option, values = "", 0  # the repeatable option that is being read, and how many values it has so far
     for word in words:
         if word.startswith("-") and len(word) > 1:
             if option and not values and word.startswith("--"):
@@ -39,7 +39,7 @@ def spread(words: list[str], repeatable: set[str]) -> list[str]:
 
 
 def items(option: str, given: list[str] | None, default: str) -> list[str]:
-    """What was given by repeating the option, by commas, or both; each item once, in order.
+    """The values of a repeatable option, which commas separate too: each value once, in order.
 
     >>> items("--nodes", ["2,4", "8"], "16"), items("--nodes", None, "16,32")
     (['2', '4', '8'], ['16', '32'])
@@ -47,5 +47,5 @@ def items(option: str, given: list[str] | None, default: str) -> list[str]:
     parts = (part.strip() for text in given or [default] for part in text.split(","))
     found = list(dict.fromkeys(part for part in parts if part))
     if given and not found:
-        raise ValueError(f"{option} was given without anything in it")
+        raise ValueError(f"{option} was given without a value")
     return found

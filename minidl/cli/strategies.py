@@ -14,38 +14,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from minidl import compress, optim, parallel
-from minidl.cli import components
-from minidl.cli.catalogue import MODELS
+from minidl.arguments import real_number
+from minidl.cli import calls, components
+from minidl.cli.models import MODELS
 
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)
 OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
-"""Settings that every strategy can be given, if it has none of that name: what its optimizer has."""
-_PARTS: components.Parts = {compress.Compressor: COMPRESSORS}
-
-
-def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
-    """Raise ValueError if the strategy that was typed as `text` cannot train the job on `nodes` nodes.
-
-    Where plain SGD would do, the message says how to type that. model: the name of the job's model.
-    """
-    try:
-        strategy.check(job, nodes)
-    except ValueError as error:
-        advice = ""
-        with suppress(ValueError):
-            strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
-            is_setting = text is not None and "momentum" in parse_with(text, OF_THE_OPTIMIZER)[1]
-            by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
-            if model not in by_sgd:
-                advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
-            else:
-                advice = f"; here: {'momentum=0 as the setting of the strategy' if is_setting else '--momentum 0'}"
-        raise ValueError(f"{error}{advice}") from error
+"""Settings of the optimizer, with their types. A user can type them with every strategy that has none of that name."""
 
 
 def parse(text: str) -> parallel.Strategy:
-    """The strategy of that name and settings; ValueError that says what is wrong and what there is.
+    """The strategy of that name and settings; ValueError says what is wrong and what there is.
 
     >>> parse("synchronous:algorithm=ring,bucket_mb=0.5").bucket_mb
     0.5
@@ -54,12 +34,12 @@ def parse(text: str) -> parallel.Strategy:
 
 
 def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy, dict[str, Any]]:
-    """The strategy, and of the settings those that are `others`, given with their types, and none of its own.
+    """The strategy, and those typed settings that are in `others` (names and types) and none of its own.
 
     >>> parse_with("serial:lr=0.5", {"lr": float})
     (Serial(shards=1), {'lr': 0.5})
     """
-    call = components.call_of("strategy", text)
+    call = calls.call_of("strategy", text)
     cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
@@ -68,12 +48,40 @@ def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy
         if name in values:
             raise ValueError(f"{owner}: {name} is given twice")
         call.keywords.remove(keyword)
-        values[name] = components.value_of(owner, name, keyword.value, others[name], {})
-    return components.build("strategy", call, STRATEGIES, _PARTS, others), values
+        values[name] = calls.value_of(owner, name, keyword.value, others[name], {})
+    return calls.build("strategy", call, STRATEGIES, COMPRESSORS, others), values
+
+
+def parse_with_optimizer(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
+    """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's."""
+    strategy, of_the_optimizer = parse_with(text, OF_THE_OPTIMIZER)
+    if "lr" in of_the_optimizer:
+        real_number(f"{text}: lr", of_the_optimizer["lr"], above=0)
+    return strategy, of_the_optimizer
+
+
+def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
+    """Raise ValueError if the strategy that was typed as `text` cannot train the job on `nodes` nodes.
+
+    If plain SGD would do, the message says how to type that. `model` is the name of the job's model.
+    """
+    try:
+        strategy.check(job, nodes)
+    except ValueError as error:
+        advice = ""
+        with suppress(ValueError):
+            strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
+            is_setting = text is not None and "momentum" in parse_with_optimizer(text)[1]
+            by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
+            if model not in by_sgd:
+                advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"
+            else:
+                advice = f"; here: {'momentum=0 as the setting of the strategy' if is_setting else '--momentum 0'}"
+        raise ValueError(f"{error}{advice}") from error
 
 
 def listings() -> Iterator[Table]:
-    """What there is: a table of the strategies and one of the compressors."""
+    """A table of the strategies and one of the compressors, with their settings and defaults."""
     of_all = f"settings of every strategy that has none of that name: {', '.join(OF_THE_OPTIMIZER)}"
     initials = "initials are names too: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
     for title, classes, caption in (("Strategies", STRATEGIES, of_all), ("Compressors", COMPRESSORS, initials)):

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from minidl import cluster, kernels, parallel
-from minidl.cli import compare_report, comparison, place, run_folder
+from minidl.cli import engines, run_folder
 from minidl.cli.app import app
-from minidl.cli.compare_report import Report
-from minidl.cli.comparison import Outcome, Terms
-from minidl.cli.over_seeds import OverSeeds
+from minidl.cli.compare.over_seeds import OverSeeds
+from minidl.cli.compare.report import ComparisonReport
+from minidl.cli.compare.runs import Comparison, TrainedRun, contestant, trained
 from minidl.cli.several_words import spread
 from minidl.cluster.trace.recorder import Shares
 from minidl.parallel.measures.report_card import problems
@@ -50,7 +50,7 @@ def compare(*arguments: object, folder: str = "out") -> list[dict[str, str]]:
     return rows("runs.csv", folder)
 
 
-def terms(**changes: Any) -> Terms:
+def common(**changes: Any) -> Comparison:
     settings: dict[str, Any] = {
         "model": "mlp",
         "data": "spirals",
@@ -62,15 +62,15 @@ def terms(**changes: Any) -> Terms:
         "seed": 0,
         "kernels": "numpy",
         "momentum": 0.0,
-        "node": place.simulated_node(),
+        "node": engines.simulated_node(),
     }
-    return Terms(**(settings | changes))
+    return Comparison(**(settings | changes))
 
 
-def outcome(text: str, network: str = "none", **changes: Any) -> Outcome:
+def outcome(text: str, network: str = "none", **changes: Any) -> TrainedRun:
     """What comes of one strategy on one network."""
-    one = comparison.contestant(text, terms(**changes))
-    (result,) = comparison.outcomes([one], [(network, place.network_of(network))], terms(**changes), lambda *_: None)
+    one = contestant(text, common(**changes))
+    (result,) = trained([one], [(network, engines.network_of(network))], common(**changes), lambda *_: None)
     return result
 
 
@@ -85,8 +85,8 @@ def test_every_strategy_runs_on_every_network_and_the_numbers_are_those_of_train
         ("nvlink", "serial", "1"),
         ("nvlink", "synchronous:algorithm=ring", "4"),
     ]
-    job = comparison.contestant("synchronous", terms()).job
-    engine = cluster.Simulation(node=place.simulated_node())
+    job = contestant("synchronous", common()).job
+    engine = cluster.Simulation(node=engines.simulated_node())
     report = parallel.train(job, parallel.Synchronous(algorithm="ring"), 4, engine, "1gbe")
     last = report.history[-1]
     assert float(runs[1]["accuracy"]) == report.accuracy
@@ -107,8 +107,8 @@ def test_synchronous_learns_what_serial_learns_and_the_network_changes_the_time_
 
 
 def test_an_asynchronous_gradient_is_of_the_samples_that_a_node_has_of_a_common_minibatch():
-    assert comparison.contestant("synchronous", terms()).job.batch_size == 32
-    one = comparison.contestant("parameter_server", terms())
+    assert contestant("synchronous", common()).job.batch_size == 32
+    one = contestant("parameter_server", common())
     assert one.job.batch_size == 8
     result = outcome("parameter_server", "1gbe")
     assert result.history[-1]["samples"] == outcome("synchronous").history[-1]["samples"]
@@ -130,7 +130,7 @@ def test_a_row_says_what_was_trained_and_where_so_that_the_rows_of_two_compariso
 
 
 def test_a_comparison_is_the_same_every_time_with_jitter_too():
-    node = place.simulated_node(jitter=0.3)
+    node = engines.simulated_node(jitter=0.3)
     for text in ("parameter_server", "gossip"):
         once, again, other = (outcome(text, "10gbe", node=node, seed=seed) for seed in (0, 0, 1))
         assert (once.history, once.shares, once.staleness) == (again.history, again.shares, again.staleness)
@@ -147,13 +147,13 @@ def test_a_slow_node_holds_up_those_who_wait_for_it():
 
 
 def test_a_node_of_half_the_speed_takes_twice_the_time():
-    twice = terms(node=place.simulated_node(5e8, 5e9))
-    slower = next(comparison.outcomes([comparison.contestant("serial", twice)], [("none", None)], twice, print))
+    twice = common(node=engines.simulated_node(5e8, 5e9))
+    slower = next(trained([contestant("serial", twice)], [("none", None)], twice, print))
     assert slower.seconds == pytest.approx(2 * outcome("serial").seconds)
 
 
 def test_learning_rate_and_momentum_of_a_strategy_stand_in_place_of_those_of_all():
-    own = comparison.contestant("synchronous:lr=0.5,momentum=0.9", terms())
+    own = contestant("synchronous:lr=0.5,momentum=0.9", common())
     assert (own.lr, own.momentum) == (0.5, 0.9)
     assert outcome("synchronous:lr=0.2").history == outcome("synchronous").history
     assert outcome("synchronous:lr=0.4").history == outcome("synchronous", lr=0.4).history
@@ -172,7 +172,7 @@ def test_a_run_that_diverges_is_a_row_that_says_so_and_the_others_go_on(capsys):
 
 def test_seconds_to_an_accuracy_are_those_of_the_first_epoch_that_has_it():
     history = [{"seconds": float(epoch), "accuracy": accuracy} for epoch, accuracy in enumerate((0.5, 0.9, 0.8), 1)]
-    result = Outcome(comparison.contestant("serial", terms()), "none", history)
+    result = TrainedRun(contestant("serial", common()), "none", history)
     assert [result.seconds_to(target) for target in (0.5, 0.7, 0.9, 0.95)] == [1.0, 2.0, 2.0, None]
 
 
@@ -200,14 +200,16 @@ def test_every_strategy_is_run_with_every_seed_as_if_by_itself():
     assert Path("out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 
-def run_of(seed: int, accuracies: list[float], ended: str = "") -> Outcome:
+def run_of(seed: int, accuracies: list[float], ended: str = "") -> TrainedRun:
     """A made-up run: an epoch a second, and in epoch i a test loss of (seed + 1) / i."""
-    one = comparison.contestant("serial", terms(seed=seed, epochs=3))
+    one = contestant("serial", common(seed=seed, epochs=3))
     history = [
         {"seconds": float(i), "samples": 10 * i, "steps": i, "accuracy": accuracy, "test_loss": (seed + 1) / i}
         for i, accuracy in enumerate(accuracies, 1)
     ]
-    return Outcome(one, "none", history, ended, [0] if not ended else [], Shares(1.0, 0.0, 0.0) if not ended else None)
+    return TrainedRun(
+        one, "none", history, ended, [0] if not ended else [], Shares(1.0, 0.0, 0.0) if not ended else None
+    )
 
 
 def test_the_table_has_means_and_standard_deviations_over_the_seeds():
@@ -265,8 +267,8 @@ def test_seeds_are_said_in_the_title_the_lines_and_the_caption(tmp_path):
 
 def test_the_title_has_the_rates_that_were_used():
     def title(*texts: str, **changes: Any) -> str:
-        common = terms(**changes)
-        report = Report(common, [comparison.contestant(text, common) for text in texts], 0.9, Path("out"))
+        settings = common(**changes)
+        report = ComparisonReport(settings, [contestant(text, settings) for text in texts], Path("out"))
         return report.title
 
     assert "learning rate 1.6, seed 0\n" in title("synchronous:lr=1.6", "gossip:lr=1.6")
@@ -329,7 +331,7 @@ def test_ctrl_c_ends_it_and_keeps_what_has_run(tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (130, "")
-    assert "Stopped; what had run by then is in out." in out
+    assert "Stopped; the runs that had finished by then are in out." in out
     assert [row["strategy"] for row in rows("runs.csv")][:2] == ["serial", "synchronous"]
 
 
@@ -339,9 +341,9 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
         raise KeyboardInterrupt
 
     path = tmp_path / "history.csv"
-    compare_report._write(path, ["seed"], [{"seed": 0}])
+    run_folder.write_csv(path, ["seed"], [{"seed": 0}])
     with pytest.raises(KeyboardInterrupt):
-        compare_report._write(path, ["seed"], records())
+        run_folder.write_csv(path, ["seed"], records())
     assert path.read_text() == "seed\n0\n"
     assert [file.name for file in tmp_path.iterdir()] == ["history.csv"]
 
@@ -349,7 +351,7 @@ def test_a_table_that_is_being_written_when_ctrl_c_comes_keeps_its_former_rows(t
 def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
     folder = tmp_path / "new"
     folder.mkdir()
-    assert run_folder.what_is_left(folder) == "Stopped before anything had run to its end."
+    assert run_folder.what_is_left(folder) == "Stopped before any run had finished."
     assert not folder.exists()
 
 
@@ -360,21 +362,21 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
     ("arguments", "sentence"),
     [
         ((), "name strategies, such as --strategies synchronous local_sgd; --list shows what there is"),
-        (("--strategies", "synchronus"), "there is no strategy 'synchronus': did you mean synchronous?"),
-        (("--strategies", "serial", "serial:shard=2"), "no setting of serial 'shard': did you mean shards?"),
-        (("--strategies", "serial", "--networks", "2gbe"), "there is no network '2gbe': did you mean 1gbe?"),
-        (("--strategies", "serial", "--networks", ","), "--networks was given without anything in it"),
-        (("--strategies", "serial", "--model", "mpl"), "there is no model 'mpl': did you mean mlp?"),
+        (("--strategies", "synchronus"), "got 'synchronus': did you mean 'synchronous'?"),
+        (("--strategies", "serial", "serial:shard=2"), "got 'shard': did you mean 'shards'?"),
+        (("--strategies", "serial", "--networks", "2gbe"), "got '2gbe': did you mean '1gbe'?"),
+        (("--strategies", "serial", "--networks", ","), "--networks was given without a value"),
+        (("--strategies", "serial", "--model", "mpl"), "got 'mpl': did you mean 'mlp'?"),
         (("--strategies", "serial", "--model", "gpt"), "gpt reads text: choose --data stdlib_text"),
-        (("--strategies", "serial", "--kernels", "nunba"), "did you mean numba?"),
-        (("--strategies", "serial", "--on", "mars"), "there is no place to run --on 'mars'"),
+        (("--strategies", "serial", "--kernels", "nunba"), "did you mean 'numba'?"),
+        (("--strategies", "serial", "--on", "mars"), "--on must be 'processes' or 'simulation', got 'mars'"),
         (("--strategies", "serial", "--nodes", 0), "--nodes must be at least 1, got 0"),
         (("--strategies", "serial", "--nodes", 2000, "--batch-size", 2000), "at most 1024 nodes are simulated"),
         (("--strategies", "serial", "--nodes", 2000), "at most 1024 nodes are simulated, got --nodes 2000"),
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
         (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),
-        (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be a number above 0, got 0"),
+        (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be above 0, got 0"),
         (
             ("--strategies", "synchronous:momentum=1"),
             ":momentum=1: momentum must be at least 0 and below 1, got 1",
@@ -389,9 +391,12 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         ),
         (("--strategies", "serial", "--seeds", 0), "--seeds must be at least 1, got 0"),
         (("--strategies", "serial", "--target", 95), "--target must be above 0 and at most 1, got 95"),
-        (("--strategies", "serial", "--flops", 0), "--flops must be a number above 0, got 0"),
-        (("--strategies", "serial", "--memory", "nan"), "--memory must be a number above 0, got nan"),
-        (("--strategies", "serial", "--jitter", -1), "--jitter must be a number of at least 0, got -1"),
+        (
+            ("--strategies", "serial", "--flops", 0),
+            "--flops must be above 0, got 0.0: inf means no limit",
+        ),
+        (("--strategies", "serial", "--memory", "nan"), "--memory must be above 0, got nan"),
+        (("--strategies", "serial", "--jitter", -1), "--jitter must be at least 0, got -1"),
         (("--strategies", "serial", "--jitter", 1, "--on", "processes"), "--jitter is for simulated nodes"),
         (("--strategies", "serial", "--slow", "3"), "such as 3:4, got '3'"),
         (("--strategies", "serial", "--slow", "8:2"), "--slow 8:2: there is no node 8, the nodes are 0 to 7"),
@@ -415,7 +420,7 @@ def test_a_folder_that_holds_a_comparison_is_not_overwritten(capsys):
 
 
 def test_a_disk_that_is_full_is_said(capsys, monkeypatch):
-    monkeypatch.setattr("minidl.cli.compare_report.Report.draw", _no_space)
+    monkeypatch.setattr("minidl.cli.compare.report.ComparisonReport.draw", _no_space)
     err = refused(capsys, "compare", *SMALL, "--strategies", "serial", "--networks", "none", "--out", "out")
     assert "No space left on device" in err
 

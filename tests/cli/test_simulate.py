@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from minidl.cli import what_if, what_if_report
 from minidl.cli.app import app
 from minidl.cli.quantities import parse_bytes
+from minidl.cli.simulate import cases, report
 from minidl.cluster.cost.network import Network
 from tests.cli.command import minidl, refused
 
@@ -49,17 +49,17 @@ def test_a_ring_takes_as_long_as_by_hand_and_sends_as_much():
         assert int(row["bytes_sent"]) == 2 * (p - 1) * 4_000_000 // p
 
 
-@pytest.mark.parametrize("collective", what_if.PROGRAMS)
+@pytest.mark.parametrize("collective", cases.PROGRAMS)
 def test_every_collective_and_algorithm_takes_as_long_as_its_formula_says(collective):
     rows = simulate("--collective", collective, "--nodes", "2,3,8", "--bytes", "4000,1MB", "--gamma", 1e-10)
-    assert len(rows) == 2 * 3 * len(what_if.ALGORITHMS[collective])
+    assert len(rows) == 2 * 3 * len(cases.ALGORITHMS[collective])
     for row in rows:
         assert number(row, "simulated_seconds") == pytest.approx(number(row, "formula_seconds"), rel=1e-9), row
 
 
 def test_auto_says_what_it_picked_and_is_among_the_fastest(capsys):
     rows = simulate("--nodes", "2,6,32", "--bytes", "64,64KiB,100MB")
-    assert {row["algorithm"] for row in rows} == set(what_if.ALGORITHMS["all_reduce"])
+    assert {row["algorithm"] for row in rows} == set(cases.ALGORITHMS["all_reduce"])
     groups: dict[tuple[str, str], list[dict[str, str]]] = {}
     for row in rows:
         groups.setdefault((row["bytes"], row["nodes"]), []).append(row)
@@ -140,9 +140,9 @@ def test_a_user_sees_a_table_that_fits_a_terminal_and_gets_a_new_folder_in_runs(
 # ---- the picture ----
 
 
-def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> list[what_if.Outcome]:
+def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> list[cases.SimulatedCase]:
     named = [(name, Network.preset(name)) for name in networks]
-    return [what_if.outcome(case) for case in what_if.cases("all_reduce", ["ring", "auto"], named, sizes, nodes)]
+    return [cases.simulated(case) for case in cases.combinations("all_reduce", ["ring", "auto"], named, sizes, nodes)]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def outcomes(networks: tuple[str, ...], sizes: list[int], nodes: list[int]) -> l
     ],
 )
 def test_the_picture_is_against_nodes_or_bytes_and_says_simulated(networks, sizes, nodes, panels, xlabel, x):
-    figure = what_if_report.picture(outcomes(networks, sizes, nodes))
+    figure = report.picture(outcomes(networks, sizes, nodes))
     assert len(figure.axes) == panels
     last = figure.axes[-1]
     assert last.get_xlabel() == xlabel
@@ -164,7 +164,7 @@ def test_the_picture_is_against_nodes_or_bytes_and_says_simulated(networks, size
 
 
 def test_a_single_place_is_drawn_as_bars():
-    figure = what_if_report.picture(outcomes(("10gbe",), [4000], [4]))
+    figure = report.picture(outcomes(("10gbe",), [4000], [4]))
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["ring", "auto"]
     assert len(axes.patches) == 2
@@ -176,15 +176,15 @@ def test_a_single_place_is_drawn_as_bars():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--collective", "allreduce"), "there is no collective 'allreduce': did you mean all_reduce? choose one of"),
-        (("--algorithm", "rign"), "there is no algorithm 'rign': did you mean ring? choose one of ring, tree,"),
+        (("--collective", "allreduce"), "or 'barrier', got 'allreduce': did you mean 'all_reduce'?"),
+        (("--algorithm", "rign"), "or 'auto', got 'rign': did you mean 'ring'?"),
         (("--collective", "broadcast", "--algorithm", "ring"), "broadcast is always done by 'tree': leave out --algo"),
-        (("--network", "10gb"), "there is no network '10gb': did you mean 10gbe? choose one of 1gbe, 10gbe,"),
-        (("--nodes", "1"), "--nodes must be 2 to 1024, got 1"),
-        (("--nodes", "2,4096"), "--nodes must be 2 to 1024, got 4096"),
+        (("--network", "10gb"), "or 'nvlink', got '10gb': did you mean '10gbe'?"),
+        (("--nodes", "1"), "--nodes must be from 2 to 1024, got 1"),
+        (("--nodes", "2,4096"), "--nodes must be from 2 to 1024, got 4096"),
         (("--nodes", "-4"), "--nodes takes whole numbers with commas between, such as 2,4,8, got '-4'"),
         (("--nodes", "four"), "--nodes takes whole numbers with commas between, such as 2,4,8, got 'four'"),
-        (("--nodes", ","), "--nodes was given without anything in it"),
+        (("--nodes", ","), "--nodes was given without a value"),
         (("--bytes", "100 apples"), "'100 apples' is no number of bytes: write it as 4096, 64KiB or 100MB"),
         (("--bytes", "-1"), "'-1' is no number of bytes"),
         (("--bytes", "6"), "--bytes 6: a vector of float32 has a multiple of 4 bytes, above 0"),
@@ -200,7 +200,7 @@ def test_a_single_place_is_drawn_as_bars():
             ("--collective", "barrier", "--alpha", 0),
             "takes no time at all: give an --alpha above 0",
         ),
-        (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network beside them"),
+        (("--network", "1gbe,10gbe", "--alpha", 1), "give at most one --network with them"),
         (("--trace-of", "ring:5"), "--trace-of ring:5 is none of the runs: name one of them by ALGORITHM:NODES, such"),
         (
             ("--bytes", ",".join(f"{n}MB" for n in range(1, 14))),

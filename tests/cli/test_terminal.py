@@ -90,5 +90,5 @@ def test_an_error_is_red_and_plain(tmp_path):
     assert code == 2
     assert "\x1b[31m" in text
     assert CONTROL.sub("", text).strip() == (
-        "minidl train: there is no model 'resnte': did you mean resnet? choose one of mlp, lenet, resnet, gpt"
+        "minidl train: --model must be 'mlp', 'lenet', 'resnet' or 'gpt', got 'resnte': did you mean 'resnet'?"
     )

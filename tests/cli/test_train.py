@@ -9,8 +9,8 @@ import pytest
 
 from minidl import data, nn, optim, parallel
 from minidl.cli import run_folder
-from minidl.cli.options import ADDED
-from minidl.cli.summary import table
+from minidl.cli.train.options import ADDED
+from minidl.cli.train.summary import table
 from minidl.parallel import Checkpoint
 from tests.cli.command import QUICK, assert_same_bits, environment, minidl
 

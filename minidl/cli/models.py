@@ -1,15 +1,16 @@
-"""The models that the command line knows by name, what each of them reads, and how it is trained by default."""
+"""The models that the command line knows by name: the data that each reads, and how it is trained by default."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from minidl import nn, optim
+from minidl import nn
+from minidl.arguments import real_number
 from minidl.data import Splits
 
 MakeModel = Callable[[], nn.Module]
@@ -17,11 +18,15 @@ MakeModel = Callable[[], nn.Module]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How the command line trains a model.
+    """How the command line trains a model, unless the options say otherwise.
 
-    fit: from a data set, a function that makes the model for it; ValueError where the two do not go together.
-    optimizer: "sgd" or "adamw". The others are what is used unless the options say otherwise; lr_decay: the factor on
-    the learning rate after every epoch; momentum: of SGD, 0 for AdamW.
+    Parameters
+        fit        returns, for a data set, a function that makes the model; ValueError if they do not go together
+        optimizer  "sgd" or "adamw"
+        lr         learning rate
+        lr_decay   factor on the learning rate after every epoch
+        epochs     passes over the training set
+        momentum   momentum of SGD; 0 for AdamW
     """
 
     fit: Callable[[Splits], MakeModel]
@@ -80,28 +85,8 @@ MODELS = {
 }
 
 
-def optimizer_of(model: str, lr: float, momentum: float) -> Callable[[Iterable[Any]], optim.Optimizer]:
-    """What makes the optimizer that goes with a model; the momentum is for SGD."""
-    if MODELS[model].optimizer == "sgd":
-        return partial(optim.SGD, lr=lr, momentum=momentum)
-    return partial(optim.AdamW, lr=lr)
-
-
 def check_momentum(model: str, momentum: float) -> None:
     """Raise ValueError if the model's optimizer cannot have this momentum."""
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum must be at least 0 and below 1, got {momentum}")
+    real_number("momentum", momentum, at_least=0, below=1)
     if momentum and MODELS[model].optimizer != "sgd":
         raise ValueError(f"{model} is trained by AdamW, not by SGD: leave out momentum, got {momentum}")
-
-
-def decay_every_epoch(factor: float) -> Callable[[optim.Optimizer, int], optim.StepLR]:
-    """The schedule that multiplies the learning rate by `factor` after every epoch.
-
-    It does not depend on the number of epochs, so a run can be resumed for more of them.
-    """
-    return partial(_decay_every_epoch, factor=factor)
-
-
-def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:
-    return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=factor)

@@ -1,4 +1,4 @@
-"""What `minidl train` says before and after a run."""
+"""What `minidl train` prints before and after a run."""
 
 from __future__ import annotations
 
@@ -8,41 +8,45 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from minidl import data
-from minidl.cli import place
+from minidl.cli import engines
+from minidl.cli.job import decay_text
+from minidl.cli.quantities import counted
 from minidl.nn import Module
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
 
 if TYPE_CHECKING:
-    from minidl.cli.options import Options
+    from minidl.cli.job import Options
     from minidl.parallel import Report, Strategy
 
 
 def title(options: Options, model: Module) -> str:
-    """What is trained, on what, and how: two lines, and one more where that is not the usual way."""
+    """What is trained, on what data, and how, in two lines; a third for a strategy, a simulation or a network."""
     size = sum(parameter.size for parameter in model.parameters())
-    nodes = f"{options['nodes']} node{'s' * (options['nodes'] > 1)}"
-    decay = "" if options["lr_decay"] == 1 else f" (x {options['lr_decay']:g} an epoch)"
-    first = f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}"
+    nodes = counted(options["nodes"], "node")
     momentum = f", momentum {options['momentum']:g}" if options["momentum"] else ""
-    rate = f"learning rate {options['lr']:g}{decay}{momentum}"
-    second = f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}"
+    rate = f"learning rate {options['lr']:g}{decay_text(options['lr_decay'])}{momentum}"
     third = [f"strategy {options['strategy']}"] if options["strategy"] is not None else []
     if options["on"] == "simulation":
-        third.append(f"simulated {place.node_text(place.simulated_node())}")
-    if options["network"] != place.NO_NETWORK:
+        third.append(f"simulated {engines.node_text(engines.simulated_node())}")
+    if options["network"] != engines.NO_NETWORK:
         third.append(f"network {options['network']}")
-    return "\n".join([first, second, *([", ".join(third)] if third else [])])
+    lines = [
+        f"{options['model']} ({size:,} parameters) on {options['data']}, {nodes}, kernels {options['kernels']}",
+        f"minibatch {options['batch_size']}, {rate}, seed {options['seed']}",
+        ", ".join(third),
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def table(report: Report) -> Table:
-    """The outcome of a run."""
+    """The results of a run."""
     last, shares, splits = report.history[-1], report.trace.shares(), report.job.build_data()
     result = Table(show_header=False)
     result.add_column(style="bold")
     result.add_column()
     result.add_row("test accuracy", f"{report.accuracy:.2%}")
     result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
-    if splits.train.x.dtype.kind in "iu":  # text: what a model that ignores the context reaches at best
+    if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context
         result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
     result.add_row("seconds", f"{report.seconds:.1f}")
     result.add_row("samples a second", f"{last['samples_per_second']:,.0f}")
@@ -52,13 +56,8 @@ def table(report: Report) -> Table:
     return result
 
 
-def contents(folder: Path) -> str:
-    """The files of a run, and where they are."""
-    return f"In {folder}: {', '.join(sorted(path.name for path in folder.iterdir() if not path.name.startswith('.')))}"
-
-
 def how_to_go_on(folder: Path, strategy: Strategy) -> str:
-    """What to say about a run that was stopped; its nodes have ended."""
+    """A line that says how a stopped run can be resumed. All its nodes have ended."""
     if not strategy.is_resumable:
         return f"Stopped, and all nodes have ended. {type(strategy).__name__} keeps nothing to go on from: start again."
     if (folder / CHECKPOINT_FILE).exists():

@@ -1,14 +1,16 @@
-"""What if: one collective, simulated by each algorithm, on each network, for each size and number of nodes."""
+"""One collective, simulated by each algorithm, on each network, for each size and number of nodes."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from minidl.cli.engines import LONGEST
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
 from minidl.cluster.collectives.algorithms import ALL_REDUCE
@@ -17,14 +19,13 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation
 from minidl.cluster.phantom import Phantom
 
-DTYPE = np.dtype(np.float32)  # what is reduced: numbers as gradients have them
+DTYPE = np.dtype(np.float32)  # of the vector, as of gradients
 AUTO = "auto"
-LONGEST = 1e12  # seconds
 
 
 @dataclass(frozen=True)
 class Case:
-    """One collective call to be simulated."""
+    """One collective call."""
 
     collective: str
     algorithm: str
@@ -35,33 +36,18 @@ class Case:
 
     @property
     def chosen(self) -> str:
-        """The algorithm, or the one that "auto" stands for here."""
+        """The algorithm, or the one that "auto" chooses for this call."""
         if self.collective == "all_reduce" and self.algorithm == AUTO:
             return cost.best_all_reduce(self.nodes, self.nbytes, self.network, itemsize=DTYPE.itemsize)
         return self.algorithm
 
     def formula(self) -> float:
-        """Seconds by the formula of `cluster.cost`."""
-        p, nbytes, network = self.nodes, self.nbytes, self.network
-        alpha, beta, gamma = network.alpha, network.beta, network.gamma
-        match self.collective:
-            case "all_reduce":
-                return cost.all_reduce(self.algorithm, p, nbytes, alpha, beta, gamma, DTYPE.itemsize)
-            case "reduce_scatter":
-                return cost.reduce_scatter(p, nbytes, alpha, beta, gamma, DTYPE.itemsize)
-            case "reduce":
-                return cost.reduce(p, nbytes, alpha, beta, gamma)
-            case "broadcast":
-                return cost.broadcast(p, nbytes, alpha, beta)
-            case "barrier":
-                return cost.barrier(p, alpha)
-        spread = {
-            "all_gather": cost.all_gather,
-            "gather": cost.gather,
-            "scatter": cost.scatter,
-            "all_to_all": cost.all_to_all,
-        }
-        return spread[self.collective](p, nbytes, alpha, beta, DTYPE.itemsize)
+        """Seconds, by the formula of that name in `cluster.cost`."""
+        network = self.network
+        given = {"algorithm": self.algorithm, "p": self.nodes, "nbytes": self.nbytes, "itemsize": DTYPE.itemsize}
+        given |= {"alpha": network.alpha, "beta": network.beta, "gamma": network.gamma}
+        formula = getattr(cost, self.collective)
+        return float(formula(**{name: given[name] for name in signature(formula).parameters if name in given}))
 
     def __str__(self) -> str:
         name = self.algorithm if self.algorithm == self.chosen else f"{self.algorithm}, {self.chosen}"
@@ -75,13 +61,13 @@ class Case:
             nodes=self.nodes,
             on=Simulation(trace=trace),
             network=self.network,
-            timeout=LONGEST,  # virtual seconds: whoever asks what if may ask for a day
+            timeout=LONGEST,
         )
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a case; messages and bytes are those that the busiest rank sent."""
+class SimulatedCase:
+    """The result of a simulation: seconds, and the messages and bytes that the busiest rank sent."""
 
     case: Case
     chosen: str
@@ -91,25 +77,25 @@ class Outcome:
     nbytes_sent: int
 
 
-def cases(
+def combinations(
     collective: str,
     algorithms: Sequence[str],
     networks: Sequence[tuple[str, Network]],
     sizes: Sequence[int],
     nodes: Sequence[int],
 ) -> list[Case]:
-    """Every combination, those that are to be compared with each other next to each other."""
+    """A case for every combination. Cases that differ only in the algorithm stand next to each other."""
     return [
         Case(collective, algorithm, name, network, nbytes, count)
         for (name, network), nbytes, count, algorithm in itertools.product(networks, sizes, nodes, algorithms)
     ]
 
 
-def outcome(case: Case) -> Outcome:
+def simulated(case: Case) -> SimulatedCase:
     """Simulate the case."""
     run = case.simulate()
     sent = [traffic[case.collective] for traffic in run.trace.ledger() if case.collective in traffic]
-    return Outcome(
+    return SimulatedCase(
         case,
         case.chosen,
         run.seconds,
@@ -119,7 +105,7 @@ def outcome(case: Case) -> Outcome:
     )
 
 
-# ---- the programs of the ranks: x is the whole vector, of which each rank has all, or its part ----
+# ---- what each rank calls: x is the whole vector, which the rank sends whole or split by ranks ----
 
 PROGRAMS: dict[str, Callable[[Communicator, Any, str], object]] = {
     "all_reduce": lambda comm, x, algorithm: comm.all_reduce(x, algorithm=algorithm),
@@ -144,9 +130,9 @@ ALGORITHMS: dict[str, Sequence[str]] = {
     "all_to_all": ("pairwise",),
     "barrier": ("dissemination",),
 }
-"""By which algorithms each collective can be done; one where there is nothing to choose."""
+"""The algorithms of each collective; only all-reduce has several."""
 
 
 def program(comm: Communicator, collective: str, nbytes: int, algorithm: str) -> None:
-    """What every rank does: one call, on an array without contents."""
+    """Make the call, on an array without contents. This is the program of every rank."""
     PROGRAMS[collective](comm, Phantom(nbytes, DTYPE), algorithm)

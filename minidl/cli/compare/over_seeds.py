@@ -1,4 +1,4 @@
-"""The runs of one strategy on one network with several seeds: means, and how far the runs differ by chance."""
+"""The runs of one strategy on one network with several seeds: means and standard deviations."""
 
 from __future__ import annotations
 
@@ -8,48 +8,47 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from minidl.cli.comparison import Outcome
+from minidl.cli.compare.runs import TrainedRun, mean_shares
 from minidl.cli.quantities import deviation_text, seconds_text
-from minidl.cluster.trace.recorder import Shares
 from minidl.plots import race
 from minidl.plots.style import bytes_text
 
 
 @dataclass(frozen=True)
 class OverSeeds:
-    """The outcomes of one contestant on one network, one for each seed; those that diverged count in no mean."""
+    """The runs of one contestant on one network, one for each seed. Runs that diverged are left out of all means."""
 
-    outcomes: Sequence[Outcome]
+    runs: Sequence[TrainedRun]
 
     @property
     def text(self) -> str:
         """The strategy as it was typed."""
-        return self.outcomes[0].contestant.text
+        return self.runs[0].contestant.text
 
     @property
-    def finished(self) -> list[Outcome]:
-        """The outcomes of the runs that came to their end."""
-        return [one for one in self.outcomes if one.history and not one.ended]
+    def finished(self) -> list[TrainedRun]:
+        """The runs that did not end early."""
+        return [one for one in self.runs if one.history and not one.ended]
 
     @property
     def ended(self) -> str:
         """How many runs ended early, in words; "" for none."""
-        count = len(self.outcomes) - len(self.finished)
-        if not count or len(self.outcomes) == 1:
-            return self.outcomes[0].ended if count else ""
-        return f"{count} of {len(self.outcomes)} seeds diverged"
+        count = len(self.runs) - len(self.finished)
+        if not count or len(self.runs) == 1:
+            return self.runs[0].ended if count else ""
+        return f"{count} of {len(self.runs)} seeds diverged"
 
     def seconds_to(self, accuracy: float) -> list[float]:
-        """The seconds to that test accuracy, of the seeds that reach it."""
+        """The seconds to that test accuracy, for the seeds that reach it."""
         return [seconds for one in self.finished if (seconds := one.seconds_to(accuracy)) is not None]
 
     def mean_seconds_to(self, accuracy: float) -> float | None:
-        """Their mean; None unless every seed reaches it, since the mean of the lucky ones is no fair time."""
+        """The mean of these seconds; None unless every seed reaches the accuracy, for a fair comparison."""
         seconds = self.seconds_to(accuracy)
-        return mean(seconds) if len(seconds) == len(self.outcomes) else None
+        return mean(seconds) if len(seconds) == len(self.runs) else None
 
     def cells(self, target: float) -> list[str]:
-        """The row of a table; below each mean the standard deviation over the seeds."""
+        """The row of a table. The standard deviation over the seeds stands below each mean."""
         finished, name = self.finished, self.text
         if not finished:
             return [f"{name}: {self.ended}", *["-"] * 7]
@@ -62,17 +61,19 @@ class OverSeeds:
             _spread([one.seconds for one in finished], seconds_text, deviation_text),
             self._cell_of_target(target),
             bytes_text(round(mean(one.bytes_per_node or 0 for one in finished))),
-            "/".join(f"{100 * share:.0f}" for share in Shares(*(mean(column) for column in zip(*shares, strict=True)))),
+            "/".join(f"{100 * share:.0f}" for share in mean_shares(shares)),
             f"{mean(stale):.2g}" if stale else "",
         ]
 
     def line(self) -> race.Run:
-        """The line of the picture: geometric means of the losses, in a band of one standard deviation.
+        """The line of the picture: geometric means of the losses, in a band of one standard deviation of the logarithm.
 
-        Logarithms, because the axis of the loss is logarithmic. Seconds and samples are means.
+        The axis of the loss is logarithmic too. Seconds and samples are arithmetic means.
         """
-        runs = self.finished or self.outcomes
-        rows = list(zip(*(one.history for one in runs), strict=False))  # row by row, as far as all of them go
+        runs = self.finished or self.runs
+        rows = list(
+            zip(*(one.history for one in runs), strict=False)
+        )  # epoch by epoch, up to the last that all runs have
         seconds, samples = (
             [mean(row[name] for row in of_seeds) for of_seeds in rows] for name in ("seconds", "samples")
         )
@@ -89,14 +90,16 @@ class OverSeeds:
         seconds = self.seconds_to(target)
         if not seconds:
             return "never"
-        count = f"\n{len(seconds)} of {len(self.outcomes)}" if len(seconds) < len(self.outcomes) else ""
+        count = f"\n{len(seconds)} of {len(self.runs)}" if len(seconds) < len(self.runs) else ""
         return _spread(seconds, seconds_text, deviation_text) + count
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:
-    """The mean; below it the standard deviation, where there are several values that differ.
+    """The mean, and below it the standard deviation unless all values are equal.
 
-    text: the mean in words. deviation: the standard deviation in words, given the mean too.
+    Parameters
+        text       formats the mean
+        deviation  formats the standard deviation, which it gets together with the mean
     """
     if len(set(values)) == 1:
         return text(values[0])

@@ -1,0 +1,77 @@
+"""What `minidl train` and `minidl compare` train: the options of a job, checked, completed and built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from minidl import data, kernels, optim, parallel
+from minidl.arguments import one_of, real_number, whole_number
+from minidl.cli.models import MODELS
+
+Options = dict[str, Any]
+
+
+def completed(options: Options) -> Options:
+    """Check the options of a job, and replace each None by the model's own value.
+
+    Raises
+        ValueError  a name is unknown, or a number is out of range
+    """
+    one_of("--model", options["model"], MODELS)
+    one_of("--data", options["data"], data.NAMES)
+    recipe = MODELS[options["model"]]
+    defaults: Options = {name: getattr(recipe, name) for name in ("epochs", "lr", "lr_decay", "momentum")}
+    if options["kernels"] is None:
+        defaults["kernels"] = kernels.active()
+    options = options | {name: default for name, default in defaults.items() if options.get(name, 0) is None}
+    one_of("--kernels", options["kernels"], kernels.NAMES)
+    for name, least in (("nodes", 1), ("batch_size", 1), ("epochs", 1), ("seed", 0)):
+        whole_number(flag(name), options[name], at_least=least)
+    for name in ("lr", "lr_decay"):
+        real_number(flag(name), options[name], above=0)
+    return options
+
+
+def check_minibatch(options: Options) -> None:
+    """Raise ValueError if a minibatch has fewer samples than there are nodes."""
+    if options["batch_size"] < options["nodes"]:
+        raise ValueError(
+            f"a minibatch of {options['batch_size']} samples cannot be shared by {options['nodes']} nodes: "
+            f"give --batch-size {options['nodes']} or more"
+        )
+
+
+def build(options: Mapping[str, Any]) -> parallel.Job:
+    """The job that completed options describe; ValueError if the model cannot read the data."""
+    lr, momentum = options["lr"], options["momentum"]
+    by_sgd = MODELS[options["model"]].optimizer == "sgd"
+    return parallel.Job(
+        model=MODELS[options["model"]].fit(data.load(options["data"])),
+        data=partial(data.load, options["data"]),
+        optimizer=partial(optim.SGD, lr=lr, momentum=momentum) if by_sgd else partial(optim.AdamW, lr=lr),
+        schedule=partial(_decay_every_epoch, factor=options["lr_decay"]),
+        batch_size=options["batch_size"],
+        epochs=options["epochs"],
+        seed=options["seed"],
+    )
+
+
+def _decay_every_epoch(optimizer: optim.Optimizer, steps_per_epoch: int, factor: float) -> optim.StepLR:
+    """Multiply the learning rate by `factor` after every epoch. A run can be resumed for any number of epochs."""
+    return optim.StepLR(optimizer, step_size=steps_per_epoch, gamma=factor)
+
+
+def decay_text(factor: float) -> str:
+    """The decay of the learning rate, to be written after it; "" for none.
+
+    >>> decay_text(0.9), decay_text(1)
+    (' (x 0.9 an epoch)', '')
+    """
+    return "" if factor == 1 else f" (x {factor:g} an epoch)"
+
+
+def flag(name: str) -> str:
+    """The option as it is typed: --batch-size for batch_size."""
+    return f"--{name.replace('_', '-')}"

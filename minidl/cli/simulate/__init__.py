@@ -1,0 +1,1 @@
+"""`minidl simulate`: `command.py` has its options; `cases.py` simulates; `report.py` shows the results."""

@@ -1,0 +1,1 @@
+"""`minidl train`: `command.py` has its options; `run.py` carries out a run."""

@@ -1,0 +1,111 @@
+"""The options of `minidl train`: checked, completed, and read again from a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from minidl import parallel
+from minidl.arguments import one_of, real_number
+from minidl.cli import engines, job, strategies
+from minidl.cli.job import Options, flag
+from minidl.cli.models import MODELS, check_momentum
+from minidl.cli.quantities import counted
+from minidl.cli.value_types import fits
+from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.parallel import Checkpoint, CheckpointError
+
+TYPES: dict[str, Any] = {
+    "model": str,
+    "data": str,
+    "nodes": int,
+    "batch_size": int,
+    "epochs": int,
+    "lr": float,
+    "momentum": float,
+    "lr_decay": float,
+    "seed": int,
+    "kernels": str,
+    "algorithm": str,
+    "bucket_mb": float,
+    "strategy": str | None,
+    "on": str,
+    "network": str,
+}
+"""The options that a checkpoint keeps, and their types."""
+
+ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines.NO_NETWORK, "momentum": None}
+"""Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
+
+
+def completed(options: Options) -> Options:
+    """Check the options, and replace each None by the model's own value.
+
+    Raises
+        ValueError  a name is unknown, a number is out of range, or two options contradict each other
+    """
+    options = job.completed(_with_settings_of_the_strategy(options))
+    check_momentum(options["model"], options["momentum"])
+    one_of("--algorithm", options["algorithm"], ("auto", *ALL_REDUCE))
+    real_number("--bucket-mb", options["bucket_mb"], above=0)
+    engines.network_of(options["network"])
+    strategy = strategy_of(options)
+    engines.check(options["on"], options["nodes"], strategy.servers)
+    if not strategy.is_asynchronous:
+        job.check_minibatch(options)
+    return options
+
+
+def strategy_of(options: Options) -> parallel.Strategy:
+    """The strategy that the options name; without a name, Synchronous on several nodes and Serial on one."""
+    text, algorithm, bucket_mb = options["strategy"], options["algorithm"], options["bucket_mb"]
+    if text is None and options["nodes"] == 1:
+        return parallel.Serial()
+    if text is None:
+        return parallel.Synchronous(bucket_mb=bucket_mb, algorithm=algorithm)
+    if (algorithm, bucket_mb) != ("auto", 1.0):
+        raise ValueError(
+            "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
+            "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
+        )
+    return strategies.parse_with_optimizer(text)[0]
+
+
+def _with_settings_of_the_strategy(options: Options) -> Options:
+    """The options, with the learning rate and the momentum that are typed as settings of the strategy."""
+    if options["strategy"] is None:
+        return options
+    _, of_the_optimizer = strategies.parse_with_optimizer(options["strategy"])
+    for name, value in of_the_optimizer.items():
+        if options[name] not in (None, value):
+            raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")
+    return options | of_the_optimizer
+
+
+def of_checkpoint(path: Path, explicit: Options) -> Options:
+    """The options of the run that wrote the checkpoint, with the number of epochs that is asked for now.
+
+    Parameters
+        explicit  the options that stand on the command line
+
+    Raises
+        CheckpointError  the checkpoint is missing, damaged, not written by `minidl train`, or already at the last
+                         epoch; or an explicit option other than --epochs differs from that run's
+    """
+    checkpoint = Checkpoint.load(path)
+    options = ADDED | checkpoint.config
+    if options["momentum"] is None and options.get("model") in MODELS:
+        options["momentum"] = MODELS[options["model"]].momentum
+    if options.keys() != TYPES.keys() or not all(fits(options[name], hint) for name, hint in TYPES.items()):
+        raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
+    for name in explicit.keys() - {"epochs"}:
+        if explicit[name] != options[name]:
+            raise CheckpointError(
+                f"{path} is of a run with {flag(name)} {options[name]}, not {explicit[name]}: only --epochs may "
+                f"change; leave out {flag(name)}, or start a new run"
+            )
+    options["epochs"] = explicit.get("epochs", options["epochs"])
+    if checkpoint.epoch >= options["epochs"]:
+        epochs = counted(checkpoint.epoch, "epoch")
+        raise CheckpointError(f"{path} has {epochs} already: give --epochs {checkpoint.epoch + 1} or more")
+    return options

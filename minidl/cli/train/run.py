@@ -1,0 +1,67 @@
+"""A run of `minidl train`: from checked options to the run folder and the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from minidl import cluster, kernels, parallel
+from minidl.cli import engines, job, run_folder, strategies
+from minidl.cli.display import say
+from minidl.cli.job import Options
+from minidl.cli.train import summary
+from minidl.cli.train.options import strategy_of
+from minidl.cli.train.progress import TrainingProgress
+
+
+def run(options: Options, out: Path | None, resume: Path | None) -> None:
+    """Train as the options say, print the progress and the results, and write the run folder.
+
+    Parameters
+        out     the run folder; None: a new folder in runs/
+        resume  the checkpoint to go on from; None: from the start
+
+    Raises the errors of `parallel.train` and of `run_folder.prepare`.
+    """
+    kernels.use(options["kernels"])
+    the_job, strategy, nodes = job.build(options), strategy_of(options), options["nodes"]
+    strategies.check(options["strategy"], strategy, the_job, nodes, options["model"])
+    if resume is not None and not strategy.is_resumable:
+        raise ValueError(
+            f"a run of {options['strategy']} cannot go on: its checkpoint holds the model only; start a new run"
+        )
+    model = the_job.build_model()  # before the folder is made: the model may not go with the data
+    folder = run_folder.prepare(out, f"{options['model']}-{options['data']}-{nodes}", resume)
+
+    console = Console()
+    say(console, summary.title(options, model))
+    try:
+        with TrainingProgress(console) as progress:
+            report = parallel.train(
+                the_job,
+                strategy,
+                nodes=nodes,
+                on=engines.engine_of(options["on"]),
+                network=engines.network_of(options["network"]),
+                folder=folder,
+                resume=resume,
+                progress=progress,
+                config=options,
+                timeout=engines.timeout_of(options["on"]),
+            )
+    except (KeyboardInterrupt, SystemExit, cluster.ClusterError):
+        say(console, summary.how_to_go_on(folder, strategy))
+        raise
+    with console.status("drawing the pictures"):
+        _save(report, folder)
+    console.print(summary.table(report))
+    say(console, run_folder.contents(folder))
+
+
+def _save(report: parallel.Report, folder: Path) -> None:
+    """Write the run folder. An OSError names it, also that of a full disk, which names no file."""
+    try:
+        report.save(folder)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(folder)) from error
