@@ -11,16 +11,18 @@ import numpy.typing as npt
 
 from minidl import random
 from minidl.cluster import collectives, cost
-from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.channel import Channel
 from minidl.cluster.cost import rounds as tree_cost
 from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import Endpoint, Pending
 from minidl.cluster.faults import RankFaults
 from minidl.cluster.mesh import Mesh
-from minidl.cluster.messages import Messages, Work
+from minidl.cluster.messages import Messages
 from minidl.cluster.operands import Operand, check_algorithm
+from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.work import Work
 
 
 class Communicator(Messages):
@@ -233,7 +235,7 @@ class Communicator(Messages):
         ranks = tuple(self._ranks[rank] for _, rank in members)
         return Communicator(self._owner, ranks, first + colors.index(color), self.rng)
 
-    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh:
+    def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Mesh[Communicator]:
         """The ranks as a grid, with a communicator along each axis: `comm.mesh((2, 4), ("dp", "tp"))["tp"]`."""
         return Mesh(self, shape, names)
 
