@@ -8,7 +8,7 @@ from typing import Any
 from minidl import data, kernels, parallel
 from minidl.cli import place, strategies
 from minidl.cli.catalogue import MODELS, check_momentum
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.data.checks import one_of
 from minidl.parallel import Checkpoint, CheckpointError
 

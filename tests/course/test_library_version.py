@@ -23,7 +23,7 @@ import minidl
 from minidl import Tensor, cluster, gradcheck, nn, optim
 from minidl import functional as F
 from minidl.cluster import collectives, cost
-from minidl.cluster.collectives.algorithms import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
+from minidl.cluster.collectives import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
 seconds = cost.all_reduce
 partial = functools.partial(cost.all_reduce, "ring")
 modules = dict(sys.modules)
@@ -46,7 +46,7 @@ del collectives.all_reduce_rabenseifner.__wrapped__
 """
 
 COSTS = Builds("minidl.cluster.cost.formulas", "minidl.cluster.launch", instead="a formula")
-COLLECTIVES = Builds("minidl.cluster.collectives.algorithms", instead="comm.send and comm.recv")
+COLLECTIVES = Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")
 AUTOGRAD = Builds("minidl", instead="numpy")
 RULES = Builds("minidl.optim", instead="numpy")
 
@@ -63,8 +63,8 @@ REFUSED = {
     "import_module": (COSTS, f"return importlib.import_module('minidl.cluster.cost.formulas').all_reduce({FOUR})"),
     "a new copy": (COSTS, f"del sys.modules['minidl.cluster.cost.formulas']\nimport minidl.cluster.cost.formulas as c\n"
                    f"return c.all_reduce({FOUR})"),
-    "its source": (COSTS, "names = {}\nexec(open(cost.__file__).read(), names)\nreturn names['ring']"),
-    "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.__file__)\n"
+    "its source": (COSTS, "names = {}\nexec(open(cost.formulas.__file__).read(), names)\nreturn names['ring']"),
+    "its compiled file": (COSTS, "import importlib.util as u\nfile = u.cache_from_source(cost.formulas.__file__)\n"
                           "return open(file, 'rb').read()"),
     "a simulation": (COSTS, "return cluster.launch(lambda comm: 0, nodes=2, on='simulation').seconds"),
     "another program": (COSTS, "import subprocess\nreturn subprocess.run([sys.executable, '-c', 'print(1)'])"),

@@ -11,176 +11,21 @@ Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operati
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
-from itertools import cycle
 from typing import Any
 
 import numpy as np
 
+from minidl.cluster.collectives.all_gather import all_gather_doubling, all_gather_ring_into
+from minidl.cluster.collectives.all_to_all import all_to_all_pairwise
+from minidl.cluster.collectives.broadcast import broadcast_tree
 from minidl.cluster.collectives.partition import chain_segments, group_size, split
-from minidl.cluster.collectives.point_to_point import Array, PointToPoint, own
+from minidl.cluster.collectives.point_to_point import Array, PointToPoint
+from minidl.cluster.collectives.reduce import reduce_tree
+from minidl.cluster.collectives.reduce_scatter import reduce_scatter_halving, reduce_scatter_ring
 
 AllReduce = Callable[..., None]
-
-
-# Collectives of every day
-
-
-def broadcast_tree(comm: PointToPoint, x: Any, src: int = 0) -> Any:
-    """Binomial tree: in every round, each rank that has the data sends it to one that has not. Arrays in place.
-
-    p - 1 messages in all, ceil(lg p) by `src`. Time: ceil(lg p) (alpha + n beta). Source: TRG (broadcast).
-    """
-    p, me = comm.size, (comm.rank - src) % comm.size  # count ranks from the source
-    have = 1  # ranks 0 ... have - 1 have the data
-    while have < p:
-        if me < have and me + have < p:
-            comm.send(x, (me + have + src) % p)
-        elif have <= me < 2 * have:
-            x = comm.recv((me - have + src) % p, out=x if isinstance(x, np.ndarray) else None)
-        have *= 2
-    return x
-
-
-def reduce_tree(comm: PointToPoint, x: Array, dst: int = 0, op: str = "sum") -> Array | None:
-    """The broadcast's tree run backwards: in every round, half of those that are left hand over to the other half.
-
-    Returns the result on rank `dst`, None elsewhere; x stays as it is. One message of n bytes by each of the others.
-    Time: ceil(lg p) (alpha + n beta + n gamma). Source: TRG (reduce).
-    """
-    p, me = comm.size, (comm.rank - dst) % comm.size
-    total = x
-    have = 1 << (p - 1).bit_length() >> 1  # the last round of the broadcast comes first
-    while have:
-        if have <= me < 2 * have:
-            comm.send(total, (me - have + dst) % p)
-            return None
-        if me < have and me + have < p:
-            incoming = comm.recv((me + have + dst) % p, out=np.empty_like(x))
-            comm.reduce_into(incoming, total, op)
-            total = incoming
-        have //= 2
-    return total
-
-
-def gather(comm: PointToPoint, x: Any, dst: int = 0) -> list[Any] | None:
-    """Every rank sends its item to `dst`, which takes them in order and returns the list; the others return None.
-
-    One message by each of the others. Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all.
-    """
-    if comm.rank != dst:
-        comm.send(x, dst)
-        return None
-    return [own(x) if rank == dst else comm.recv(rank) for rank in range(comm.size)]
-
-
-def scatter(comm: PointToPoint, items: Any, src: int = 0) -> Any:
-    """Rank `src` has a list with an item for each rank and sends everyone their own; the others pass None.
-
-    p - 1 messages, all by `src`. Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all.
-    """
-    if comm.rank != src:
-        return comm.recv(src)
-    for rank, item in enumerate(items):
-        if rank != src:
-            comm.send(item, rank)
-    return own(items[src])
-
-
-def all_to_all_pairwise(comm: PointToPoint, items: Sequence[Any]) -> list[Any]:
-    """Item i of each rank's list goes to rank i: in step k, to the rank k further on, while one comes from k before.
-
-    p - 1 messages, (p - 1)/p n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n beta. Source: TRG (all-to-all).
-    """
-    p, me = comm.size, comm.rank
-    received = [own(items[me])] * p
-    for step in range(1, p):
-        to, source = (me + step) % p, (me - step) % p
-        received[source] = comm.sendrecv(items[to], to, source)
-    return received
-
-
-def barrier_dissemination(comm: PointToPoint) -> None:
-    """In round k, each rank tells the one 2^k further on that it, and all it has heard of, are here.
-
-    ceil(lg p) empty messages a rank. Time: ceil(lg p) alpha. Source: Hensgen, Finkel and Manber (IJPP 17(1), 1988).
-    """
-    here = np.empty(0, np.uint8)
-    distance = 1
-    while distance < comm.size:
-        comm.sendrecv(here, (comm.rank + distance) % comm.size, (comm.rank - distance) % comm.size)
-        distance *= 2
-
-
-# Parts: round the ring, and by halving and doubling
-
-
-def reduce_scatter_ring(comm: PointToPoint, x: Array, op: str = "sum") -> Array:
-    """Chunk i of the sum starts at rank i + 1 and goes once round, growing by each rank's share, until i has it all.
-
-    Returns this rank's chunk, as of `np.array_split` along the first axis; x stays as it is. p - 1 messages and
-    (p - 1)/p n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n (beta + gamma). Source: Patarasuk and Yuan, Bandwidth
-    optimal all-reduce algorithms for clusters of workstations (JPDC 69(2), 2009).
-    """
-    p, me = comm.size, comm.rank
-    right, left = (me + 1) % p, (me - 1) % p
-    chunks = split(x, p)
-    rooms = cycle([np.empty_like(chunks[0]), np.empty_like(chunks[0])])  # one is sent from while the other is filled
-    growing = chunks[left] if p > 1 else x.copy()
-    for step in range(2, p + 1):
-        share = chunks[(me - step) % p]
-        incoming = comm.sendrecv(growing, right, left, out=next(rooms)[: len(share)])
-        comm.reduce_into(incoming, share, op)
-        growing = incoming
-    return growing
-
-
-def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
-    """Everyone's item goes once round the ring; returns the list of all items, which may differ in shape.
-
-    p - 1 messages, (p - 1)/p of the n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n beta. Source: TRG (allgather).
-    """
-    items = [None] * comm.size
-    items[comm.rank] = own(x)
-    all_gather_ring_into(comm, items)
-    return items
-
-
-def all_gather_ring_into(comm: PointToPoint, items: list[Any]) -> None:
-    """Fill everyone's list, of which rank i has item i: what comes from the left goes to the right a step later."""
-    p, me = comm.size, comm.rank
-    right, left = (me + 1) % p, (me - 1) % p
-    for step in range(p - 1):
-        have, get = (me - step) % p, (me - step - 1) % p
-        items[get] = comm.sendrecv(items[have], right, left, out=items[get])
-
-
-def reduce_scatter_halving(comm: PointToPoint, x: Array, op: str) -> list[tuple[int, Array, Array]]:
-    """Recursive halving: two partners split their piece, each gives one half and reduces the other, down to a 1/p.
-
-    In place, for p a power of two; returns for every round the partner, the half kept and the half handed over. lg p
-    messages and (p - 1)/p n bytes a rank. Time: lg p alpha + (p - 1)/p n (beta + gamma). Source: TRG (reduce-scatter).
-    """
-    rounds = []
-    room = np.empty_like(x[: (len(x) + 1) // 2])
-    distance = comm.size // 2
-    while distance:
-        partner, middle = comm.rank ^ distance, (len(x) + 1) // 2
-        keep, give = (x[:middle], x[middle:]) if comm.rank < partner else (x[middle:], x[:middle])
-        comm.reduce_into(keep, comm.sendrecv(give, partner, partner, out=room[: len(keep)]), op)
-        rounds.append((partner, keep, give))
-        x, distance = keep, distance // 2
-    return rounds
-
-
-def all_gather_doubling(comm: PointToPoint, rounds: list[tuple[int, Array, Array]]) -> None:
-    """Recursive doubling: the halving run backwards; partners exchange what they have, twice as much in every round.
-
-    lg p messages and (p - 1)/p n bytes a rank. Time: lg p alpha + (p - 1)/p n beta. Source: TRG (allgather).
-    """
-    for partner, kept, given in reversed(rounds):
-        comm.sendrecv(kept, partner, partner, out=given)
 
 
 def with_power_of_two(all_reduce: AllReduce) -> AllReduce:
@@ -205,9 +50,6 @@ def with_power_of_two(all_reduce: AllReduce) -> AllReduce:
             comm.send(x, folded)
 
     return all_reduce_of_any
-
-
-# All-reduce, in eight ways
 
 
 def all_reduce_ring(comm: PointToPoint, x: Array, op: str = "sum") -> None:
