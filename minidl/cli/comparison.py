@@ -13,7 +13,7 @@ from minidl import cluster, data, parallel
 from minidl.cli import place, strategies
 from minidl.cli.catalogue import MODELS, check_momentum, decay_every_epoch, optimizer_of
 from minidl.cluster.cost.network import Network
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 
 JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed", "kernels")  # Terms as typed
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 from minidl import parallel
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 
 HEADER = "  epoch     loss test loss accuracy samples/s   compute / communicate / wait"
 BAR_WIDTH = 18  # of the columns that are not known before the epoch ends

@@ -10,7 +10,7 @@ import numpy as np
 
 from minidl.cli.comparison import Outcome
 from minidl.cli.quantities import deviation_text, seconds_text
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 from minidl.plots import race
 from minidl.plots.style import bytes_text
 

@@ -10,7 +10,7 @@ from minidl.cluster.channel import Channel
 from minidl.cluster.cost.network import Network
 from minidl.cluster.interruption import Until
 from minidl.cluster.rank import Rank
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 from minidl.cluster.work import Work
 
 
