@@ -3,6 +3,18 @@
 `broadcast.py`, `reduce.py`, `gather_and_scatter.py`, `all_to_all.py` and `barrier.py` have one algorithm each.
 `reduce_scatter.py` and `all_gather.py` have two, a ring and halving or doubling; `all_reduce.py` builds its eight from
 all of these. `point_to_point.py` is what they need of a communicator, `partition.py` how they divide arrays and ranks.
+
+Every rank calls the function with the same arguments, except where its docstring says otherwise. Symbols in docstrings:
+
+    p, n    number of ranks, number of bytes
+    alpha   seconds per message
+    beta    seconds per byte sent
+    gamma   seconds per byte reduced
+    lg      logarithm to base 2
+    TRG     Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH (2005),
+            section 4
+
+Times hold for equal chunks, and those with lg p for powers of two; `cluster.cost` has them exactly, for any p and n.
 """
 
 from minidl.cluster.collectives.all_gather import all_gather_ring, all_gather_ring_into

@@ -1,4 +1,10 @@
-"""all_gather"""
+"""All-gather: every rank gets every rank's item. Round a ring, or by recursive doubling.
+
+    ring       in each of p - 1 steps, every rank sends its latest item to the right, at first its own
+    doubling   the rounds of recursive halving backwards: partners exchange all they have, so it doubles in every round
+
+Both send the fewest bytes possible; the ring needs p - 1 rounds for any p, doubling lg p for powers of two.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +14,11 @@ from minidl.cluster.collectives.point_to_point import Array, PointToPoint, own
 
 
 def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
-    """Everyone's item goes once round the ring; returns the list of all items, which may differ in shape.
+    """Return the list of all ranks' items, which may differ in shape.
 
-    p - 1 messages, (p - 1)/p of the n bytes a rank. Time: (p - 1) alpha + (p - 1)/p n beta. Source: TRG (allgather).
+    Messages of a rank: p - 1, with (p - 1)/p of the n bytes
+    Time: (p - 1) alpha + (p - 1)/p n beta
+    Source: TRG (allgather)
     """
     items = [None] * comm.size
     items[comm.rank] = own(x)
@@ -19,7 +27,7 @@ def all_gather_ring(comm: PointToPoint, x: Any) -> list[Any]:
 
 
 def all_gather_ring_into(comm: PointToPoint, items: list[Any]) -> None:
-    """Fill everyone's list, of which rank i has item i: what comes from the left goes to the right a step later."""
+    """Fill the list of every rank, in which rank i has item i; an array in a place to be filled is received into."""
     p, me = comm.size, comm.rank
     right, left = (me + 1) % p, (me - 1) % p
     for step in range(p - 1):
@@ -28,9 +36,11 @@ def all_gather_ring_into(comm: PointToPoint, items: list[Any]) -> None:
 
 
 def all_gather_doubling(comm: PointToPoint, rounds: list[tuple[int, Array, Array]]) -> None:
-    """Recursive doubling: the halving run backwards; partners exchange what they have, twice as much in every round.
+    """Undo the `rounds` of `reduce_scatter_halving`: each rank receives the halves that it gave.
 
-    lg p messages and (p - 1)/p n bytes a rank. Time: lg p alpha + (p - 1)/p n beta. Source: TRG (allgather).
+    Messages of a rank: lg p, with (p - 1)/p n bytes
+    Time: lg p alpha + (p - 1)/p n beta
+    Source: TRG (allgather)
     """
     for partner, kept, given in reversed(rounds):
         comm.sendrecv(kept, partner, partner, out=given)

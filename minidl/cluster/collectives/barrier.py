@@ -1,4 +1,11 @@
-"""barrier"""
+"""Barrier by dissemination: in round k, rank i notifies rank i + 2^k, so news of a rank reaches twice as many.
+
+    round 0    i -> i + 1
+    round 1    i -> i + 2
+    round 2    i -> i + 4
+
+Ranks count modulo p.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +15,11 @@ from minidl.cluster.collectives.point_to_point import PointToPoint
 
 
 def barrier_dissemination(comm: PointToPoint) -> None:
-    """In round k, each rank tells the one 2^k further on that it, and all it has heard of, are here.
+    """Return once every rank has called it.
 
-    ceil(lg p) empty messages a rank. Time: ceil(lg p) alpha. Source: Hensgen, Finkel and Manber (IJPP 17(1), 1988).
+    Messages of a rank: ceil(lg p), empty
+    Time: ceil(lg p) alpha
+    Source: Hensgen, Finkel and Manber (IJPP 17(1), 1988)
     """
     here = np.empty(0, np.uint8)
     distance = 1

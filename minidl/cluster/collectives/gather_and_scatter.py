@@ -1,4 +1,4 @@
-"""gather_and_scatter"""
+"""Gather and scatter: one rank receives an item from every other rank, or sends one to each, one at a time."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from minidl.cluster.collectives.point_to_point import PointToPoint, own
 
 
 def gather(comm: PointToPoint, x: Any, dst: int = 0) -> list[Any] | None:
-    """Every rank sends its item to `dst`, which takes them in order and returns the list; the others return None.
+    """Return the list of all items on rank `dst`, which receives them in rank order; None elsewhere.
 
-    One message by each of the others. Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all.
+    Messages: one by each rank but `dst`
+    Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all
     """
     if comm.rank != dst:
         comm.send(x, dst)
@@ -19,9 +20,10 @@ def gather(comm: PointToPoint, x: Any, dst: int = 0) -> list[Any] | None:
 
 
 def scatter(comm: PointToPoint, items: Any, src: int = 0) -> Any:
-    """Rank `src` has a list with an item for each rank and sends everyone their own; the others pass None.
+    """Return this rank's item of the list that rank `src` passes; the other ranks pass None.
 
-    p - 1 messages, all by `src`. Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all.
+    Messages: p - 1, all by `src`
+    Time: (p - 1) alpha + (p - 1)/p n beta for n bytes in all
     """
     if comm.rank != src:
         return comm.recv(src)

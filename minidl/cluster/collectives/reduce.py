@@ -1,4 +1,11 @@
-"""reduce"""
+"""Reduce along a binomial tree: the broadcast run backwards, so in every round half as many ranks remain.
+
+    round 1    4 -> 0   5 -> 1   6 -> 2   7 -> 3
+    round 2    2 -> 0   3 -> 1
+    round 3    1 -> 0
+
+Here rank 0 is the destination of p = 8 ranks; otherwise ranks count from the destination.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +15,15 @@ from minidl.cluster.collectives.point_to_point import Array, PointToPoint
 
 
 def reduce_tree(comm: PointToPoint, x: Array, dst: int = 0, op: str = "sum") -> Array | None:
-    """The broadcast's tree run backwards: in every round, half of those that are left hand over to the other half.
+    """Return the reduced x on rank `dst`, None elsewhere; x does not change.
 
-    Returns the result on rank `dst`, None elsewhere; x stays as it is. One message of n bytes by each of the others.
-    Time: ceil(lg p) (alpha + n beta + n gamma). Source: TRG (reduce).
+    Messages: one of n bytes by each rank but `dst`
+    Time: ceil(lg p) (alpha + n beta + n gamma)
+    Source: TRG (reduce)
     """
     p, me = comm.size, (comm.rank - dst) % comm.size
     total = x
-    have = 1 << (p - 1).bit_length() >> 1  # the last round of the broadcast comes first
+    have = 1 << (p - 1).bit_length() >> 1  # the broadcast's last round is the first one here
     while have:
         if have <= me < 2 * have:
             comm.send(total, (me - have + dst) % p)
