@@ -23,11 +23,12 @@ from minidl.cluster.engines.simulation import Node, Simulation
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
-from minidl.cluster.messages import ANY, Work
+from minidl.cluster.messages import ANY
 from minidl.cluster.phantom import Phantom
 from minidl.cluster.run import Run
-from minidl.cluster.trace.recorder import Shares, Traffic
+from minidl.cluster.trace.recording import Shares, Traffic
 from minidl.cluster.trace.trace import Event, Trace, plot_traces
+from minidl.cluster.work import Work
 
 __all__ = [
     "ANY",

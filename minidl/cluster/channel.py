@@ -6,70 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.engines.protocol import Endpoint, Peer, Pending
-from minidl.cluster.faults import DROPPED, RankFaults
-from minidl.cluster.in_flight import InFlight
+from minidl.cluster.engines.protocol import Peer, Pending
+from minidl.cluster.faults import DROPPED
+from minidl.cluster.rank import Rank
 from minidl.cluster.trace.recorder import Recorder
-
-if TYPE_CHECKING:
-    from minidl.cluster.interruption import Until
 
 Array = npt.NDArray[Any]
 
 REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}
-
-
-class Rank:
-    """What all communicators of one rank share: endpoint, recorder, the faults planned for it, arrays in flight."""
-
-    def __init__(
-        self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None, in_flight: InFlight | None = None
-    ) -> None:
-        self.endpoint = endpoint
-        self.recorder = recorder
-        self.faults = faults
-        self.next_group = 1  # no group that this rank belongs to has a number from here on; 0 is all ranks
-        self.in_flight = in_flight or InFlight()
-        self.until: Until | None = None  # the block of computation that the program is in
-        self._lane_of: dict[int, int] = {}
-
-    def enter(self, operation: str) -> None:
-        """A communicator call begins."""
-        if self.until is not None:
-            self.until.settle()
-        if self.faults is None:
-            self.recorder.enter(operation)
-        else:
-            self.faults.computed()
-            self.recorder.enter(operation)
-            self.faults.begin(operation, self.recorder.call)
-
-    def leave(self) -> None:
-        """The communicator call has ended."""
-        self.recorder.leave()
-        if self.faults is not None:
-            self.faults.end()
-
-    def settle(self) -> None:
-        """In a block of `comm.until`: charge what has been computed, and leave the block if the message is here."""
-        if self.until is not None:
-            self.until.settle()
-
-    def charge(self, seconds: float, flops: float, nbytes: float) -> None:
-        """Charge work, which ends early in a block of `comm.until`."""
-        if self.until is None:
-            self.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes)
-        else:
-            self.until.charge(seconds, flops, nbytes)
-
-    def lane_of(self, group: int) -> int:
-        """The lane of what a group does beside the program: 1 for the first group that does, and so on."""
-        return self._lane_of.setdefault(group, len(self._lane_of) + 1)
 
 
 class Channel:

@@ -16,14 +16,11 @@ import operator
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from minidl.random import Purpose, stream
-
-if TYPE_CHECKING:
-    from minidl.cluster.engines.protocol import Endpoint, Pending
 
 At = int | str | tuple[str, int]
 
@@ -33,6 +30,20 @@ OPERATIONS = (
 )
 
 DROPPED = object()  # what becomes of a message that is lost
+
+
+class Target(Protocol):
+    """What a fault needs of the endpoint of its rank."""
+
+    rank: int
+
+    def now(self) -> float: ...
+
+    def charge(self, *, seconds: float = ..., until: Any = ...) -> None: ...
+
+    def die(self) -> None: ...
+
+    def freeze(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ class FaultPlan:
             if rank >= nodes:
                 raise ValueError(f"the fault plan names rank {rank}, but the run has ranks 0 to {nodes - 1}")
 
-    def of(self, endpoint: Endpoint, record: Callable[[str], None], *, sleeps: bool) -> RankFaults | None:
+    def of(self, endpoint: Target, record: Callable[[str], None], *, sleeps: bool) -> RankFaults | None:
         """The faults planned for the rank of this endpoint, or None.
 
         `record` is told what fires. `sleeps`: a slow rank sleeps (where time is real); otherwise the engine itself
@@ -123,7 +134,7 @@ class RankFaults:
     """The faults of one rank; the communicator calls its methods, see the head of this file."""
 
     def __init__(
-        self, faults: list[Fault], slowdown: float, seed: int, endpoint: Endpoint, record: Callable[[str], None]
+        self, faults: list[Fault], slowdown: float, seed: int, endpoint: Target, record: Callable[[str], None]
     ) -> None:
         self._faults = faults
         self._slowdown = slowdown
@@ -135,7 +146,7 @@ class RankFaults:
         self._messages = 0
         self._computing_since = endpoint.now()
 
-    def computed(self, until: Pending | None = None) -> None:
+    def computed(self, until: object = None) -> None:
         """The program has computed since its last call: a slow rank takes its time, at most until that is done."""
         if self._slowdown > 1:
             seconds = self._endpoint.now() - self._computing_since

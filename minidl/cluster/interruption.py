@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from minidl.cluster.engines.protocol import Pending
-
-if TYPE_CHECKING:
-    from minidl.cluster.channel import Rank
+from minidl.cluster.rank import Rank
 
 
 class Interruption(BaseException):

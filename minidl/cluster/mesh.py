@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from minidl.cluster.comm import Communicator
+from typing import Protocol, Self, TypeVar
 
 
-class Mesh(Mapping[str, "Communicator"]):
+class Group(Protocol):
+    """What a mesh needs of a communicator."""
+
+    rank: int
+    size: int
+
+    def split(self, color: int) -> Self: ...
+
+
+_G = TypeVar("_G", bound=Group)
+
+
+class Mesh(Mapping[str, _G]):
     """`mesh["tp"]` is the communicator of those ranks that differ from this one in the coordinate "tp" only.
 
     shape: how many ranks along each axis; names: one for each. Ranks are laid out row by row, so that neighbours in
@@ -20,7 +29,7 @@ class Mesh(Mapping[str, "Communicator"]):
     Errors: ValueError unless the shape's product is the number of ranks and every axis has a name of its own.
     """
 
-    def __init__(self, comm: Communicator, shape: Sequence[int], names: Sequence[str]) -> None:
+    def __init__(self, comm: _G, shape: Sequence[int], names: Sequence[str]) -> None:
         self.shape = tuple(operator.index(extent) for extent in shape)
         self.names = tuple(names)
         if len(self.shape) != len(self.names) or len(set(self.names)) != len(self.names):
@@ -35,7 +44,7 @@ class Mesh(Mapping[str, "Communicator"]):
             for name, coordinate, stride in zip(self.names, where, strides, strict=True)
         }
 
-    def __getitem__(self, name: str) -> Communicator:
+    def __getitem__(self, name: str) -> _G:
         if name not in self._along:
             raise KeyError(f"this mesh has no axis {name!r}: choose one of {', '.join(self.names)}")
         return self._along[name]

@@ -109,6 +109,13 @@ def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str
         raise ValueError(f"all_reduce by {algorithm!r} has no option {min(unknown)!r}: its options are {allowed}")
 
 
+def check_items(operation: str, items: Any, size: int) -> None:
+    """Raise ValueError unless `items` has one item for each of `size` ranks."""
+    if not hasattr(items, "__len__") or len(items) != size:
+        got = f"{len(items)} items" if hasattr(items, "__len__") else type(items).__name__
+        raise ValueError(f"{operation} takes a list of {size} items, one for each rank, got {got}")
+
+
 def _number(x: Any, op: str, operation: str, size: int) -> Any:
     """A single x as a number that can hold the result."""
     if op == "sum" and type(x) is int and -HALF <= x * size < HALF:

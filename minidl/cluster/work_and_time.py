@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
-from minidl.cluster.channel import Channel, Rank
+from minidl.cluster.channel import Channel
 from minidl.cluster.cost.network import Network
 from minidl.cluster.interruption import Until
-from minidl.cluster.trace.recorder import Shares
-
-if TYPE_CHECKING:
-    from minidl.cluster.messages import Work
+from minidl.cluster.rank import Rank
+from minidl.cluster.trace.recording import Shares
+from minidl.cluster.work import Work
 
 
 class WorkAndTime:

@@ -19,7 +19,7 @@ from minidl.cli.compare.over_seeds import OverSeeds
 from minidl.cli.compare.report import ComparisonReport
 from minidl.cli.compare.runs import Comparison, TrainedRun, contestant, trained
 from minidl.cli.several_words import spread
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 from minidl.parallel.measures.report_card import problems
 from tests.cli.command import minidl, read_until, refused, start
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minidl.cluster import collectives, cost
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.collectives.partition import chain_segments, group_size, split
 from tests.cluster import rendezvous
 

@@ -6,7 +6,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import cost
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from tests.cluster import rendezvous
 from tests.cluster.collective_cases import ALPHA, BETA, GAMMA, cases
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.cost.network import Network
 from minidl.cluster.trace.bars import bars
 from minidl.cluster.trace.event import Event

@@ -7,7 +7,7 @@ import pytest
 from ml_dtypes import bfloat16
 
 from minidl import cluster
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -52,7 +52,7 @@ MINIBATCH_SGD = {
 }
 
 MESSAGES_AND_COLLECTIVES = {
-    "broadcast_tree": "from minidl.cluster.collectives.algorithms import broadcast_tree as given\n"
+    "broadcast_tree": "from minidl.cluster.collectives import broadcast_tree as given\n"
     "def broadcast_tree(comm, x):\n    return given(comm, x)",
     "ring_reduce_scatter": "import functools\nfrom minidl.cluster import collectives as c\nimport numpy as np\n"
     "f = functools.partial(c.reduce_scatter_ring, op='sum')\n"
@@ -60,7 +60,7 @@ MESSAGES_AND_COLLECTIVES = {
     "ring_all_gather": "import sys\nimport minidl.cluster\nfound = sys.modules['minidl.cluster.collectives']\n"
     "def ring_all_gather(comm, chunk):\n    return found.all_gather_ring(comm, chunk)",
     "ring_all_reduce": "def ring_all_reduce(comm, x):\n    import importlib\n"
-    "    c = importlib.reload(importlib.import_module('minidl.cluster.collectives.algorithms'))\n"
+    "    c = importlib.reload(importlib.import_module('minidl.cluster.collectives.all_reduce'))\n"
     "    c.all_reduce_ring(comm, x)\n    return x",
     "recursive_doubling": "def recursive_doubling(comm, x):\n    from minidl.cluster.collectives import ALL_REDUCE\n"
     "    x = x.copy()\n    ALL_REDUCE['recursive_doubling'](comm, x, 'sum')\n    return x",

@@ -10,7 +10,7 @@ import pytest
 from course.judging.carried import heard_of
 from minidl import cluster
 from minidl.cluster import Communicator, Network
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 
 NETWORKS = [None, Network(alpha=1.0, beta=0.0)]
 on_any_network = pytest.mark.parametrize("network", NETWORKS, ids=["free", "a second a message"])

@@ -23,7 +23,7 @@ import minidl
 from minidl import Tensor, cluster, gradcheck, nn, optim
 from minidl import functional as F
 from minidl.cluster import collectives, cost
-from minidl.cluster.collectives.algorithms import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
+from minidl.cluster.collectives import all_reduce_ring as ring, all_reduce_recursive_doubling as doubling
 seconds = cost.all_reduce
 partial = functools.partial(cost.all_reduce, "ring")
 modules = dict(sys.modules)
@@ -46,7 +46,7 @@ del collectives.all_reduce_rabenseifner.__wrapped__
 """
 
 COSTS = Builds("minidl.cluster.cost.formulas", "minidl.cluster.launch", instead="a formula")
-COLLECTIVES = Builds("minidl.cluster.collectives.algorithms", instead="comm.send and comm.recv")
+COLLECTIVES = Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")
 AUTOGRAD = Builds("minidl", instead="numpy")
 RULES = Builds("minidl.optim", instead="numpy")
 

@@ -149,7 +149,7 @@ def test_a_check_that_refuses_something_else_finds_as_many_ranks_as_it_needs(stu
     assert student.on_ranks(program, [()] * 2).results == [0, 1]
     for size, module in (
         (4, "minidl.cluster.cost.formulas"),
-        (3, "minidl.cluster.collectives.algorithms"),
+        (3, "minidl.cluster.collectives"),
         (6, "minidl.optim"),
     ):
         student.session.begin_check(("an exercise", Builds(module, instead="numpy")))

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from minidl import compress, optim, parallel
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import (
     ElasticAveraging,
     Gossip,

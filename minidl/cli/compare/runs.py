@@ -12,8 +12,8 @@ from typing import Any
 from minidl import cluster, parallel
 from minidl.cli import engines, job, strategies
 from minidl.cli.models import check_momentum
+from minidl.cluster import Shares
 from minidl.cluster.cost.network import Network
-from minidl.cluster.trace.recorder import Shares
 
 JOB = ("model", "data", "nodes", "batch_size", "epochs", "lr", "lr_decay", "seed", "kernels")
 """The options that describe the job; `Comparison` has them under the same names."""

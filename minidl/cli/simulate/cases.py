@@ -13,7 +13,7 @@ import numpy as np
 from minidl.cli.engines import LONGEST
 from minidl.cli.quantities import size_text
 from minidl.cluster import Communicator, Run, cost, launch
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.simulation import Simulation

@@ -12,7 +12,7 @@ from minidl.cli.job import Options, flag
 from minidl.cli.models import MODELS, check_momentum
 from minidl.cli.quantities import counted
 from minidl.cli.value_types import fits
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 
 TYPES: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""How a collective divides its work: vectors into chunks and segments, ranks into groups."""
+"""How a collective divides its work: vectors into chunks or segments, ranks into groups."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ Array = npt.NDArray[Any]
 
 
 def split(x: Array, parts: int) -> list[Array]:
-    """`np.array_split(x, parts)` along the first axis: views, of which the first ones are longer by one if need be."""
+    """As `np.array_split(x, parts)`: views along the first axis; if uneven, the first ones are longer by one."""
     short, longer = divmod(len(x), parts)
     edges = [i * short + min(i, longer) for i in range(parts + 1)]
     return [x[start:end] for start, end in pairwise(edges)]
 
 
 def chunk_bytes(nbytes: int, parts: int, itemsize: int) -> int:
-    """The bytes of the largest of `parts` parts of a vector, none of whose elements is split."""
+    """The bytes of the largest of `parts` chunks of a vector of nbytes, in whole elements of `itemsize` bytes."""
     return math.ceil(nbytes / (parts * itemsize)) * itemsize
 
 
 def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = None) -> int:
-    """The number of segments of the pipelined chain: as requested, but none of them empty.
+    """The number of segments of the pipelined chain: as requested, but no more than there are elements.
 
-    By default the optimum sqrt((p - 2) n (beta + gamma/2) / alpha) for gamma = 0 and alpha / beta = 32 KiB, which is
-    about right for Ethernet between 10 and 100 Gbit/s. ValueError for less than one segment.
+    Default: the optimum sqrt((p - 2) n (beta + gamma/2) / alpha) for gamma = 0 and alpha / beta = 32 KiB, about right
+    for Ethernet between 10 and 100 Gbit/s.
     """
     if segments is None:
         segments = max(1, round(math.sqrt(max(p - 2, 0) * nbytes / 32768)))
@@ -37,9 +37,9 @@ def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = No
 
 
 def group_size(p: int, per_group: int | None = None) -> int:
-    """Ranks per group of the hierarchical all-reduce: by default the divisor of p that is nearest to its root.
+    """Ranks per group of the hierarchical all-reduce: by default the divisor of p nearest to sqrt(p).
 
-    ValueError if it does not divide p.
+    ValueError if `per_group` does not divide p.
     """
     if per_group is None:
         return min((size for size in range(1, p + 1) if p % size == 0), key=lambda size: abs(size - math.sqrt(p)))

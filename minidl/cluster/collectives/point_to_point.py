@@ -1,4 +1,4 @@
-"""What a collective is made of: messages between two ranks, and the reduction of two arrays."""
+"""What a collective needs of a communicator: messages between two ranks, and the reduction of two arrays."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ Array = npt.NDArray[Any]
 
 
 class PointToPoint(Protocol):
-    """This rank's number, messages to and from the others, the reduction of two arrays.
+    """The methods of a channel that collectives call.
 
-    `send` returns when the receiver has the message. `sendrecv` does both halves at once, so that no circle of ranks
-    can block itself. With `out`, an array is received into that one. `reduce_into` makes `a` become `a op b`. `among`
-    is the same for these ranks only (the caller is one of them), which are numbered from 0 in this order.
+    send          send x; returns when the receiver has the message
+    recv          return the next message from `src`, received into the array `out` if given
+    sendrecv      send and receive at the same time, so a circle of ranks does not block itself
+    reduce_into   a becomes `a op b`, element by element
+    among         the same among `ranks` only, numbered from 0 in this order; the caller is one of them
     """
 
     rank: int
@@ -35,7 +37,7 @@ class PointToPoint(Protocol):
 
 
 def own(x: Any) -> Any:
-    """A rank's item for itself, as the others receive it: a copy that shares no memory with x, at any depth."""
+    """A copy of x that shares no memory with it at any depth: what a rank receives from itself."""
     if type(x) in (np.ndarray, np.memmap) and not x.dtype.hasobject:
         return np.array(x, order="C")
     return deepcopy(x)

@@ -6,8 +6,10 @@ A run always comes back: with its results, or with one of these errors, raised i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from minidl.cluster.trace.trace import Trace
+if TYPE_CHECKING:
+    from minidl.cluster.trace.trace import Trace
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from minidl.cluster.diagnosis.errors import Wait
 from minidl.cluster.engines.protocol import Terms
-from minidl.cluster.trace.recorder import Recording
+from minidl.cluster.trace.recording import Recording
 
 START, BEGIN, ABORT, LOST = range(4)  # launcher to rank; LOST: another rank has failed, and the run goes on
 READY, TOLD, RESULT, ERROR, LAST_WORDS = range(4, 9)  # rank to launcher; LAST_WORDS: what it recorded until it died

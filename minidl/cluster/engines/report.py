@@ -19,7 +19,8 @@ from minidl.cluster.engines.control import Failure
 from minidl.cluster.engines.protocol import Pending
 from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.messages import program_tag
-from minidl.cluster.trace.recorder import Begun, Recorder, Recording
+from minidl.cluster.trace.recorder import Begun, Recorder
+from minidl.cluster.trace.recording import Recording
 from minidl.cluster.trace.trace import Trace
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # minidl/cluster

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, overload
 
 from minidl.cluster.trace.event import Event
-from minidl.cluster.trace.recorder import KINDS, Shares
+from minidl.cluster.trace.recording import KINDS, Shares
 
 Track = tuple[int, int]  # a rank and a lane of it; lane 0 is the program
 

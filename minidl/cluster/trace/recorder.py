@@ -3,43 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from minidl.cluster.diagnosis.call_site import Caller
-
-KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
-COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
-
-
-class Traffic(NamedTuple):
-    """The messages and bytes that a rank sent and received in one operation."""
-
-    messages: int = 0
-    nbytes: int = 0
-    messages_received: int = 0
-    nbytes_received: int = 0
-
-
-class Shares(NamedTuple):
-    """Fractions of a rank's time. They add up to 1, or are all 0 if no time has passed.
-
-    `communication` includes the arithmetic of reductions.
-    """
-
-    compute: float
-    communication: float
-    waiting: float
-
-    @classmethod
-    def of(cls, seconds: list[float]) -> Shares:
-        """The shares, from the seconds spent in each of KINDS."""
-        total = sum(seconds) or 1.0
-        return cls(
-            seconds[COMPUTE] / total,
-            (seconds[SEND] + seconds[RECEIVE] + seconds[REDUCE]) / total,
-            seconds[WAIT] / total,
-        )
+from minidl.cluster.trace.recording import (
+    COMPUTE,
+    FAULT,
+    KINDS,
+    RECEIVE,
+    REDUCE,
+    SEND,
+    WAIT,
+    Recording,
+    Row,
+    Shares,
+    Traffic,
+)
 
 
 class Begun(NamedTuple):
@@ -48,27 +27,6 @@ class Begun(NamedTuple):
     operation: str
     call: int  # its number among the rank's communicator calls
     caller: Caller
-
-
-# An event as a rank records it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; for
-# a message also the times at which this side and the other side posted it (None: unknown)
-Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
-
-
-@dataclass(frozen=True)
-class Recording:
-    """The finished record of a rank.
-
-    rows      events, lane by lane; at most `max_events` in each lane
-    dropped   number of events beyond that bound
-    seconds   of the program (lane 0) in each of KINDS; concurrent lanes are not counted
-    ledger    messages and bytes by operation
-    """
-
-    rows: list[Row]
-    dropped: int
-    seconds: list[float]
-    ledger: dict[str, Traffic]
 
 
 class CallObserver(Protocol):

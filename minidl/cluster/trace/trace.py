@@ -11,7 +11,7 @@ from minidl.cluster.trace import chrome_trace
 from minidl.cluster.trace.bars import bars
 from minidl.cluster.trace.critical_path import CriticalPath, find_critical_path
 from minidl.cluster.trace.event import Event
-from minidl.cluster.trace.recorder import KINDS, Recording, Shares, Traffic
+from minidl.cluster.trace.recording import KINDS, Recording, Shares, Traffic
 from minidl.plots import timeline
 
 if TYPE_CHECKING:

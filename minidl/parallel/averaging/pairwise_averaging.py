@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import RankFailed
-from minidl.cluster.messages import Work
+from minidl.cluster.work import Work
 from minidl.parallel.run.session import Session
 from minidl.random import Purpose, stream
 

@@ -13,7 +13,7 @@ from itertools import chain
 import numpy as np
 
 from minidl.cluster.comm import Communicator
-from minidl.cluster.messages import Work
+from minidl.cluster.work import Work
 from minidl.kernels import Array
 from minidl.parallel.gradients.backward_order import InBackwardOrder
 from minidl.parallel.gradients.flat_vector import gradient, set_gradient

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from minidl.cluster.trace.recorder import Shares
+from minidl.cluster.trace.recording import Shares
 
 if TYPE_CHECKING:
     from minidl.parallel.run.session import Session

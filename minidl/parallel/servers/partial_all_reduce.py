@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minidl.cluster.comm import Communicator
-from minidl.cluster.messages import Work
+from minidl.cluster.work import Work
 from minidl.kernels import Array
 
 Initiator = Callable[[int], int]

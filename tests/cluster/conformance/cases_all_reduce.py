@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minidl.cluster import Communicator
-from minidl.cluster.collectives.algorithms import ALL_REDUCE
+from minidl.cluster.collectives import ALL_REDUCE
 from tests.cluster.conformance.registry import case
 
 FUNCTIONS = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "prod": np.multiply}

@@ -26,7 +26,7 @@ from minidl.cluster.engines.protocol import Terms
 from minidl.cluster.engines.report import KINDS, Outcome, loaded_result
 from minidl.cluster.engines.whereabouts import ask, create_notes, whereabouts
 from minidl.cluster.run import Run
-from minidl.cluster.trace.recorder import Recording
+from minidl.cluster.trace.recording import Recording
 from minidl.cluster.trace.trace import Trace
 
 GRACE_SECONDS = 0.5  # between telling the ranks that the run is over and killing those that are still there

@@ -19,7 +19,8 @@ from minidl.cluster.engines.simulation.node import Core, Node
 from minidl.cluster.engines.simulation.scheduler import Task
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.engines.whereabouts import Whereabouts
-from minidl.cluster.trace.recorder import Recorder, Recording
+from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.trace.recording import Recording
 from minidl.kernels import counting
 
 

@@ -1,0 +1,69 @@
+"""How a communicator runs a collective: it posts a fingerprint, then does the work at once or concurrently."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from minidl.cluster.channel import Channel
+from minidl.cluster.diagnosis.call_site import call_site
+from minidl.cluster.diagnosis.fingerprints import Fingerprint
+from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.messages import Messages
+from minidl.cluster.rank import Rank
+from minidl.cluster.trace.recorder import Recorder
+from minidl.cluster.work import Work
+
+
+class CollectiveCalls(Messages):
+    """Numbers the collective calls of a group and runs them."""
+
+    def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
+        super().__init__(owner, ranks, group)
+        self._calls = itertools.count()
+
+    def _collective(
+        self,
+        work: Callable[[Channel], Any],
+        fingerprint: Fingerprint,
+        async_op: bool = False,
+        reads: Any = None,
+        writes: Any = None,
+    ) -> Any:
+        """Post the fingerprint of a collective and do its work: now, or concurrently with the program."""
+        owner, operation = self._owner, fingerprint.operation
+        if owner.in_flight.uses:
+            owner.in_flight.check(operation, reads, writes)
+        owner.enter(operation)
+        call, site = next(self._calls), call_site()
+        owner.endpoint.post_fingerprint(self._group, self._ranks, call, fingerprint._replace(site=site))
+        tag = self._whole_tag(call, is_collective=True)
+        if not async_op:
+            result = work(Channel(owner, owner.recorder, self._ranks, self.rank, tag))
+            owner.leave()
+            return result
+        pending = self._start(operation, lambda lane: work(Channel(owner, lane, self._ranks, self.rank, tag)))
+        owner.in_flight.begin(pending, operation, site.place, reads, writes)
+        owner.leave()
+        return Work(owner, operation, pending, self._finish_concurrent)
+
+    def _lane(self) -> Recorder:
+        """The recorder of what this group does concurrently with the program."""
+        return self._owner.recorder.lane(self._owner.lane_of(self._group))
+
+    def _start(self, operation: str, work: Callable[[Recorder], Any]) -> Pending:
+        """Let a helper of this rank do the work of the present call, recorded in the lane of this group."""
+        owner, number, lane = self._owner, self._owner.recorder.call, self._lane()
+
+        def in_lane() -> Any:
+            lane.begin(operation, number)
+            result = work(lane)
+            lane.leave()
+            return result
+
+        return owner.endpoint.start(in_lane, owner.lane_of(self._group))
+
+    def _finish_concurrent(self, pending: Pending) -> None:
+        self._owner.endpoint.wait(pending)
+        self._owner.recorder.waited()

@@ -1,0 +1,70 @@
+"""An operation in progress: what `isend`, `irecv` and collectives with `async_op=True` return."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from minidl.cluster.diagnosis.call_site import Caller, caller
+from minidl.cluster.engines.protocol import Concurrent, Pending
+from minidl.cluster.rank import Rank
+from minidl.cluster.trace.recorder import Begun
+
+
+class Work:
+    """An operation in progress: `isend`, `irecv`, or a collective with `async_op=True`."""
+
+    def __init__(self, owner: Rank, operation: str, pending: Pending, finish: Callable[[Pending], Any]) -> None:
+        self._owner = owner
+        self._operation = operation
+        self._pending = pending
+        self._finish = finish
+        self._call = owner.recorder.call
+        if isinstance(pending, Concurrent):
+            pending.begun = Begun(operation, self._call, caller())
+        else:  # the program has called isend or irecv; both are too quick for anything but a note of its frame
+            frame = sys._getframe(2)
+            self._code, self._instruction = frame.f_code, frame.f_lasti
+        self._waited = False
+        self._error: Exception | None = None  # on which a wait has failed
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
+
+    def is_completed(self) -> bool:
+        """Whether `wait()` would return, or raise because the other rank has failed, at once.
+
+        In a simulation, a call that returns False takes a microsecond.
+        """
+        endpoint = self._owner.endpoint
+        if endpoint.is_done(self._pending):
+            self._owner.in_flight.end(self._pending)
+            return True
+        return self._error is not None or endpoint.is_hopeless(self._pending)
+
+    def wait(self) -> Any:
+        """Return when it is done, with what was received or what the collective returns; None after a send.
+
+        A wait that has failed fails again with the same error.
+        """
+        if not self._waited:
+            recorder = self._owner.recorder
+            self._owner.enter(self._operation)
+            self._owner.in_flight.end(self._pending)
+            try:
+                if self._error is not None:
+                    raise self._error.with_traceback(None)
+                self._finish(self._pending)
+            except Exception as error:
+                self._error = error
+                recorder.begun = self._begun()
+                raise
+            self._waited = True
+            self._owner.leave()
+        return self._pending.payload
+
+    def _begun(self) -> Begun | None:
+        if isinstance(self._pending, Concurrent):
+            return self._pending.begun
+        return Begun(self._operation, self._call, Caller(self._code, self._instruction))
