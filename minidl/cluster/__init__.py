@@ -12,14 +12,13 @@ any `network=`) and `on="mpi"`. Read `comm.py` for what a node can do, `collecti
 `cost.py` for what it costs, `engines/` for how processes, the simulation and MPI carry the messages.
 """
 
-from minidl.cluster import cost
+from typing import TYPE_CHECKING, Any
+
+from minidl.cluster import cost, engines
 from minidl.cluster.calibrate import calibrate, plot_fit
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
-from minidl.cluster.engines.mpi import MPI
-from minidl.cluster.engines.processes import Processes
-from minidl.cluster.engines.simulation import Node, Simulation
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.launch import launch
 from minidl.cluster.mesh import Mesh
@@ -29,6 +28,11 @@ from minidl.cluster.run import Run
 from minidl.cluster.trace.recording import Shares, Traffic
 from minidl.cluster.trace.trace import Event, Trace, plot_traces
 from minidl.cluster.work import Work
+
+if TYPE_CHECKING:
+    from minidl.cluster.engines.mpi import MPI
+    from minidl.cluster.engines.processes import Processes
+    from minidl.cluster.engines.simulation import Node, Simulation
 
 __all__ = [
     "ANY",
@@ -58,3 +62,15 @@ __all__ = [
     "plot_fit",
     "plot_traces",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """An engine's class, imported when it is first asked for."""
+    if name not in engines.PACKAGE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(engines, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

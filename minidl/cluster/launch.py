@@ -6,8 +6,9 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from minidl.cluster import engines
 from minidl.cluster.cost.network import Network
-from minidl.cluster.engines.protocol import Engine, Listener, Program, Terms
+from minidl.cluster.engines.protocol import Engine, LaunchTerms, Listener, Program
 from minidl.cluster.faults import FaultPlan
 from minidl.cluster.run import Run
 
@@ -60,7 +61,7 @@ def launch(
             raise ValueError(f"{name} must be more than 0 seconds, got {seconds}")
     if on_failure not in ("raise", "continue"):
         raise ValueError(f"unknown on_failure {on_failure!r}: choose 'raise' or 'continue'")
-    terms = Terms(
+    terms = LaunchTerms(
         nodes=_whole_number("nodes", nodes, 1),
         timeout=timeout,
         deadline=deadline,
@@ -77,22 +78,14 @@ def launch(
 
 
 def _engine(name: str) -> Engine:
-    """The engine of that name; each is imported when it is first asked for."""
-    if name == "processes":
-        from minidl.cluster.engines.processes import Processes
-
-        return Processes()
-    if name == "simulation":
-        from minidl.cluster.engines.simulation import Simulation
-
-        return Simulation()
-    if name == "mpi":
-        from minidl.cluster.engines.mpi import MPI
-
-        return MPI()
-    raise ValueError(
-        f"unknown engine {name!r}: choose 'processes', 'simulation' or 'mpi', or pass one such as cluster.Simulation()"
-    )
+    """A new engine of that name; its package is imported when it is first asked for."""
+    if name not in engines.ENGINE_OF:
+        raise ValueError(
+            f"unknown engine {name!r}: choose 'processes', 'simulation' or 'mpi', or pass one such as "
+            "cluster.Simulation()"
+        )
+    engine: Engine = getattr(engines, engines.ENGINE_OF[name])()
+    return engine
 
 
 def _whole_number(name: str, value: Any, minimum: int) -> int:

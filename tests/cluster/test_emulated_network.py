@@ -10,7 +10,7 @@ import pytest
 
 from minidl import cluster
 from minidl.cluster import cost
-from minidl.cluster.engines.processes.emulated_network import Held, Ports
+from minidl.cluster.engines.processes.emulated_network import DelayQueue, EmulatedPorts
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -19,7 +19,7 @@ SLOW = cluster.Network(ALPHA, BETA)
 
 
 def test_a_port_carries_one_message_at_a_time_and_its_two_directions_do_not_disturb_each_other() -> None:
-    ports = Ports(cluster.Network(1.0, 0.1))
+    ports = EmulatedPorts(cluster.Network(1.0, 0.1))
     assert [ports.leave(0.0, 10), ports.leave(0.5, 20), ports.leave(9.0, 0)] == [0.0, 2.0, 9.0]
     assert [ports.arrive(0.0, 10), ports.arrive(0.5, 20), ports.arrive(9.0, 0)] == [2.0, 5.0, 10.0]
     ports.acknowledged(20.0)
@@ -27,7 +27,7 @@ def test_a_port_carries_one_message_at_a_time_and_its_two_directions_do_not_dist
 
 
 def test_what_is_held_comes_out_when_due_and_in_order_when_due_together() -> None:
-    held: Held[str] = Held()
+    held: DelayQueue[str] = DelayQueue()
     for due, item in ((2.0, "late"), (1.0, "first"), (1.0, "second")):
         held.push(due, item)
     assert held.next_due == 1.0

@@ -95,13 +95,13 @@ for nodes in (18, 20, 24):
 
 def test_a_launch_that_loses_its_fork_server_twice_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     from minidl import cluster
-    from minidl.cluster.engines.processes import engine
+    from minidl.cluster.engines.processes import start
 
     def lose(*_: object) -> None:
         raise EOFError("unexpected EOF")
 
-    monkeypatch.setattr(engine, "_start_ranks", lose)
-    monkeypatch.setattr(engine, "_end_server", lambda: None)
+    monkeypatch.setattr(start, "_start_ranks", lose)
+    monkeypatch.setattr(start, "_end_server", lambda: None)
     with pytest.raises(OSError, match=r"ended twice while it started 2 of them: raise the limit on open files"):
         cluster.launch(lambda comm: None, nodes=2)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.engines.os_process import segments
+from minidl.cluster.engines import anonymous_file
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -72,7 +72,7 @@ def test_a_sandbox_that_refuses_anonymous_memory_gets_a_temporary_file(monkeypat
         raise PermissionError(1, "not here")
 
     monkeypatch.setattr(os, "memfd_create", refuse, raising=False)
-    descriptor = segments.anonymous_file("minidl", 5000)
+    descriptor = anonymous_file.anonymous_file("minidl", 5000)
     try:
         assert os.fstat(descriptor).st_size == 5000
         assert os.fstat(descriptor).st_nlink == 0

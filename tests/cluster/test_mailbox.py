@@ -11,9 +11,9 @@ import pytest
 
 from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.processes import mailbox
-from minidl.cluster.engines.processes.bell import Bell
 from minidl.cluster.engines.processes.frames import ABANDON
-from minidl.cluster.engines.processes.mailbox import Mailbox
+from minidl.cluster.engines.processes.mailbox import SocketMailbox
+from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import EPOCH, Page, create_page
 
 pytestmark = pytest.mark.timeout(300)
@@ -33,11 +33,11 @@ def launcher() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 @pytest.fixture
-def two(page: Page, launcher: tuple[socket.socket, socket.socket]) -> tuple[Mailbox, Mailbox]:
+def two(page: Page, launcher: tuple[socket.socket, socket.socket]) -> tuple[SocketMailbox, SocketMailbox]:
     links = socket.socketpair()
 
-    def mailbox_of(rank: int) -> Mailbox:
-        return Mailbox(
+    def mailbox_of(rank: int) -> SocketMailbox:
+        return SocketMailbox(
             rank,
             {1 - rank: links[rank]},
             control=launcher[1].fileno(),
@@ -51,7 +51,7 @@ def two(page: Page, launcher: tuple[socket.socket, socket.socket]) -> tuple[Mail
     return mailbox_of(0), mailbox_of(1)
 
 
-def receive(box: Mailbox, tag: int) -> Any:
+def receive(box: SocketMailbox, tag: int) -> Any:
     pending = box.post_receive(1 - box.rank, tag)
     box.wait(pending)
     return pending.payload
@@ -64,9 +64,11 @@ def in_threads(*works: Any) -> list[threading.Thread]:
     return threads
 
 
-def test_each_of_several_threads_gets_its_own_message_in_whatever_order_they_come(two: tuple[Mailbox, Mailbox]) -> None:
+def test_each_of_several_threads_gets_its_own_message_in_whatever_order_they_come(
+    two: tuple[SocketMailbox, SocketMailbox],
+) -> None:
     here, there = two
-    here._bell = Bell(here._poll)
+    here._self_pipe = SelfPipe(here._poll)
     got: dict[int, Any] = {}
     threads = in_threads(*(lambda tag=tag: got.update({tag: receive(here, tag)}) for tag in range(5)))
     while len(here.waits) < 5:
@@ -79,9 +81,11 @@ def test_each_of_several_threads_gets_its_own_message_in_whatever_order_they_com
     assert here.waits == {}
 
 
-def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(two: tuple[Mailbox, Mailbox]) -> None:
+def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(
+    two: tuple[SocketMailbox, SocketMailbox],
+) -> None:
     here, there = two
-    here._bell = Bell(here._poll)
+    here._self_pipe = SelfPipe(here._poll)
     (waiting,) = in_threads(lambda: receive(here, 99))
     while not here.waits:
         time.sleep(0.001)
@@ -96,10 +100,10 @@ def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(two: t
 
 
 def test_an_abort_ends_the_waiting_of_every_thread(
-    two: tuple[Mailbox, Mailbox], launcher: tuple[socket.socket, socket.socket]
+    two: tuple[SocketMailbox, SocketMailbox], launcher: tuple[socket.socket, socket.socket]
 ) -> None:
     here, _ = two
-    here._bell = Bell(here._poll)
+    here._self_pipe = SelfPipe(here._poll)
     errors: list[str] = []
 
     def work(tag: int) -> None:
@@ -119,9 +123,9 @@ def test_an_abort_ends_the_waiting_of_every_thread(
         here.post_send(None, 1, 0)  # and so does everything that follows
 
 
-def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[Mailbox, Mailbox]) -> None:
+def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[SocketMailbox, SocketMailbox]) -> None:
     here, there = two
-    here._bell = Bell(here._poll)
+    here._self_pipe = SelfPipe(here._poll)
     here.timeout = 20.0
     errors: list[RankFailed] = []
     got: list[Any] = []
@@ -145,7 +149,7 @@ def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[Mailbox, M
     assert got == ["on time"]
 
 
-def test_tags_have_64_bits(two: tuple[Mailbox, Mailbox]) -> None:
+def test_tags_have_64_bits(two: tuple[SocketMailbox, SocketMailbox]) -> None:
     here, there = two
     for tag in ((1 << 64) - 1, 1 << 63):
         there.post_send(tag, 0, tag)
@@ -154,7 +158,7 @@ def test_tags_have_64_bits(two: tuple[Mailbox, Mailbox]) -> None:
 
 
 def test_only_a_wait_that_is_not_short_is_on_the_page(
-    two: tuple[Mailbox, Mailbox], page: Page, monkeypatch: pytest.MonkeyPatch
+    two: tuple[SocketMailbox, SocketMailbox], page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, _ = two
     monkeypatch.setattr(mailbox, "SHORT_SECONDS", 4.9)
@@ -168,7 +172,7 @@ def test_only_a_wait_that_is_not_short_is_on_the_page(
     assert page.waits[0, EPOCH] > 0
 
 
-def test_a_sleeper_is_woken_and_one_that_need_not_sleep_does_not(two: tuple[Mailbox, Mailbox]) -> None:
+def test_a_sleeper_is_woken_and_one_that_need_not_sleep_does_not(two: tuple[SocketMailbox, SocketMailbox]) -> None:
     here, there = two
     here.sleep(1, 7, lambda: True)
     woken = []

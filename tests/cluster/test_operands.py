@@ -96,16 +96,16 @@ def test_a_masked_array_is_not_reduced_without_its_mask() -> None:
 
 
 def test_a_file_larger_than_one_system_call_moves_is_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    from minidl.cluster.engines.os_process import task
+    from minidl.cluster.engines import anonymous_file
 
-    real_read, real_write = task.os.pread, task.os.write
-    monkeypatch.setattr(task.os, "pread", lambda file, count, start: real_read(file, min(count, 1000), start))
-    monkeypatch.setattr(task.os, "write", lambda file, data: real_write(file, data[:1000]))
+    real_read, real_write = anonymous_file.os.pread, anonymous_file.os.write
+    monkeypatch.setattr(anonymous_file.os, "pread", lambda file, count, start: real_read(file, min(count, 1000), start))
+    monkeypatch.setattr(anonymous_file.os, "write", lambda file, data: real_write(file, data[:1000]))
     data = np.random.default_rng(0).bytes(12_345)
-    with task.file_of(data) as descriptor:
-        assert task.contents(descriptor, len(data)) == data
+    with anonymous_file.file_of(data) as descriptor:
+        assert anonymous_file.contents(descriptor, len(data)) == data
         with pytest.raises(EOFError, match="ends after 12,345"):
-            task.contents(descriptor, len(data) + 1)
+            anonymous_file.contents(descriptor, len(data) + 1)
 
 
 def test_no_other_file_of_the_engines_is_read_or_written_by_one_call() -> None:
@@ -123,7 +123,12 @@ def test_no_other_file_of_the_engines_is_read_or_written_by_one_call() -> None:
         for line in path.read_text().splitlines()
         if "os.pread(" in line or "os.read(" in line
     }
-    assert {name for name, _ in calls} == {"task.py", "supervisor.py", "shared_arrays.py", "whereabouts.py"}, calls
+    assert {name for name, _ in calls} == {
+        "anonymous_file.py",
+        "rank_process.py",
+        "shared_arrays.py",
+        "whereabouts.py",
+    }, calls
 
 
 def test_bfloat16_is_refused_with_what_to_pass_instead() -> None:

@@ -1,15 +1,42 @@
-"""Engines: where ranks live, how their messages travel and what time is. `protocol.py` says what one must offer.
+"""Engines: where the ranks run, how their messages travel, and what time is. `protocol.py` says what each must offer.
 
-`processes/`, `simulation/` and `mpi/` are the three. Ranks that are processes, under mpiexec too, have much in common:
+    processes    real processes on this machine
+    simulation   greenlets in this process, on a virtual clock
+    mpi          processes that mpiexec starts
 
-- to start: `task.py` packs what a rank runs, `worker.py` becomes a rank and runs it, `threads.py` shares the cores out;
-- to go on: `supervisor.py` is the launcher's side, which hears all ranks and ends them, `control.py` what the two say
-  to each other, `whereabouts.py` where a rank was that was killed or does not answer; `interrupts.py` holds Ctrl-C back
-  for moments;
-- to work: `real_rank.py` sleeps for stated work, and strikes when a fault is planned;
-- messages: `payload.py` makes bytes of objects, `matching.py` says which receive takes which message, `segments.py` is
-  memory without a name, `shared_arrays.py` has arrays in it, `helper_threads.py` does what goes on beside a program.
+What they share knows none of them. A file uses only what is listed above it:
 
-`report.py`, how a rank tells of its end and what error becomes of that, and `printed.py`, how what it prints is kept
-and shown, serve all three.
+    protocol            what an engine offers, and what `launch` asks of it
+    anonymous_file      memory that processes share by descriptor
+    payload             messages as bytes
+    pickled             programs and results as bytes
+    printed             what ranks print, kept and shown
+    threads             how many threads each rank uses
+    hopeless            the errors of operations that can never complete
+    whereabouts         where a rank was that was killed or does not answer
+    control             the messages between the launcher and its ranks
+    report              what a rank reports when it fails
+    run_error           the error that all reports make together
+    os_process/         ranks that are processes, on `processes` and `mpi`:
+        task, worker              what a rank runs; the rank's side of a run
+        rank_process, supervisor  the launcher's side of a run
+        interrupts                Ctrl-C held back for moments
+        matching                  which receive takes which message
+        helper_threads            the work of `async_op=True`
+        shared_arrays             `comm.shared_array`
+        real_rank                 sleeping for stated work, and dying on purpose
 """
+
+from importlib import import_module
+from typing import Any
+
+ENGINE_OF = {"processes": "Processes", "simulation": "Simulation", "mpi": "MPI"}  # by the name that `launch` takes
+
+PACKAGE_OF = {"MPI": "mpi", "Node": "simulation", "Processes": "processes", "Simulation": "simulation"}
+
+
+def __getattr__(name: str) -> Any:
+    """An engine's class, whose package is imported when it is first asked for."""
+    if name not in PACKAGE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{PACKAGE_OF[name]}"), name)

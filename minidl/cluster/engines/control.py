@@ -1,4 +1,15 @@
-"""What the launcher and its ranks say to each other: frames of a kind and a body, on a stream socket for each rank."""
+"""The messages between the launcher and a rank: frames of a kind and a body, on one stream socket for each rank.
+
+    launcher                       rank
+    START  (RankStart) ------>     prepares its process
+              <------ READY
+    BEGIN  (time of zero) --->     runs the program
+              <------ TELL         an object for the listener of `launch`
+              <------ RESULT (RankResult) or ERROR (Failure)
+
+In addition, ABORT carries the error that ends the run on the rank. LOST reports another rank's failure in a run that
+continues without it. LAST_WORDS brings what a rank has recorded before it dies from a fault on purpose.
+"""
 
 from __future__ import annotations
 
@@ -10,21 +21,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from minidl.cluster.diagnosis.errors import Wait
-from minidl.cluster.engines.protocol import Terms
+from minidl.cluster.engines.protocol import LaunchTerms
 from minidl.cluster.trace.recording import Recording
 
-START, BEGIN, ABORT, LOST = range(4)  # launcher to rank; LOST: another rank has failed, and the run goes on
-READY, TOLD, RESULT, ERROR, LAST_WORDS = range(4, 9)  # rank to launcher; LAST_WORDS: what it recorded until it died
+START, BEGIN, ABORT, LOST = range(4)  # launcher to rank
+READY, TELL, RESULT, ERROR, LAST_WORDS = range(4, 9)  # rank to launcher
 
 _HEAD = struct.Struct("<BQ")
 
 
 @dataclass(frozen=True)
-class Start:
-    """Who a rank is. Descriptors come along: of its output, errors, task and notes, and what its engine adds."""
+class RankStart:
+    """Which rank a process becomes, and under which settings.
+
+    The frame carries descriptors: of its output, its errors, the task and its notes, then those of the engine.
+
+    terms          without the listener, which stays in the launcher
+    kernels        the kernels to use, by name
+    threads        of BLAS and numba
+    trace_events   how many events the rank keeps
+    payload_bytes  size of the task
+    """
 
     rank: int
-    terms: Terms  # without the listener, which stays where it is
+    terms: LaunchTerms
     has_listener: bool
     kernels: str
     threads: int
@@ -33,8 +53,8 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Result:
-    """What a rank returned (pickled), when, and what it recorded."""
+class RankResult:
+    """What the program returned on a rank (pickled), when (in seconds), and what the rank recorded."""
 
     value: bytes
     seconds: float
@@ -43,23 +63,34 @@ class Result:
 
 @dataclass(frozen=True)
 class Failure:
-    """How a rank failed, in words; `exception` is the pickled exception itself, if it can be pickled."""
+    """How the program failed on a rank.
+
+    summary    the error in a line
+    kind       "CommTimeout", "Deadlock" or "CollectiveMismatch"; "RankFailed" for every other exception
+    operation  the communicator call that raised it; None outside of such calls
+    call       number of that call among the rank's calls
+    call_site  its place in the program
+    begun      where a concurrent operation was begun, in words
+    exception  the pickled exception; None if it cannot be pickled
+    wait       what the rank was waiting for
+    at_fault   the rank that caused the failure, as far as this rank knows
+    """
 
     summary: str
-    kind: str  # "CommTimeout", "Deadlock" or "CollectiveMismatch"; "RankFailed" for every other exception
+    kind: str
     operation: str | None
-    call: int  # its number among this rank's calls
+    call: int
     call_site: str | None
-    begun: str | None  # where a concurrent operation was begun, in words
+    begun: str | None
     traceback: str
     exception: bytes | None
     wait: Wait | None
     recording: Recording | None
-    at_fault: int | None  # the rank that has caused it, as far as this rank knows
+    at_fault: int | None
 
 
 class ControlSocket:
-    """The rank's end: blocking; several threads may send."""
+    """The rank's end of the socket: it blocks; several threads may send."""
 
     def __init__(self, link: socket.socket) -> None:
         link.setblocking(True)
@@ -82,18 +113,18 @@ class ControlSocket:
         data, descriptors = bytearray(), array.array("i")
         while len(data) < nbytes:
             room = socket.CMSG_SPACE(max_descriptors * 4) if max_descriptors else 0
-            piece, ancillary, _, _ = self.socket.recvmsg(nbytes - len(data), room)
-            if not piece:
+            received, ancillary, _, _ = self.socket.recvmsg(nbytes - len(data), room)
+            if not received:
                 raise EOFError("the launcher has ended")
-            data += piece
-            for _, _, received in ancillary:
-                descriptors.frombytes(received)
+            data += received
+            for _, _, rights in ancillary:
+                descriptors.frombytes(rights)
         return bytes(data), list(descriptors)
 
 
 @dataclass
 class FrameReader:
-    """The launcher's end: bytes come in as they arrive, frames go out when they are whole."""
+    """The launcher's end of the socket: collects the bytes that arrive, and yields every complete frame."""
 
     _data: bytearray = field(default_factory=bytearray)
 

@@ -21,6 +21,7 @@ from minidl.cluster.run import Run
 from minidl.cluster.trace.recorder import Begun, Recorder
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
+FLOPS_PER_S = BYTES_PER_S = 1e10  # assumed speed of a core where a program states its work (`comm.compute(flops=...)`)
 
 Array = npt.NDArray[Any]
 Program = Callable[..., Any]
@@ -159,7 +160,7 @@ class Endpoint(Protocol):
 
 
 @dataclass(frozen=True)
-class Terms:
+class LaunchTerms:
     """On what terms `launch` asks an engine to run a program; see there."""
 
     nodes: int
@@ -179,4 +180,4 @@ class Engine(Protocol):
     message or signal does that is the engine's affair.
     """
 
-    def run(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run: ...
+    def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run: ...

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from minidl.cluster.diagnosis.call_site import HERE, is_program, place
-from minidl.cluster.engines.os_process.segments import anonymous_file
+from minidl.cluster.engines.anonymous_file import anonymous_file
 
 SLOTS, SLOT_BYTES = 255, 256  # of different calls: the operation, and the place in the program
 CALLS_TO_HERE = 4  # from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered

@@ -1,6 +1,6 @@
-"""A rank inside mpiexec that leaves by os._exit ends the whole job, with an exit code that is not 0.
+"""Inside mpiexec, make a rank that calls os._exit end the whole job, with an exit code other than 0.
 
-mpiexec takes a rank that exits with code 0 for one that has done its work, ends the others, and reports success.
+Without this, mpiexec would take the exit of a rank with code 0 for success, and end the other ranks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from minidl.cluster.engines.mpi.abort import abort
 
 @contextlib.contextmanager
 def abrupt_exit_ends_the_job() -> Iterator[None]:
-    """Inside, os._exit in this process says so on standard error and aborts the job; its copies (os.fork) are free."""
+    """Inside, os._exit in this process prints why on standard error and aborts the job; forked copies are exempt."""
     exit_at_once, rank_process = os._exit, os.getpid()
 
     def _exit(status: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Inside mpiexec: the ranks are there already, and every one of them calls `launch` and gets the Run."""
+"""A launch inside mpiexec: the ranks exist already; every one calls `launch`, and every one gets the Run."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from mpi4py import MPI
 
 from minidl.cluster.comm import world
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import mpi, report
-from minidl.cluster.engines.control import Failure, Result
+from minidl.cluster.engines import report
+from minidl.cluster.engines.control import Failure, RankResult
+from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.abrupt_exit import abrupt_exit_ends_the_job
-from minidl.cluster.engines.mpi.council import Council
+from minidl.cluster.engines.mpi.agreement import Agreement
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
-from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.pickled import pickled_result
+from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.engines.threads import limit_threads, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.cluster.trace.recorder import Recorder
 
 
-def run_inside_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, trace_events: int, debug: bool) -> Run:
-    """Run the program on this rank, as all others do on theirs, and return or raise what came of it on all.
+def run_inside_mpiexec(
+    program: Program, args: tuple[Any, ...], terms: LaunchTerms, *, trace_events: int, debug: bool
+) -> Run:
+    """Run the program on this rank, while the other ranks do the same; return the Run or raise the error of all ranks.
 
-    What a rank tells the listener is heard on that rank, and what it prints appears where mpiexec puts it.
+    The listener is called on the rank that tells it something. What a rank prints goes where mpiexec puts it.
     """
     everyone = MPI.COMM_WORLD
     if terms.nodes != everyone.size:
@@ -35,11 +39,11 @@ def run_inside_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *,
     forget_names(everyone)
     machine = MPI.Get_processor_name()
     limit_threads(threads_of_a_rank(everyone.allgather(machine).count(machine)))
-    council = Council(terms)
+    agreement = Agreement(terms)
     endpoint = MPIEndpoint(
         everyone.Dup(),
         timeout=terms.timeout,
-        news=council.news,
+        news=agreement.news,
         tell=lambda obj: terms.listener(everyone.rank, obj) if terms.listener else None,
         last_words=lambda: None,
         memory=SharedFile(everyone),
@@ -49,21 +53,21 @@ def run_inside_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *,
     copies = cloudpickle.loads(cloudpickle.dumps(args, 5))
     everyone.Barrier()
     endpoint.begin(time.perf_counter())
-    mpi.is_rank = True
+    environment.runs_program = True
     try:
         end = contextvars.copy_context().run(_end_of, program, copies, endpoint, terms, trace_events)
-        run = council.conclude(end, endpoint.progress)
+        run = agreement.conclude(end, endpoint.progress)
     finally:
-        mpi.is_rank = False
+        environment.runs_program = False
     endpoint.close()
-    council.close()
+    agreement.close()
     return run
 
 
 def _end_of(
-    program: Program, args: tuple[Any, ...], endpoint: MPIEndpoint, terms: Terms, trace_events: int
-) -> Result | Failure:
-    """How the program ends on this rank."""
+    program: Program, args: tuple[Any, ...], endpoint: MPIEndpoint, terms: LaunchTerms, trace_events: int
+) -> RankResult | Failure:
+    """Run the program on this rank; returns its report."""
     recorder = Recorder(endpoint.now, trace_events)
     try:
         faults = terms.faults.of(endpoint, recorder.fault, sleeps=True) if terms.faults else None
@@ -71,7 +75,7 @@ def _end_of(
             value = program(world(endpoint, recorder, terms.seed, faults), *args)
         seconds = endpoint.now()
         endpoint.flush()
-        return Result(report.pickled_result(value, endpoint.rank), seconds, recorder.close())
-    except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
+        return RankResult(pickled_result(value, endpoint.rank), seconds, recorder.close())
+    except BaseException as error:  # SystemExit too, and what a program derives from BaseException
         blocked = endpoint.blocked if isinstance(error, ClusterError) else None
         return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now(), endpoint.unwaited)

@@ -1,10 +1,9 @@
-"""Outside mpiexec: start it, and be to its ranks what the launcher is to processes."""
+"""A launch outside mpiexec: start mpiexec, and supervise its ranks like any processes."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import pickle
 import secrets
 import select
 import shutil
@@ -14,64 +13,54 @@ import subprocess
 import sys
 import sysconfig
 import time
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from minidl import kernels
 from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
-from minidl.cluster.engines import control
+from minidl.cluster.engines.anonymous_file import anonymous_file, file_of
 from minidl.cluster.engines.mpi.leftovers import end_processes, no_topology_file, remove_unused, segments
 from minidl.cluster.engines.mpi.started import HELLO, StartedProcess, StartedRank, address
 from minidl.cluster.engines.os_process.interrupts import interrupts_held
-from minidl.cluster.engines.os_process.segments import anonymous_file
-from minidl.cluster.engines.os_process.supervisor import RankProcess, Supervisor
-from minidl.cluster.engines.os_process.task import file_of, packed
-from minidl.cluster.engines.processes.engine import standard_error
-from minidl.cluster.engines.protocol import Program, Terms
+from minidl.cluster.engines.os_process.rank_process import RankProcess
+from minidl.cluster.engines.os_process.supervisor import Supervisor
+from minidl.cluster.engines.os_process.task import packed
+from minidl.cluster.engines.protocol import LaunchTerms, Program
+from minidl.cluster.engines.run_error import deadline_text
 from minidl.cluster.engines.threads import thread_variables, threads_of_a_rank
 from minidl.cluster.run import Run
 from minidl.instruction_set import of_children
 
 LOOK_MILLISECONDS = 50
-CREDENTIALS = struct.Struct("3i")  # of who has connected: process, user, group (man 7 unix)
+CREDENTIALS = struct.Struct("3i")  # of the connecting process: its id, user and group (man 7 unix)
 VERSION_SECONDS = 10.0
 GRACE_SECONDS = 2.0  # for mpiexec to end by itself once its ranks have ended
 MARK = "MINIDL_MPI_JOB"  # in the environment of all processes of a job, with its name
 
 
-def run_under_mpiexec(program: Program, args: tuple[Any, ...], terms: Terms, *, trace_events: int, debug: bool) -> Run:
-    """Start `terms.nodes` ranks by mpiexec on this machine, let them run the program, and leave nothing behind."""
+def run_under_mpiexec(
+    program: Program, args: tuple[Any, ...], terms: LaunchTerms, *, trace_events: int, debug: bool
+) -> Run:
+    """Run the program on `terms.nodes` ranks that mpiexec starts on this machine, and leave nothing behind."""
     if not hasattr(os, "pidfd_open"):
         raise OSError("launch starts mpiexec on Linux only: elsewhere, start the script itself by mpiexec")
     mpiexec = find_mpiexec()
     task = packed(program, args)
     threads = threads_of_a_rank(terms.nodes)
     supervisor = Supervisor(terms)
-    with Job(mpiexec, terms, threads, debug) as job:
+    with MpiexecJob(mpiexec, terms, threads, debug) as job:
         try:
             job.connect(supervisor.ranks)
             with file_of(task) as task_file:
                 for process in supervisor.ranks:
-                    start = control.Start(
-                        rank=process.rank,
-                        terms=replace(terms, listener=None),
-                        has_listener=terms.listener is not None,
-                        kernels=kernels.active(),
-                        threads=threads,
-                        trace_events=trace_events,
-                        payload_bytes=len(task),
-                    )
-                    descriptors = (process.output, standard_error(process), task_file, process.notes)
-                    process.send(control.START, pickle.dumps(start), descriptors)
+                    process.send_start(task_file, len(task), terms, threads, trace_events)
                 return supervisor.supervise()
         finally:
             supervisor.close()
 
 
 def find_mpiexec() -> str:
-    """The mpiexec that belongs to mpi4py's library: that of this Python's environment before any other."""
+    """The path of mpiexec; the one in this Python's environment first, because it belongs to mpi4py's library."""
     if find_spec("mpi4py") is None:
         raise ModuleNotFoundError("on='mpi' needs mpi4py and an MPI library: pip install 'minidl[mpi]'")
     places = dict.fromkeys((str(Path(sys.executable).parent), sysconfig.get_path("scripts"), os.environ.get("PATH")))
@@ -82,10 +71,10 @@ def find_mpiexec() -> str:
     raise FileNotFoundError("on='mpi' needs mpiexec, and there is none on the PATH: pip install 'minidl[mpi]'")
 
 
-class Job:
-    """The ranks that one mpiexec has started, and the socket at which they report to this process."""
+class MpiexecJob:
+    """One run of mpiexec, as a context, and the listening socket to which its ranks connect."""
 
-    def __init__(self, mpiexec: str, terms: Terms, threads: int, debug: bool) -> None:
+    def __init__(self, mpiexec: str, terms: LaunchTerms, threads: int, debug: bool) -> None:
         self._nodes = terms.nodes
         self._deadline = terms.deadline
         self._ends_at = float("inf") if terms.deadline is None else time.monotonic() + terms.deadline
@@ -94,19 +83,19 @@ class Job:
         self._debug = debug
         self._has_connected = False
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> MpiexecJob:
         self._segments = segments()
         self._stack = contextlib.ExitStack()
-        self._door = self._stack.enter_context(socket.socket(socket.AF_UNIX))
+        self._listening = self._stack.enter_context(socket.socket(socket.AF_UNIX))
         self._name = f"minidl-{secrets.token_hex(8)}"
-        self._door.bind(address(self._name))
-        self._door.listen(self._nodes)
+        self._listening.bind(address(self._name))
+        self._listening.listen(self._nodes)
         self._said = self._stack.enter_context(open(anonymous_file("minidl mpiexec"), "w+b"))
         module = ("-m", "minidl.cluster.engines.mpi.rank", self._name, "debug" if self._debug else "")
         command = [self._mpiexec, *_options(self._mpiexec), "-n", str(self._nodes), sys.executable, "-P", *module]
         variables = {
             "PYTHONPATH": os.pathsep.join(_module_folders()),
-            "MPI4PY_RC_INITIALIZE": "0",  # ranks do it when they have imported all, for MPI waits with a busy core
+            "MPI4PY_RC_INITIALIZE": "0",  # ranks initialize MPI after their imports
             MARK: self._name,
         }
         variables |= thread_variables(self._threads) | of_children() | no_topology_file()
@@ -116,37 +105,35 @@ class Job:
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches this process alone, which ends the others
+                start_new_session=True,  # Ctrl-C reaches only this process, which ends the others
                 env=os.environ | variables,
             )
         return self
 
     def connect(self, ranks: list[RankProcess]) -> None:
-        """Fill the list with all ranks, in order, when they have connected; with those that have if this fails."""
+        """Return when all ranks have connected and are in `ranks`; when this raises, `ranks` holds those that had."""
         found: dict[int, RankProcess] = {}
-        door = select.poll()
-        door.register(self._door, select.POLLIN)
+        connections = select.poll()
+        connections.register(self._listening, select.POLLIN)
         try:
             while len(found) < self._nodes:
                 self._check_start()
-                if door.poll(LOOK_MILLISECONDS):
-                    self._let_in(found)
+                if connections.poll(LOOK_MILLISECONDS):
+                    self._accept(found)
         finally:
             ranks += [found[rank] for rank in sorted(found)]
         self._has_connected = True
 
     def _check_start(self) -> None:
         if time.monotonic() > self._ends_at:
-            raise CommTimeout(
-                f"the run did not finish within its deadline of {self._deadline:g} s: it was still starting"
-            )
+            raise CommTimeout(f"{deadline_text(self._deadline)}: it was still starting")
         if self._process.poll() is not None:
             words = f"; it said:\n{self.words()}" if self.words() else ", without a word: a process was killed"
             raise RankFailed(f"{self._mpiexec} ended before its ranks had started{words}")
 
-    def _let_in(self, found: dict[int, RankProcess]) -> None:
-        """Accept one connection: a rank's, or that of a stranger, which is closed."""
-        link, _ = self._door.accept()
+    def _accept(self, found: dict[int, RankProcess]) -> None:
+        """Accept one connection and enter its rank in `found`; close it if it does not come from a rank."""
+        link, _ = self._listening.accept()
         process, user, _ = CREDENTIALS.unpack(link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size))
         hello = link.recv(HELLO.size, socket.MSG_WAITALL) if user == os.getuid() else b""
         if len(hello) < HELLO.size:
@@ -160,7 +147,7 @@ class Job:
             raise RankFailed(f"the process of rank {rank} died while it started", rank=rank) from error
 
     def __exit__(self, *_: object) -> None:
-        """End mpiexec, which ends what it has started."""
+        """End mpiexec and every process of the job, and remove what they left in /dev/shm."""
         with interrupts_held():
             if not self._has_connected:
                 self._process.terminate()
@@ -173,13 +160,13 @@ class Job:
             self._stack.close()
 
     def words(self) -> str:
-        """What mpiexec itself has said."""
+        """What mpiexec itself has printed."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace").strip()
 
 
 def _module_folders() -> list[str]:
-    """Where the ranks look for modules: where this process does.
+    """The folders in which the ranks look for modules: those of this process.
 
     In a notebook, and for `python -c` and `python -`, an empty entry of sys.path stands for the current folder.
     """
@@ -190,11 +177,11 @@ def _module_folders() -> list[str]:
 
 
 def _options(mpiexec: str) -> list[str]:
-    """Ranks may be more than there are cores, and stay when one of them dies, so that they can report."""
+    """Options with which there may be more ranks than cores, and the other ranks outlive one that dies."""
     said = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=VERSION_SECONDS).stdout
-    if "HYDRA" in said:  # MPICH, and what is derived from it
+    if "HYDRA" in said:  # MPICH and its derivatives
         return ["-disable-auto-cleanup", "-bind-to", "none"]
     if "Open MPI" in said or "PRRTE" in said:
-        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it asks whether that is meant
+        as_root = ["--allow-run-as-root"] if os.geteuid() == 0 else []  # it refuses without
         return ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none", "--enable-recovery", *as_root]
     return []

@@ -1,7 +1,7 @@
-"""What MPI leaves behind when a run ends abnormally: processes, and segments in /dev/shm (with MPICH 4 MB a run).
+"""Cleaning up what MPI leaves behind when a run ends abnormally: processes, and segments in /dev/shm (4 MB by MPICH).
 
-Once all ranks are connected, the names of the segments have served; the ranks remove them, so that nothing is left
-however they end. The launcher cleans up after a run that ended while its ranks were still connecting.
+The names of the segments are needed only until all ranks are connected. The ranks then remove the names, so that the
+kernel frees the segments however the ranks end. The launcher removes those of a run that ended before.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ HWLOC = "HWLOC_XMLFILE"
 
 
 def forget_names(comm: MPI.Intracomm) -> None:
-    """Take the names of this run's segments away; all ranks call it when MPI has been initialized."""
-    comm.alltoall([None] * comm.size)  # whom a rank has never sent to, it may not have opened yet
+    """Remove the names of this run's segments; all ranks call it together, after MPI has been initialized."""
+    comm.alltoall([None] * comm.size)  # a rank may open another's segment only when it first sends to it
     for path in _mapped_by("self"):
-        with contextlib.suppress(FileNotFoundError):  # each name is known to all ranks of the machine
+        with contextlib.suppress(FileNotFoundError):  # another rank of this machine was first
             os.unlink(path)
 
 
 def no_topology_file() -> dict[str, str]:
-    """The environment in which MPICH's mpiexec writes no description of the machine.
+    """Environment variables that keep MPICH's mpiexec from writing a description of the machine to /tmp.
 
-    It would write one to /tmp for every run and remove it only if each rank ends by MPI_Finalize. It writes none where
-    the user has named a file; an empty name means that there is no file, and each rank looks for itself.
+    mpiexec removes that file only if each rank ends by MPI_Finalize. It writes none if the variable names a file; an
+    empty name means that there is none, and that each rank inspects the machine itself.
     """
     return {HWLOC: os.environ.get(HWLOC, "")}
 
 
 def end_processes(mark: str, seconds: float) -> None:
-    """Kill every process of this user that has `mark` in the environment it was started with; return when all are gone.
+    """Kill every process of this user whose initial environment contains `mark`; return when all are gone.
 
-    mpiexec's helpers and the ranks have sessions of their own, so no process group reaches them. Gives up after
+    mpiexec's helpers and the ranks have sessions of their own, so no process group includes them. Gives up after
     `seconds`.
     """
     end = time.monotonic() + seconds
@@ -61,7 +61,7 @@ def _marked(mark: bytes) -> Iterator[StartedProcess]:
         if entry.name.isdigit() and _has_mark(entry, mark):
             with contextlib.suppress(ProcessLookupError):
                 process = StartedProcess(int(entry.name))
-                if _has_mark(entry, mark):  # still: now that the process is held, its number is not reused
+                if _has_mark(entry, mark):  # checked again: from now on the number cannot be reused
                     yield process
                 else:
                     process.close()
@@ -75,12 +75,12 @@ def _has_mark(process: Path, mark: bytes) -> bool:
 
 
 def segments() -> set[str]:
-    """The names of MPI's segments at the moment, of this and other runs."""
+    """The names of the MPI segments that exist now, of any run."""
     return {str(path) for path in FOLDER.glob("*") if MAPPED.fullmatch(str(path))}
 
 
 def remove_unused(known: set[str]) -> None:
-    """Remove this user's segments that have come since `known` was taken and that no process holds."""
+    """Remove this user's segments that are not in `known` and that no process has mapped."""
     new = segments() - known
     if new:
         held = set().union(*(_mapped_by(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()))

@@ -1,9 +1,17 @@
-"""One rank's messages under MPI: every one begins with a header of our own, and `matching.py` says what receives it.
+"""One rank's end of the network under MPI: every message begins with a header of our own, and is matched here.
 
-MPI's tags are too small for ours (64 bits), and MPI cannot receive from "any of these ranks". So a message of up to
-64 KiB is one MPI message, header and body; a larger one is announced by a header, its body follows when the receiver
-has matched it, and an acknowledgement tells the sender. Only MPI's immediate calls are used: a rank that waits looks
-again and again, with pauses, so that it hears of a failure and of the time that has passed.
+How a message gets from `send` on one rank to `recv` on another:
+
+1. `post_send` sends up to 64 KiB as one MPI message (WHOLE: header and body), and the send is done. For a larger
+   payload it sends only the header (ANNOUNCEMENT) and starts to send the body with a tag of its own.
+2. `progress` on the other rank reads the header, and `Matching` finds the receive that takes the message, or keeps the
+   message until such a receive is posted.
+3. A WHOLE message completes the receive. For an announced one the receiver starts to receive the body; when it has
+   arrived, the receive is done, and an ACKNOWLEDGEMENT completes the send.
+
+The headers are needed because MPI's tags are smaller than ours (64 bits), and because MPI cannot receive from "any of
+these ranks". Only MPI's nonblocking calls are used. A rank that waits polls, with pauses, and so notices a failure of
+the run and the timeout.
 """
 
 from __future__ import annotations
@@ -20,29 +28,38 @@ import numpy as np
 import numpy.typing as npt
 from mpi4py import MPI
 
-from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.engines import payload
+from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
 from minidl.cluster.engines.os_process.matching import Matching
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
-HEADERS, BODIES = 0, 1  # MPI's tags: of all headers; from here on, those of the bodies that were announced
+HEADERS, BODIES = 0, 1  # MPI's tags: of every header; the first of those for announced bodies
 
-QUICK_LOOKS = 200  # looks after which a waiting rank only lets others have the core; then pauses that grow
+QUICK_LOOKS = 200  # a waiting rank yields its core so often between two looks; then it pauses, ever longer
 SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3
-NEWS_SECONDS = 1.0  # from an error of MPI until it is known that another rank has died, if that is the reason
+NEWS_SECONDS = 1.0  # how long after an error of MPI the death of another rank may become known as its cause
 
 WHOLE, ANNOUNCEMENT, ACKNOWLEDGEMENT, NOTE, GOODBYE = range(5)
 
 
 class Header(NamedTuple):
-    """What stands before every message; a description of so many bytes follows, then the body if the kind is WHOLE."""
+    """The beginning of every message; then follow the description and, if the kind is WHOLE, the body.
+
+    posted       when the sender posted it, in seconds
+    form         of the payload (see `payload.py`)
+    tag          of the message
+    number       of an announced message, among those of its sender
+    nbytes       of the body
+    description  bytes of the description
+    """
 
     kind: int
     posted: float
     form: int = 0
     tag: int = 0
-    number: int = 0  # of an announced message, among those of its sender
-    nbytes: int = 0  # of the body
+    number: int = 0
+    nbytes: int = 0
     description: int = 0
 
 
@@ -51,25 +68,24 @@ _HEADER = struct.Struct("<BdBQQQI")
 
 @dataclass(slots=True)
 class Message:
-    """A message that has arrived, or that was announced: then its body is still at the sender."""
+    """A message that has arrived, or that has been announced while its body is still on the sender."""
 
     header: Header
     description: bytes
     body: npt.NDArray[np.uint8]
-    send: Pending | None = None  # what waits for a message of this rank to itself
+    send: Pending | None = None  # the send, if this rank sent the message to itself
 
 
 class MPICalls:
-    """A lock around calls of MPI. An error of MPI's leaves the block as a ClusterError.
+    """A lock around calls of MPI, as a context; an MPI.Exception inside leaves it as a ClusterError.
 
-    MPI notices a death in its own way: to read from the memory of a process that has been killed fails. Then `news`,
-    which hears of the death as well, says which rank it was. MPI's own exceptions stay in this process: to unpickle one
-    would initialize MPI in the launcher.
+    When a rank has been killed, MPI's calls on the others fail too. `news` then says which rank it was. MPI's own
+    exceptions must not reach the launcher, because unpickling one there would initialize MPI.
     """
 
     def __init__(self, news: Callable[[], ClusterError | None]) -> None:
         self._news = news
-        self._lock = threading.RLock()  # held for moments: no call of MPI made under it waits for another rank
+        self._lock = threading.RLock()  # held briefly: no call under it waits for another rank
 
     def __enter__(self) -> None:
         self._lock.acquire()
@@ -89,33 +105,35 @@ class MPICalls:
 
 
 class MPIMailbox:
-    """The messages of this process in `comm`, which nobody else uses.
+    """Sends and receives this process's messages in `comm`, which nothing else uses.
 
-    `news` returns the error to raise when the run is over, else None; it is asked whenever the mailbox looks for
-    messages.
+    timeout  seconds that one operation may be blocked
+    news     called at each look for messages; returns the error to raise when the run is over, else None
     """
 
     def __init__(self, comm: MPI.Intracomm, timeout: float, news: Callable[[], ClusterError | None]) -> None:
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.failed_in: dict[int, tuple[Pending, float]] = {}  # where each thread last raised an error, since when
+        self.failed_in: dict[
+            int, tuple[Pending, float]
+        ] = {}  # by thread: what it was blocked in at its last error, since when
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
         self._mpi = MPICalls(news)
         self._status = MPI.Status()
         self._matching: Matching[Message] = Matching()
-        self._sends: dict[int, Pending] = {}  # announced, by number, until the receiver has acknowledged
+        self._sends: dict[int, Pending] = {}  # announced ones, by number, until they are acknowledged
         self._number = 0
         self._body_tags = highest_tag(comm) - BODIES
-        self._requests: list[tuple[MPI.Request, Any]] = []  # under way, with the memory that MPI reads or writes
-        self._bodies: list[tuple[MPI.Request, Pending, int, Message]] = []  # on their way here
+        self._requests: list[tuple[MPI.Request, Any]] = []  # unfinished, with the memory that MPI reads or writes
+        self._bodies: list[tuple[MPI.Request, Pending, int, Message]] = []  # being received
         self._ended: set[int] = set()  # peers that have returned from the program
         self._origin = time.perf_counter()
 
     def begin(self, origin: float) -> None:
-        """The program begins on all ranks: `time.perf_counter()` of that moment is zero of the clock."""
+        """Set zero of the clock to `origin` (by `time.perf_counter()`), when the program begins on all ranks."""
         self._origin = origin
 
     def now(self) -> float:
@@ -150,7 +168,7 @@ class MPIMailbox:
             return pending
 
     def _post_note(self, dst: int, note: Any) -> None:
-        """Send something that `_read_note` of the other side shall have, whatever its program receives."""
+        """Send a note to the other rank's `_read_note`; no receive of its program gets it."""
         form, description, buffers, nbytes = payload.encode(note)
         header = Header(NOTE, self.now(), form, 0, 0, nbytes, len(description))
         self._post(dst, header, description, b"".join(buffers))
@@ -181,7 +199,7 @@ class MPIMailbox:
 
     def is_hopeless(self, pending: Pending) -> bool:
         if pending.done or pending.peer in (self.rank, frozenset((self.rank,))):
-            return False  # of its own messages, this rank may yet send one
+            return False  # this rank may still send the message itself
         try:
             self._raise_if_hopeless(pending)
         except ClusterError:
@@ -191,7 +209,10 @@ class MPIMailbox:
     def look_until(
         self, is_done: Callable[[], bool], what: object, raise_if_hopeless: Callable[[], None] = lambda: None
     ) -> None:
-        """Make progress until `what` is done; raises when a failure, `raise_if_hopeless` or the timeout forbids it."""
+        """Make progress until `is_done`; raises a failure of the run, what `raise_if_hopeless` raises, or CommTimeout.
+
+        what: named in the CommTimeout.
+        """
         since, looks, pause = self.now(), 0, SHORTEST_PAUSE
         while True:
             self.progress()
@@ -208,7 +229,7 @@ class MPIMailbox:
                 pause = min(2 * pause, LONGEST_PAUSE)
 
     def progress(self) -> None:
-        """Move what can be moved, without waiting."""
+        """Send and receive what can be sent and received now, without waiting."""
         with self._mpi:
             self._failure = self._failure or self._news()
             self._raise_failure()
@@ -225,6 +246,21 @@ class MPIMailbox:
                 self._complete(pending, source, message)
                 self._post(source, Header(ACKNOWLEDGEMENT, pending.posted, number=message.header.number))
 
+    def start_request(self, call: Callable[[], MPI.Request], memory: Any) -> MPI.Request:
+        """Make a nonblocking call of MPI that reads or writes `memory`; `progress` completes it.
+
+        A completed request equals MPI.REQUEST_NULL.
+        """
+        with self._mpi:
+            self._raise_failure()
+            request = call()
+            self._requests.append((request, memory))
+            return request
+
+    def has_returned(self, rank: int) -> bool:
+        """Whether the program of that rank has returned, as far as this rank knows."""
+        return rank in self._ended
+
     def _handle(self, source: int, data: bytearray) -> None:
         header = Header._make(_HEADER.unpack_from(data))
         end = _HEADER.size + header.description
@@ -238,19 +274,19 @@ class MPIMailbox:
         elif header.kind == NOTE:
             self._read_note(source, payload.decode(header.form, description, body, None))
         else:
-            self._hear_farewell(source, description)
+            self._receive_farewell(source, description)
             self._ended.add(source)
 
     def _read_note(self, source: int, note: Any) -> None:
-        """What a note means is known to the endpoint that is made of this mailbox."""
+        """Handle a note of another rank; the endpoint that posts notes overrides this."""
         raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
 
     def _farewell(self) -> bytes:
-        """What the others hear when the program of this rank has returned."""
+        """What this rank sends with its goodbye when its program has returned."""
         return b""
 
-    def _hear_farewell(self, source: int, farewell: bytes) -> None:
-        """The program of that rank has returned."""
+    def _receive_farewell(self, source: int, farewell: bytes) -> None:
+        """The program of rank `source` has returned."""
 
     def _arrive(self, source: int, message: Message) -> None:
         pending = self._matching.arrive(source, message.header.tag)
@@ -279,7 +315,7 @@ class MPIMailbox:
     # The end, and failure
 
     def flush(self) -> None:
-        """The program has returned: say goodbye to the others. What they still want from here needs more `progress`."""
+        """The program has returned: say goodbye. Messages that other ranks still want need further `progress` here."""
         with self._mpi:
             farewell = self._farewell()
             for peer in range(self.size):
@@ -293,19 +329,17 @@ class MPIMailbox:
     def _raise_if_hopeless(self, pending: Pending) -> None:
         asked = {pending.peer} if isinstance(pending.peer, int) else pending.peer
         if self.rank in asked and self._has_help():
-            return  # what goes on beside the program may yet send it
+            return  # a helper thread may still send it
         peers = asked - {self.rank}
-        # In this order: what a rank has sent arrives before its farewell, perhaps while a helper looks.
+        # In this order: a rank's messages arrive before its goodbye, and a helper thread may receive them meanwhile.
         if not peers <= self._ended or pending.done or self._is_arriving(pending):
             return
         if not peers:
-            raise Deadlock(f"{pending} can never complete: it would have to come from this rank itself", rank=self.rank)
-        who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
-        at_fault = min(peers) if len(peers) == 1 else None
-        raise Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
+            raise awaits_itself(pending, self.rank)
+        raise peers_have_returned(pending, peers)
 
     def _has_help(self) -> bool:
-        """Whether another thread of this rank may send something."""
+        """Whether a helper thread of this rank may still send something."""
         return False
 
     def _is_arriving(self, pending: Pending) -> bool:
@@ -314,7 +348,7 @@ class MPIMailbox:
 
 
 def highest_tag(comm: MPI.Intracomm) -> int:
-    """The highest tag that MPI takes; at least 32767."""
+    """The highest tag that this MPI accepts; at least 32767."""
     tag = comm.Get_attr(MPI.TAG_UB)
     assert isinstance(tag, int)
     return tag

@@ -1,7 +1,7 @@
-"""The file behind shared arrays under MPI: rank 0 holds it, and the others open it through /proc.
+"""The file behind shared arrays under MPI: rank 0 creates it, and the others open it through /proc.
 
-It has no name, so nothing is left behind however the ranks end, and a rank can ask for an array without the others. (A
-window of MPI's own has to be made by all ranks together, and has a name in /dev/shm.)
+The file has no name, so nothing is left behind however the ranks end. A rank can ask for an array without the others;
+an MPI window, in contrast, is created by all ranks together and has a name in /dev/shm.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import os
 
 from mpi4py import MPI
 
-from minidl.cluster.engines.os_process.segments import anonymous_file
+from minidl.cluster.engines.anonymous_file import anonymous_file
 
 
 class SharedFile:
-    """An anonymous file of the ranks of `comm`, all of which make this object at the same time."""
+    """An anonymous file of the ranks of `comm`; all of them construct this object at the same time."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self._mine = anonymous_file("minidl shared arrays") if comm.rank == 0 else None
         self._places = comm.allgather((MPI.Get_processor_name(), os.getpid(), self._mine))
 
     def open(self) -> int:
-        """A descriptor of it; raises RuntimeError where not all ranks can have one."""
+        """A descriptor of the file; RuntimeError if the ranks cannot all open it."""
         machines = {machine for machine, _, _ in self._places}
         if len(machines) > 1:
             raise RuntimeError(
@@ -35,6 +35,6 @@ class SharedFile:
         return os.open(path, os.O_RDWR | os.O_CLOEXEC)
 
     def close(self) -> None:
-        """Let go of it; arrays that lie in it go on."""
+        """Close the file; arrays that are mapped from it stay valid."""
         if self._mine is not None:
             os.close(self._mine)

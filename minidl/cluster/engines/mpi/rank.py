@@ -1,7 +1,7 @@
 """A rank that mpiexec has started for a launch: `python -m minidl.cluster.engines.mpi.rank NAME`.
 
-It connects to the launcher's socket of that name, initializes MPI, becomes a rank as any process does, and lives until
-the launcher ends the run: other ranks may still want messages that it has sent.
+It connects to the launcher's socket of that name, initializes MPI, and runs the program like any rank that is a
+process. Then it stays until the launcher ends the run, because other ranks may still want messages that it has sent.
 """
 
 from __future__ import annotations
@@ -19,24 +19,31 @@ from typing import NoReturn
 from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import ClusterError
-from minidl.cluster.engines import control, mpi
+from minidl.cluster.engines import control
+from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 from minidl.cluster.engines.mpi.leftovers import forget_names
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.started import HELLO, address
-from minidl.cluster.engines.os_process.worker import MAX_DESCRIPTORS, Rank, RankEndpoint, end_with_launcher, run_rank
+from minidl.cluster.engines.os_process.worker import (
+    MAX_DESCRIPTORS,
+    RankContext,
+    RankEndpoint,
+    end_with_launcher,
+    run_rank,
+)
 
 LOOK_SECONDS = 0.001
 
 
 def main(name: str, debug: bool) -> NoReturn:
-    """Serve the launcher whose socket has that name; never returns."""
+    """Run one rank for the launcher whose socket has that name; never returns."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the launcher alone answers it
     link = socket.socket(socket.AF_UNIX)
     try:
-        # First, so that the launcher hears of a death in MPI_Init, where the other ranks would wait without end.
+        # First, so that the launcher notices a death in MPI_Init, where the other ranks would wait forever.
         link.connect(address(name))
-        link.sendall(HELLO.pack(int(next(os.environ[name] for name in mpi.STARTED if name in os.environ))))
+        link.sendall(HELLO.pack(environment.rank_by_mpiexec()))
         MPI.Init_thread()
         comm = MPI.COMM_WORLD
         forget_names(comm)
@@ -45,12 +52,12 @@ def main(name: str, debug: bool) -> NoReturn:
         _, body, descriptors = launcher.receive(max_descriptors=MAX_DESCRIPTORS)
         threading.Thread(target=end_with_launcher, args=(link.fileno(),), daemon=True).start()
         start = pickle.loads(body)
-        mpi.is_rank = True
+        environment.runs_program = True
         news = select.poll()
         news.register(link.fileno(), select.POLLIN)
         endpoint: MPIEndpoint | None = None
 
-        def endpoint_of(rank: Rank, origin: float) -> RankEndpoint:
+        def endpoint_of(rank: RankContext, origin: float) -> RankEndpoint:
             nonlocal endpoint
 
             def error() -> ClusterError | None:
@@ -76,7 +83,7 @@ def main(name: str, debug: bool) -> NoReturn:
     except ClusterError:
         os._exit(1)  # another rank has failed since this one has reported
     except (EOFError, BrokenPipeError, ConnectionResetError, ConnectionRefusedError):
-        os._exit(1)  # the launcher has ended, and nobody is left to be told
+        os._exit(1)  # the launcher has ended, so there is nobody to report to
     os._exit(0)
 
 

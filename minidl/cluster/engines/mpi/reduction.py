@@ -1,23 +1,20 @@
-"""MPI's own all-reduce, which "auto" means under MPI where MPI knows the type and the operation.
+"""MPI's own all-reduce: the algorithm "auto" under MPI, where MPI has the type and the operation.
 
-A communicator of MPI's is made for a group when it first needs one. MPI pairs the collectives of a communicator by the
-order in which they start; a rank's program and its helpers must therefore start theirs in the order of the calls.
+Each group gets an MPI communicator when it first needs one. MPI matches the collectives of a communicator by the order
+in which they start. A rank's program and its helpers must therefore start theirs in the order of the calls.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
 import numpy as np
 from mpi4py import MPI
 
-from minidl.cluster.engines.mpi.mailbox import highest_tag
+from minidl.cluster.diagnosis.errors import Deadlock
+from minidl.cluster.engines.mpi.mailbox import MPIMailbox, highest_tag
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.messages import MAX_GROUP, MAX_TAG
-
-if TYPE_CHECKING:
-    from minidl.cluster.engines.mpi.endpoint import MPIEndpoint
 
 OPS = {"sum": MPI.SUM, "mean": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}
 
@@ -25,48 +22,63 @@ OPS = {"sum": MPI.SUM, "mean": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min":
 class NativeAllReduce:
     """The all-reduces of one rank by MPI_Iallreduce."""
 
-    def __init__(self, endpoint: MPIEndpoint, comm: MPI.Intracomm) -> None:
-        self._endpoint = endpoint
+    def __init__(self, mailbox: MPIMailbox, comm: MPI.Intracomm) -> None:
+        self._mailbox = mailbox
         self._world = comm
         self._comm_of: dict[int, MPI.Intracomm] = {0: comm}  # by group
         self._expected: dict[int, deque[int]] = {}  # by group: the calls that have not started yet, in order
         self.begun: dict[int, int] = {}  # by group: the last call that this rank has begun
+        self.begun_by: dict[int, dict[int, int]] = {}  # the same of each rank that has returned from the program
 
     def expect(self, group: int, call: int) -> None:
-        """The program makes this call of the group, which may come here, from itself or from a helper."""
+        """Announce a call of the group, in the program's order; `run` may follow, in the program or in a helper."""
         self._expected.setdefault(group, deque()).append(call)
 
     def run(self, x: Array, op: str, ranks: tuple[int, ...], tag: int) -> bool:
-        """Reduce x in place over the ranks if MPI can; the call's number and group are parts of its tag."""
+        """Reduce x in place; returns False if MPI cannot. The tag holds the group and the call's number."""
         group, call = tag // MAX_TAG % MAX_GROUP, tag % MAX_TAG
         expected = self._expected[group]
-        self._endpoint.look_until(lambda: expected[0] == call, "an earlier all_reduce that goes on beside the program")
+        self._mailbox.look_until(lambda: expected[0] == call, "an earlier, concurrent all_reduce")
         try:
             if not _is_known_to_mpi(x, op):
                 return False
             if group not in self._comm_of:
                 self._comm_of[group] = self._communicator(ranks, group, tag)
-            request = self._endpoint.begin_all_reduce(self._comm_of[group], x, OPS[op])
+            comm = self._comm_of[group]
+            request = self._mailbox.start_request(lambda: comm.Iallreduce(MPI.IN_PLACE, x, OPS[op]), x)
             self.begun[group] = call
         finally:
             expected.popleft()
-        self._endpoint.finish_all_reduce(request, ranks, group, call)
+        self._mailbox.look_until(
+            lambda: request == MPI.REQUEST_NULL,
+            "MPI's own all-reduce",
+            lambda: self._raise_if_hopeless(ranks, group, call),
+        )
         return True
 
+    def _raise_if_hopeless(self, ranks: tuple[int, ...], group: int, call: int) -> None:
+        """Raise Deadlock when another rank has returned from the program without this call of the group."""
+        for rank in ranks:
+            if self._mailbox.has_returned(rank) and self.begun_by[rank].get(group, -1) < call:
+                raise Deadlock(
+                    f"MPI's own all-reduce can never complete: rank {rank} has already returned from the program",
+                    rank=rank,
+                )
+
     def _communicator(self, ranks: tuple[int, ...], group: int, tag: int) -> MPI.Intracomm:
-        """A communicator of these ranks, which meet by messages first: MPI's call waits for them without end."""
-        endpoint = self._endpoint
+        """A communicator of these ranks; they exchange messages first, because MPI's call has no timeout."""
+        mailbox = self._mailbox
         here = np.empty(0, np.uint8)
-        others = [rank for rank in ranks if rank != endpoint.rank]
+        others = [rank for rank in ranks if rank != mailbox.rank]
         for rank in others:
-            endpoint.post_send(here, rank, tag)
-        for pending in [endpoint.post_receive(rank, tag) for rank in others]:
-            endpoint.wait(pending)
-        few = self._world.Get_group().Incl(ranks)
+            mailbox.post_send(here, rank, tag)
+        for pending in [mailbox.post_receive(rank, tag) for rank in others]:
+            mailbox.wait(pending)
+        members = self._world.Get_group().Incl(ranks)
         try:
-            return self._world.Create_group(few, group % highest_tag(self._world))
+            return self._world.Create_group(members, group % highest_tag(self._world))
         finally:
-            few.Free()
+            members.Free()
 
     def close(self) -> None:
         """Free the communicators that were made here."""
@@ -76,7 +88,7 @@ class NativeAllReduce:
 
 
 def _is_known_to_mpi(x: Array, op: str) -> bool:
-    """Whether MPI has the type, and means by the operation what numpy does (its max and min may lose a NaN)."""
+    """Whether MPI has the type, and its operation gives what numpy's gives (its max and min may lose a NaN)."""
     if not isinstance(x, np.ndarray) or not x.dtype.isnative or MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         return False
     if op in ("max", "min"):

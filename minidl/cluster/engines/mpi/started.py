@@ -1,4 +1,4 @@
-"""A rank that mpiexec has started, as its launcher sees it, and how the two find each other."""
+"""A rank that mpiexec has started, as the launcher sees it, and the address at which it finds the launcher."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import signal
 import struct
 from functools import cached_property
 
-from minidl.cluster.engines.os_process.supervisor import RankProcess
+from minidl.cluster.engines.os_process.rank_process import RankProcess
 
-HELLO = struct.Struct("<I")  # what a rank says first: its number
+HELLO = struct.Struct("<I")  # what a rank sends first: its number
 
 
 def address(name: str) -> str:
-    """Of the launcher's socket: in Linux's abstract namespace, so that no file of it can be left behind."""
+    """The address of the launcher's socket, in Linux's abstract namespace, so that no file is left behind."""
     return f"\0{name}"
 
 
 class StartedProcess:
-    """A process that another one has started, with what a supervisor asks of a process."""
+    """A process that mpiexec has started, with the methods of multiprocess.Process that a supervisor calls."""
 
-    exitcode: None = None  # only mpiexec, which has started it, hears of that
+    exitcode: None = None  # known only to mpiexec, its parent
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

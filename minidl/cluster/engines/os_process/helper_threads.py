@@ -18,7 +18,7 @@ from minidl.cluster.trace.recorder import Begun
 
 
 @dataclass(slots=True, eq=False)
-class Task(Pending, Concurrent):
+class HelperTask(Pending, Concurrent):
     """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
 
     begun: Begun | None = None
@@ -30,13 +30,13 @@ class Task(Pending, Concurrent):
 class Helpers:
     """The helper threads of one rank; `finished(task)` is called in the helper when a task has ended."""
 
-    def __init__(self, finished: Callable[[Task], None]) -> None:
+    def __init__(self, finished: Callable[[HelperTask], None]) -> None:
         self._finished = finished
-        self._lanes: dict[int, queue.SimpleQueue[tuple[Task, contextvars.Context]]] = {}
-        self._unwaited: list[Task] = []
+        self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
+        self._unwaited: list[HelperTask] = []
         self.last_begun: Begun | None = None  # the call that began what the end of the program waits for
 
-    def start(self, task: Task, lane: int) -> None:
+    def start(self, task: HelperTask, lane: int) -> None:
         """Let the lane's thread do the task; the thread is made when the lane is first used."""
         if lane not in self._lanes:
             self._lanes[lane] = queue.SimpleQueue()
@@ -45,23 +45,23 @@ class Helpers:
         self._unwaited.append(task)
         self._lanes[lane].put((task, contextvars.copy_context()))
 
-    def finish(self, wait: Callable[[Task], None]) -> None:
+    def finish(self, wait: Callable[[HelperTask], None]) -> None:
         """The program has returned: wait for what it has not waited for."""
         for task in self.unwaited():
             self.last_begun = task.begun
             wait(task)
         self.last_begun = None
 
-    def unwaited(self) -> list[Task]:
+    def unwaited(self) -> list[HelperTask]:
         """The tasks that the program has not waited for, in the order in which they were started."""
         return list(self._unwaited)
 
-    def waited(self, task: Task) -> None:
+    def waited(self, task: HelperTask) -> None:
         """The program has waited for the task."""
         if task in self._unwaited:
             self._unwaited.remove(task)
 
-    def _serve(self, tasks: queue.SimpleQueue[tuple[Task, contextvars.Context]]) -> None:
+    def _serve(self, tasks: queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]) -> None:
         while True:
             task, context = tasks.get()
             assert task.work is not None

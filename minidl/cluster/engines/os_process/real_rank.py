@@ -10,11 +10,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from minidl.cluster.engines.os_process.helper_threads import Helpers
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, Pending
 from minidl.cluster.trace.recorder import Begun
-
-FLOPS_PER_S = 1e10  # what one core is taken to do where a program states its work: `comm.compute(flops=...)`
-BYTES_PER_S = 1e10
 
 LOOK_SECONDS = 1e-3  # how often a rank that sleeps looks whether a message has arrived
 

@@ -27,7 +27,7 @@ def check_emulated(network: Network | None) -> None:
         )
 
 
-class Ports:
+class EmulatedPorts:
     """Until when the two ports of one rank are occupied, in seconds of the run's clock."""
 
     def __init__(self, network: Network) -> None:
@@ -51,7 +51,7 @@ class Ports:
         self._out_free = max(self._out_free, now)
 
 
-class Held(Generic[T]):
+class DelayQueue(Generic[T]):
     """What is held back, each until its own time."""
 
     def __init__(self) -> None:

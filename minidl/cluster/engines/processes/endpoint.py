@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
-from minidl.cluster.engines.os_process.helper_threads import Helpers, Task
+from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
 from minidl.cluster.engines.os_process.real_rank import RealRank
 from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
-from minidl.cluster.engines.processes.bell import Bell
-from minidl.cluster.engines.processes.mailbox import Mailbox
-from minidl.cluster.engines.processes.shared_board import SharedBoard
+from minidl.cluster.engines.processes.mailbox import SocketMailbox
+from minidl.cluster.engines.processes.self_pipe import SelfPipe
+from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
 from minidl.cluster.engines.processes.slots import Slots
@@ -22,7 +22,7 @@ from minidl.cluster.engines.protocol import Array, Pending
 from minidl.cluster.trace.recorder import Recorder
 
 
-class ProcessEndpoint(Mailbox, RealRank):
+class ProcessEndpoint(SocketMailbox, RealRank):
     """The endpoint of a rank that is a process; `memory` is the descriptor of the file that all ranks share."""
 
     def __init__(
@@ -37,7 +37,7 @@ class ProcessEndpoint(Mailbox, RealRank):
     ) -> None:
         super().__init__(*args, page=page, **options)
         self.tell = tell
-        self._board = SharedBoard(page, self.rank)
+        self._board = SharedFingerprints(page, self.rank)
         self._last_words = last_words
         self._may_share = may_share
         self._helpers = Helpers(self._helper_finished)
@@ -52,16 +52,16 @@ class ProcessEndpoint(Mailbox, RealRank):
     # Beside the program
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
-        task = Task("helper", self.rank, lane, self.now(), source=self.rank, work=work)
+        task = HelperTask("helper", self.rank, lane, self.now(), source=self.rank, work=work)
         with self._lock:
             self._raise_failure()
-            self._bell = self._bell or Bell(self._poll)  # several threads share the mailbox now
+            self._self_pipe = self._self_pipe or SelfPipe(self._poll)  # several threads share the mailbox now
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
         self._helpers.start(task, lane)
         return task
 
     def wait(self, operation: Pending) -> None:
-        if not isinstance(operation, Task):
+        if not isinstance(operation, HelperTask):
             super().wait(operation)
             return
         with self._lock:
@@ -72,7 +72,7 @@ class ProcessEndpoint(Mailbox, RealRank):
                 self.failed_in[threading.get_ident()] = operation.blocked
             raise operation.error
 
-    def _join(self, task: Task) -> None:
+    def _join(self, task: HelperTask) -> None:
         """Return when the helper has done the task; what it waits for has a timeout, and fails with the run."""
         thread = threading.get_ident()
         self.waits[thread] = task, self.now()
@@ -81,7 +81,7 @@ class ProcessEndpoint(Mailbox, RealRank):
             self._changed.wait()
         del self.waits[thread]
 
-    def _helper_finished(self, task: Task) -> None:
+    def _helper_finished(self, task: HelperTask) -> None:
         with self._lock:
             task.done = True
             task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in one before it

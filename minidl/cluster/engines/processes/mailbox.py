@@ -20,11 +20,11 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFailed
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.os_process.matching import Matching
-from minidl.cluster.engines.os_process.segments import Segment, SegmentPool
-from minidl.cluster.engines.processes.bell import Bell
-from minidl.cluster.engines.processes.emulated_network import Held, Ports
+from minidl.cluster.engines.processes.emulated_network import DelayQueue, EmulatedPorts
 from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
+from minidl.cluster.engines.processes.segments import Segment, SegmentPool
+from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
@@ -32,7 +32,7 @@ SHORT_SECONDS = 0.05  # a wait that is no longer is not put on the page: most ar
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
-class Mailbox:
+class SocketMailbox:
     """Messages of `rank`, one of `size` ranks; `links` holds the socket to every other rank.
 
     The descriptor `control` is readable when the launcher has something to say: `read_control` returns the error to
@@ -74,13 +74,13 @@ class Mailbox:
         for descriptor in (control, *self._peer_of):
             self._poll.register(descriptor, select.POLLIN)
         self._is_polling = False
-        self._bell: Bell | None = None  # it ends another thread's poll
+        self._self_pipe: SelfPipe | None = None  # it ends another thread's poll
         self._matching: Matching[Frame] = Matching()
         self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
         self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
-        self._ports = Ports(network) if network is not None else None
-        self._held: Held[tuple[Pending, int, Frame]] = Held()  # matched, and to be delivered later
+        self._ports = EmulatedPorts(network) if network is not None else None
+        self._held: DelayQueue[tuple[Pending, int, Frame]] = DelayQueue()  # matched, and to be delivered later
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
 
@@ -233,8 +233,8 @@ class Mailbox:
                 self._move(descriptor, event)
             elif descriptor == self._control:
                 self._failure = self._failure or self._read_control()
-            elif self._bell is not None:
-                self._bell.hear()
+            elif self._self_pipe is not None:
+                self._self_pipe.hear()
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
@@ -265,8 +265,8 @@ class Mailbox:
 
     def _end_poll(self) -> None:
         """Let the thread that polls begin anew: there is something else to wait for."""
-        if self._is_polling and self._bell is not None:
-            self._bell.ring()
+        if self._is_polling and self._self_pipe is not None:
+            self._self_pipe.ring()
 
     # Matching
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from minidl.cluster.diagnosis.errors import ClusterError, Deadlock, RankFailed
+from minidl.cluster.diagnosis.errors import ClusterError, RankFailed
+from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
 from minidl.cluster.engines.protocol import Pending
 
 LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
@@ -39,9 +40,7 @@ class Peers:
             return  # the message is here and held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
         if peers <= {self._rank}:
-            raise Deadlock(
-                f"{operation} can never complete: it would have to come from this rank itself", rank=self._rank
-            )
+            raise awaits_itself(operation, self._rank)
         failed = {peer for peer in peers if peer in self.failed and (peer in self.vanished or operation.kind == "send")}
         abandoned = {peer for peer in peers if (peer, operation.tag) in self.abandoned}
         if peers <= self.ended | failed | abandoned:
@@ -61,6 +60,4 @@ class Peers:
             who = f"rank {min(abandoned)} has given up this collective"
             because = self.failed.get(rank, f"rank {rank} failed")
             raise RankFailed(f"{operation} can never complete: {who} because {because}", rank=rank)
-        who = f"rank {min(peers)} has" if len(peers) == 1 else "every other rank has"
-        at_fault = min(peers) if len(peers) == 1 else None
-        raise Deadlock(f"{operation} can never complete: {who} already returned from the program", rank=at_fault)
+        raise peers_have_returned(operation, peers)

@@ -1,4 +1,4 @@
-"""What the fork server has ready before it forks a rank: imports, and kernels that have been called once.
+"""What the fork server does before it forks the first rank: it imports modules and calls each compiled kernel once.
 
 A compiled kernel costs a fresh process some tenths of a second even when it comes from numba's cache; ranks forked from
 a process that has called it start in hundredths.
@@ -16,19 +16,22 @@ import cloudpickle  # noqa: F401
 import multiprocess.forkserver
 import threadpoolctl  # noqa: F401
 
-import minidl.cluster.engines.os_process.worker  # noqa: F401
-from minidl import kernels
+import minidl.cluster.engines.processes.rank  # noqa: F401
+from minidl import cluster, kernels
 
-LAUNCHER = int(os.environ["MINIDL_LAUNCHER"])  # its process id: it may have ended before this line is reached
+for name in cluster.__all__:
+    getattr(cluster, name)  # engines too, which are imported on demand: a rank may simulate, or unpickle a Node
+
+LAUNCHER = int(os.environ["MINIDL_LAUNCHER"])  # its process id; it may have ended before this line runs
 LOOK_SECONDS = 0.1
-FAREWELL_SECONDS = 2.0  # within which a launcher that was killed has ended: its descriptors close a moment earlier
+FAREWELL_SECONDS = 2.0  # a killed launcher ends within this time after its descriptors have closed
 
 
 @contextlib.contextmanager
 def ending_with_the_launcher() -> Iterator[None]:
-    """End this process when the one that started it ends inside, as the fork server does by itself once it serves.
+    """Inside, end this process when the launcher ends; afterwards the fork server does that by itself.
 
-    Compiling takes seconds, and Ctrl-C shall leave nothing behind in that time either.
+    Compiling takes seconds, and Ctrl-C must leave nothing behind during that time either.
     """
     is_over = threading.Event()
 
@@ -43,23 +46,23 @@ def ending_with_the_launcher() -> Iterator[None]:
         yield
     finally:
         is_over.set()
-        watcher.join()  # forked ranks would inherit it half
+        watcher.join()  # a fork would copy the thread's state without the thread
 
 
 def remove_socket() -> None:
-    """Remove the server's socket and its temporary folder, which a launcher that was killed has left behind."""
+    """Remove the server's socket and its temporary folder, which a killed launcher leaves behind."""
     end = time.monotonic() + FAREWELL_SECONDS
     while os.getppid() == LAUNCHER:
         if time.monotonic() > end:
-            return  # this server has failed; the launcher goes on, and puts the next socket into the same folder
+            return  # only this server has failed; the launcher puts the next one's socket into the same folder
         time.sleep(LOOK_SECONDS)
     socket = multiprocess.forkserver._forkserver._forkserver_address
-    with contextlib.suppress(OSError):  # the launcher has removed them itself, or keeps something else in the folder
+    with contextlib.suppress(OSError):  # the launcher has removed them, or keeps something else in the folder
         os.unlink(socket)
         os.rmdir(os.path.dirname(socket))
 
 
-atexit.register(remove_socket)  # for the server alone: a rank leaves by os._exit
+atexit.register(remove_socket)  # runs only in the server, because a rank leaves by os._exit
 
 if kernels.active() == "numba":
     try:
@@ -68,5 +71,5 @@ if kernels.active() == "numba":
 
             jit.warm_up()
     except Exception as error:
-        # Ranks start without warm kernels then; a program that calls a broken kernel meets the error on its own rank.
+        # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from minidl.cluster.engines.os_process.segments import anonymous_file
+from minidl.cluster.engines.anonymous_file import anonymous_file
 from minidl.cluster.engines.protocol import Peer
 
 MAX_NODES = 64  # the ranks that one waits for are the bits of a word

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minidl.cluster.channel import REDUCE
-from minidl.cluster.engines.processes.mailbox import Mailbox
+from minidl.cluster.engines.processes.mailbox import SocketMailbox
 from minidl.cluster.engines.processes.slots import BLOCKS, Slot, Slots
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.trace.recorder import Recorder
@@ -43,7 +43,7 @@ class SharedReduction:
 
     def __init__(
         self,
-        mailbox: Mailbox,
+        mailbox: SocketMailbox,
         slots: Slots,
         x: Array,
         op: str,

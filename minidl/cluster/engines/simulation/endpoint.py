@@ -11,9 +11,9 @@ import numpy as np
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer, Pending
-from minidl.cluster.engines.simulation.message import ARRAY, Awaited, Receive, Send
+from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
-from minidl.cluster.engines.simulation.scheduler import Task
+from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.trace.recorder import Begun, Recorder
 from minidl.kernels import counting
@@ -29,7 +29,7 @@ class SimulatedEndpoint:
     """
 
     def __init__(
-        self, rank: int, world: World, core: Core, program: Task, context: contextvars.Context, counts: bool
+        self, rank: int, world: World, core: Core, program: SimulatedTask, context: contextvars.Context, counts: bool
     ) -> None:
         self.rank = rank
         self.size = world.nodes
@@ -42,11 +42,11 @@ class SimulatedEndpoint:
         self._gamma = world.network.gamma if world.network else 0.0
         self._core = core
         self._core_is_taken_until = 0.0  # by helpers
-        self._lanes: dict[int, list[Helper]] = {}
-        self._failed: list[Helper] = []
+        self._lanes: dict[int, list[SimulatedHelper]] = {}
+        self._failed: list[SimulatedHelper] = []
         self.unwaited: Begun | None = None  # what the end of the program waits for, or was waiting for when that failed
-        self._mailboxes = world.mailboxes
-        self._mailbox = world.mailboxes[rank]
+        self._unmatched_of = world.unmatched
+        self._unmatched = world.unmatched[rank]
 
     # Messages
 
@@ -57,21 +57,21 @@ class SimulatedEndpoint:
         send = Send(payload, self.rank, dst, tag, scheduler.time, not synchronous)
         if not synchronous and send.nbytes <= EAGER_BYTES:
             send.done = True
-        mailbox = self._mailboxes[dst]
-        receives = mailbox.receives.get(tag)
+        unmatched = self._unmatched_of[dst]
+        receives = unmatched.receives.get(tag)
         if receives is not None:
             index = 0 if receives[0].peer == self.rank else _first_for(self.rank, receives)
             if index >= 0:
                 receive = receives.pop(index)
                 if not receives:
-                    del mailbox.receives[tag]
+                    del unmatched.receives[tag]
                 self._match(send, receive)
                 return send
         if dst in self._world.failed:
             raise self._world.lost(send, dst)
-        sends = mailbox.sends.get(tag)
+        sends = unmatched.sends.get(tag)
         if sends is None:
-            mailbox.sends[tag] = [send]
+            unmatched.sends[tag] = [send]
         else:
             sends.append(send)
         return send
@@ -81,19 +81,19 @@ class SimulatedEndpoint:
         if scheduler.time > scheduler.now:
             scheduler.turn()
         receive = Receive(src, tag, out, scheduler.time)
-        mailbox = self._mailbox
-        sends = mailbox.sends.get(tag)
+        unmatched = self._unmatched
+        sends = unmatched.sends.get(tag)
         if sends is not None:
             index = 0 if sends[0].src == src else _first_from(src, sends)
             if index >= 0:
                 send = sends.pop(index)
                 if not sends:
-                    del mailbox.sends[tag]
+                    del unmatched.sends[tag]
                 self._match(send, receive)
                 return receive
-        receives = mailbox.receives.get(tag)
+        receives = unmatched.receives.get(tag)
         if receives is None:
-            mailbox.receives[tag] = [receive]
+            unmatched.receives[tag] = [receive]
         else:
             receives.append(receive)
         return receive
@@ -127,7 +127,7 @@ class SimulatedEndpoint:
         if type(pending) is Receive:
             if pending.form != ARRAY:
                 pending.unpack()
-        elif type(pending) is Helper and pending.error is not None:
+        elif type(pending) is SimulatedHelper and pending.error is not None:
             error, pending.error = pending.error, None
             raise error
 
@@ -137,18 +137,18 @@ class SimulatedEndpoint:
         scheduler = self._scheduler
         if scheduler.time > scheduler.now:
             scheduler.turn()
-        helper = Helper(self.rank, lane, scheduler.time, work)
+        helper = SimulatedHelper(self.rank, lane, scheduler.time, work)
         queue = self._lanes.setdefault(lane, [])
         queue.append(helper)
         if len(queue) == 1:
             self._begin(helper)
         return helper
 
-    def _begin(self, helper: Helper) -> None:
-        helper.task = Task(self.rank, helper.tag)
+    def _begin(self, helper: SimulatedHelper) -> None:
+        helper.task = SimulatedTask(self.rank, helper.tag)
         self._scheduler.begin(helper.task, lambda: self._help(helper), self._context)
 
-    def _help(self, helper: Helper) -> None:
+    def _help(self, helper: SimulatedHelper) -> None:
         try:
             helper.payload = helper.work()
             self._scheduler.turn()
@@ -168,7 +168,7 @@ class SimulatedEndpoint:
     def blocked(self) -> tuple[Pending, float] | None:
         """What the program, or what it waits for beside it, is blocked in or was when that failed, and since when."""
         task = self._program
-        if isinstance(task.waiting, Helper):
+        if isinstance(task.waiting, SimulatedHelper):
             helper = task.waiting if task.waiting.task is not None else self._lanes[task.waiting.tag][0]
             assert helper.task is not None
             task = helper.task
@@ -283,7 +283,7 @@ def _first_from(src: Peer, sends: list[Send]) -> int:
     return next((index for index, send in enumerate(sends) if send.src in ranks), -1)
 
 
-class Helper(Awaited, Concurrent):
+class SimulatedHelper(Awaited, Concurrent):
     """Work that goes on beside the program; `tag` is its lane, `task` does it once it has begun."""
 
     __slots__ = ("begun", "error", "task", "work")
@@ -292,6 +292,6 @@ class Helper(Awaited, Concurrent):
         super().__init__("helper", rank, lane, posted)
         self.begun: Begun | None = None
         self.work = work
-        self.task: Task | None = None
+        self.task: SimulatedTask | None = None
         self.error: BaseException | None = None
         self.waiter = None

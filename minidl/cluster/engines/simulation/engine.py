@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextvars
-import pickle
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,12 +10,11 @@ from typing import Any
 
 from minidl import kernels
 from minidl.cluster.cost.network import Network
-from minidl.cluster.engines.os_process import task
+from minidl.cluster.engines.pickled import loaded_result, pickled_program
 from minidl.cluster.engines.printed import replay
-from minidl.cluster.engines.protocol import Program, Terms
-from minidl.cluster.engines.report import Outcome, loaded_result
+from minidl.cluster.engines.protocol import LaunchTerms, Program
+from minidl.cluster.engines.run_error import RankReports
 from minidl.cluster.engines.simulation.deadline import Overdue, enforced
-from minidl.cluster.engines.simulation.isolation import in_a_child
 from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import routed
 from minidl.cluster.engines.simulation.process_wide import rare_collections
@@ -65,17 +63,19 @@ class Simulation:
         if self.trace not in ("full", "ledger"):
             raise ValueError(f"unknown trace {self.trace!r}: choose 'full' or 'ledger'")
 
-    def run(self, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
+    def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         network = self._network(terms)
         if self.node is not None:
             self.node.check(terms.nodes)
         terms = replace(terms, network=network)
         if self.isolated:
+            from minidl.cluster.engines.simulation.isolation import in_a_child  # which imports the processes
+
             simulate = partial(replace(self, network=None, isolated=False)._simulate, began=time.monotonic())
             return in_a_child(simulate, program, args, terms)
         return self._simulate(program, args, terms, time.monotonic())
 
-    def _network(self, terms: Terms) -> Network | None:
+    def _network(self, terms: LaunchTerms) -> Network | None:
         own = Network.of(self.network)
         if own is not None and terms.network is not None and own != terms.network:
             raise ValueError(f"two networks were given: launch(network={terms.network!r}) and Simulation({own!r})")
@@ -84,9 +84,9 @@ class Simulation:
             network.check(terms.nodes)
         return network
 
-    def _simulate(self, program: Program, args: tuple[Any, ...], terms: Terms, began: float) -> Run:
+    def _simulate(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms, began: float) -> Run:
         ends_at = float("inf") if terms.deadline is None else began + terms.deadline
-        _, _, packed = pickle.loads(task.packed(program, args))
+        packed = pickled_program(program, args)
         with routed() as stdout, rare_collections:
             world = World(terms, ends_at, contextvars.copy_context().run, stdout)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
@@ -102,14 +102,14 @@ class Simulation:
                 world.close()
         for rank in ranks:
             replay(rank.number, rank.printed())
-        return _outcome(world, ranks)
+        return _run_of(world, ranks)
 
 
-def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
+def _run_of(world: World, ranks: list[SimulatedRank]) -> Run:
     """The Run, or the error that it ended with."""
     if world.interruption is not None and not isinstance(world.interruption, Overdue):
         raise world.interruption
-    outcome = Outcome(
+    reports = RankReports(
         {rank.number: rank.failure for rank in ranks if rank.failure},
         frozenset(world.returned),
         [rank.recording for rank in ranks],
@@ -121,14 +121,14 @@ def _outcome(world: World, ranks: list[SimulatedRank]) -> Run:
         {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
     )
     if world.is_late:
-        raise outcome.deadline_error(world.terms.deadline or 0.0, at_fault=world.overran)
+        raise reports.deadline_error(world.terms.deadline or 0.0, at_fault=world.overran)
     if world.culprit is not None:
-        raise outcome.error(world.culprit, world.failed[world.culprit])
+        raise reports.error(world.culprit, world.failed[world.culprit])
     if world.scheduler.failure is not None:
-        raise outcome.deadlock_error(world.deadlock)
+        raise reports.deadlock_error(world.deadlock)
     return Run(
         [None if rank.result is None else loaded_result(rank.number, rank.result) for rank in ranks],
         max(rank.seconds for rank in ranks),
-        Trace(outcome.recordings, outcome.source),
-        {rank: outcome.error(rank, world.failed[rank]) for rank in sorted(world.failed)},
+        Trace(reports.recordings, reports.source),
+        {rank: reports.error(rank, world.failed[rank]) for rank in sorted(world.failed)},
     )

@@ -13,14 +13,14 @@ import cloudpickle
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.printed import show
-from minidl.cluster.engines.processes import Processes
-from minidl.cluster.engines.protocol import Program, Terms
-from minidl.cluster.engines.report import NOT_BEGUN
+from minidl.cluster.engines.processes.engine import Processes
+from minidl.cluster.engines.protocol import LaunchTerms, Program
+from minidl.cluster.engines.run_error import NOT_BEGUN, deadline_text
 from minidl.cluster.run import Run
 
 GRACE_SECONDS = 0.5  # in which the child may still say by itself that the deadline is over, and who waited for whom
 
-Simulate = Callable[[Program, tuple[Any, ...], Terms], Run]
+Simulate = Callable[[Program, tuple[Any, ...], LaunchTerms], Run]
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Answer:
     printed: str
 
 
-def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: Terms) -> Run:
+def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
     """What `simulate(program, args, terms)` returns or raises, from a process of its own."""
     listener = terms.listener
     told = None if listener is None else lambda _, pair: listener(*pair)
     deadline = None if terms.deadline is None else terms.deadline + GRACE_SECONDS
-    outer = Terms(1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=told)
+    outer = LaunchTerms(1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=told)
     inner = replace(terms, listener=None)
     try:
         run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)
@@ -46,8 +46,7 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
         if stack := error.tracebacks.get(0):
             why += f"\n\nIts stack (most recent call last):\n{stack}"
         raise CommTimeout(
-            f"the run did not finish within its deadline of {terms.deadline:g} s\n"
-            f"{NOT_BEGUN if NOT_BEGUN in str(error) else why}"
+            f"{deadline_text(terms.deadline)}\n{NOT_BEGUN if NOT_BEGUN in str(error) else why}"
         ) from error
     except RankFailed as error:
         if error.cause is not None:
@@ -62,7 +61,12 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
 
 
 def _host(
-    comm: Communicator, simulate: Simulate, program: Program, args: tuple[Any, ...], terms: Terms, has_listener: bool
+    comm: Communicator,
+    simulate: Simulate,
+    program: Program,
+    args: tuple[Any, ...],
+    terms: LaunchTerms,
+    has_listener: bool,
 ) -> Answer:
     if has_listener:
         terms = replace(terms, listener=lambda rank, obj: comm.tell((rank, obj)))

@@ -7,26 +7,17 @@ the receiver wants it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from minidl.cluster.engines import payload as wire
-from minidl.cluster.engines.protocol import Array, Peer, Pending
+from minidl.cluster.engines.protocol import Array, Peer
+from minidl.cluster.engines.simulation.task import Awaited
 from minidl.cluster.phantom import Phantom
-
-if TYPE_CHECKING:
-    from minidl.cluster.engines.simulation.scheduler import Task
 
 ndarray = np.ndarray
 ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit is an array that `out` cannot hold
-
-
-class Awaited(Pending):
-    """Something that a task can wait for: the `waiter`."""
-
-    __slots__ = ("waiter",)
-    waiter: Task | None
 
 
 class Send(Awaited):
@@ -123,7 +114,7 @@ class Receive(Awaited):
         self.form = ARRAY
 
 
-class Mailbox:
+class Unmatched:
     """What has been posted to a rank, or by it, and has met no other half: by tag, in the order of posting."""
 
     __slots__ = ("receives", "sends")

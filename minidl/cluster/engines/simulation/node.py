@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from minidl.cluster.engines.os_process.real_rank import BYTES_PER_S, FLOPS_PER_S
+from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S
 from minidl.random import Purpose, stream
 
 

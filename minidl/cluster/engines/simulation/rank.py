@@ -13,10 +13,11 @@ from minidl.cluster.diagnosis.call_site import caller
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import report
 from minidl.cluster.engines.control import Failure
+from minidl.cluster.engines.pickled import pickled_result
 from minidl.cluster.engines.simulation import output
 from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
-from minidl.cluster.engines.simulation.scheduler import Task
+from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.trace.recorder import Recorder
@@ -42,7 +43,7 @@ class SimulatedRank:
         self._kernels = kernels_in_use
         terms = world.terms
         core = Core(node, number, terms.faults.slowdown(number) if terms.faults else 1.0, terms.seed)
-        self._task = Task(number, 0)
+        self._task = SimulatedTask(number, 0)
         self._endpoint = SimulatedEndpoint(number, world, core, self._task, self._context, node is not None)
         self._events = events
         self._recorder: Recorder | None = None
@@ -61,7 +62,7 @@ class SimulatedRank:
             self._endpoint.finish_helpers()
             self.seconds = self._endpoint.clock()
             self._scheduler.turn()
-            self.result = report.pickled_result(value, self.number)
+            self.result = pickled_result(value, self.number)
             self.recording = self._close()
         except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
             if not self._task.is_gone:

@@ -17,58 +17,16 @@ from copy import copy
 from functools import partial
 from operator import attrgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
-from minidl.cluster.engines.protocol import Pending
+from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
 from minidl.cluster.engines.simulation.transport import Transport
-
-if TYPE_CHECKING:
-    from minidl.cluster.engines.simulation.message import Receive
 
 INFINITY = float("inf")
 
 _order = attrgetter("order")
-
-
-class Task:
-    """A greenlet on the virtual clock: a rank's program (lane 0), or one of its helpers."""
-
-    __slots__ = (
-        "debt",
-        "error",
-        "greenlet",
-        "is_blocked",
-        "is_gone",
-        "is_new",
-        "is_usual",
-        "lane",
-        "order",
-        "rank",
-        "resume",
-        "since",
-        "until",
-        "waiting",
-        "works_until",
-    )
-
-    def __init__(self, rank: int, lane: int) -> None:
-        self.greenlet: greenlet
-        self.rank = rank
-        self.lane = lane
-        self.order = rank << 32 | lane
-        self.is_blocked = False  # in `waiting`, since `since`; woken by `Scheduler.unblock`
-        self.is_new = True
-        self.is_gone = False  # it has ended, or died, or stopped for good: it never has a turn again
-        self.is_usual = False  # neither new nor gone
-        self.resume: Callable[[], Any]  # continue where it stands
-        self.waiting: Pending | None = None  # what it is blocked in, or was when an error was raised in it
-        self.since = 0.0  # when that began
-        self.until = 0.0  # when its last piece of work ends
-        self.works_until: Pending | None = None  # what ends its last piece of work early
-        self.debt = 0.0  # seconds that this work is to last longer, because helpers have had the core
-        self.error: BaseException | None = None  # to be raised at its next turn
 
 
 class Director(Protocol):
@@ -77,7 +35,7 @@ class Director(Protocol):
     def stuck(self) -> None:
         """Nothing can ever happen again: wake somebody, or end the run."""
 
-    def overdue(self, task: Task) -> None:
+    def overdue(self, task: SimulatedTask) -> None:
         """The task has been blocked for the timeout: wake it with an error."""
 
     def late(self) -> None:
@@ -103,15 +61,15 @@ class Scheduler:
     ) -> None:
         self.now = 0.0  # the instant that is being played
         self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
-        self.main = Task(-1, 0)
+        self.main = SimulatedTask(-1, 0)
         self.main.is_new, self.main.is_usual = False, True
         self.main.greenlet = getcurrent()
         self.main.resume = self.main.greenlet.switch
         self.running = self.main
-        self.tasks: list[Task] = []
+        self.tasks: list[SimulatedTask] = []
         self.failure: BaseException | None = None  # why the run ends; raised in every task that goes on
         self._ended_at = 0.0
-        self._beginning: Task | None = None
+        self._beginning: SimulatedTask | None = None
         self.has_stopped = False  # a rank stands still for good: who waits for it is to find out by the timeout
         self._transport = transport
         self._timeout = timeout
@@ -119,9 +77,9 @@ class Scheduler:
         self._ends_at = ends_at
         self._director = director
         self._deliver = deliver
-        self.woken: list[Task] = []  # who has a turn in the next round, which is at this instant
-        self._round: list[Task] = []  # who is still to have a turn in this round, the last one first
-        self._due: dict[float, list[Task]] = {}
+        self.woken: list[SimulatedTask] = []  # who has a turn in the next round, which is at this instant
+        self._round: list[SimulatedTask] = []  # who is still to have a turn in this round, the last one first
+        self._due: dict[float, list[SimulatedTask]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
         self._stdout = stdout
 
@@ -141,7 +99,7 @@ class Scheduler:
             self.time += task.debt
             task.debt = 0.0
 
-    def turn_until(self, pending: Receive) -> None:
+    def turn_until(self, pending: Awaited) -> None:
         """As `turn`, but the work that this task has done since its last turn lasts no longer than until `pending`."""
         task, pending.waiter = self.running, self.running
         while self.failure is None and self.time > self.now and not pending.done:
@@ -166,7 +124,7 @@ class Scheduler:
         self.running = task
         self.time = self.now
 
-    def _switch_with_care(self, task: Task, following: Task) -> None:
+    def _switch_with_care(self, task: SimulatedTask, following: SimulatedTask) -> None:
         while following.is_gone:
             following = self._next()
         if following is task:
@@ -189,7 +147,7 @@ class Scheduler:
             task.resume()
             self.running = self.main
 
-    def throw(self, task: Task, error: BaseException) -> None:
+    def throw(self, task: SimulatedTask, error: BaseException) -> None:
         """Raise the error in a task, where it stands, and return when it has ended; only `main` does this."""
         self.running, self.time = task, self._ended_at
         task.greenlet.throw(error)
@@ -197,7 +155,7 @@ class Scheduler:
 
     # What moves the tasks
 
-    def begin(self, task: Task, work: Callable[[], Any], context: Context) -> None:
+    def begin(self, task: SimulatedTask, work: Callable[[], Any], context: Context) -> None:
         """A new task does this work in the context, from now on."""
         task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
         task.greenlet.gr_context = context
@@ -205,7 +163,7 @@ class Scheduler:
         self.tasks.append(task)
         self.woken.append(task)
 
-    def _run(self, task: Task, work: Callable[[], Any]) -> None:
+    def _run(self, task: SimulatedTask, work: Callable[[], Any]) -> None:
         self.running, self.time = task, self.now
         try:
             work()
@@ -213,7 +171,7 @@ class Scheduler:
             task.is_gone, task.is_usual = True, False
             sys.stdout = self._stdout
 
-    def wake(self, task: Task, when: float) -> None:
+    def wake(self, task: SimulatedTask, when: float) -> None:
         """The task has a turn at that time."""
         due = self._due.get(when)
         if due is None:
@@ -222,7 +180,7 @@ class Scheduler:
         else:
             due.append(task)
 
-    def interrupt(self, task: Task) -> None:
+    def interrupt(self, task: SimulatedTask) -> None:
         """A task that works has a turn now, if its work would last longer."""
         if task.until > self.now:
             due = self._due[task.until]
@@ -234,7 +192,7 @@ class Scheduler:
             task.until = self.now
             self.woken.append(task)
 
-    def unblock(self, task: Task, error: BaseException | None = None) -> None:
+    def unblock(self, task: SimulatedTask, error: BaseException | None = None) -> None:
         """A task that is blocked has a turn now, and raises the error if there is one."""
         task.is_blocked = False
         task.error = error
@@ -244,7 +202,7 @@ class Scheduler:
         """The next turn is that of `main`."""
         self.woken.append(self.main)
 
-    def blocked(self) -> list[Task]:
+    def blocked(self) -> list[SimulatedTask]:
         """The tasks that wait for something, in the order of their ranks."""
         return sorted((task for task in self.tasks if task.is_blocked and not task.is_gone), key=_order)
 
@@ -259,7 +217,7 @@ class Scheduler:
         self._due.clear()
         self._times.clear()
 
-    def _next(self) -> Task:
+    def _next(self) -> SimulatedTask:
         """Who has the next turn; moves the clock on when everything is done at this instant."""
         while not self._round:
             if self.failure is not None:

@@ -13,11 +13,14 @@ from greenlet import getcurrent  # type: ignore[import-untyped]
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.diagnosis.fingerprints import Board
-from minidl.cluster.engines.protocol import Array, Pending, Terms
+from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
+from minidl.cluster.engines.protocol import Array, LaunchTerms, Pending
+from minidl.cluster.engines.run_error import deadline_text
 from minidl.cluster.engines.simulation.flows import Flows
-from minidl.cluster.engines.simulation.message import Mailbox, Receive, Send
+from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
 from minidl.cluster.engines.simulation.ports import Ports
-from minidl.cluster.engines.simulation.scheduler import Scheduler, Task
+from minidl.cluster.engines.simulation.scheduler import Scheduler
+from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.transport import Transport
 
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
@@ -44,13 +47,13 @@ class World:
     by time.monotonic(). `stdout`: what stands in for sys.stdout while ranks run.
     """
 
-    def __init__(self, terms: Terms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
+    def __init__(self, terms: LaunchTerms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
         self.terms = terms
         self.nodes = terms.nodes
         self.network = terms.network
         self.transport = transport_over(terms.network, terms.nodes)
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
-        self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
+        self.unmatched = [Unmatched() for _ in range(terms.nodes)]
         self.members: list[Member] = []
         self.board = Board()
         self.ended = 0  # how many ranks have returned or failed
@@ -129,9 +132,9 @@ class World:
                 at_fault = error.rank if isinstance(error, Deadlock) else rank
                 self.scheduler.end(next(shared, RankFailed)(f"rank {rank} failed: {why}", rank=at_fault))
         else:
-            for mailbox in self.mailboxes:
-                mailbox.forget(rank)
-            self.mailboxes[rank].receives.clear()
+            for unmatched in self.unmatched:
+                unmatched.forget(rank)
+            self.unmatched[rank].receives.clear()
             self._wake_the_hopeless()
 
     def die(self, rank: int) -> None:
@@ -195,9 +198,7 @@ class World:
             rank = self._given_up[given_up[0], pending.tag]
             who = f"rank {given_up[0]} has given up this collective because rank {rank} failed"
             return RankFailed(f"{pending} can never complete: {who}: {self.failed[rank]}", rank=rank)
-        who = f"rank {pending.peer} has" if isinstance(pending.peer, int) else "every other rank has"
-        at_fault = min(peers) if len(peers) == 1 else None
-        return Deadlock(f"{pending} can never complete: {who} already returned from the program", rank=at_fault)
+        return peers_have_returned(pending, peers)
 
     def _failed(self, pending: Pending, rank: int) -> RankFailed:
         return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
@@ -233,19 +234,19 @@ class World:
                 self.has_failed(rank, "the rank has stopped for good (a fault on purpose)")
             return
         ranks = sorted({task.rank for task in blocked})
-        self.deadlock = f"deadlock: {_named(ranks)} for messages that can never come"
+        self.deadlock = str(deadlock_of(ranks))
         for task in blocked:
-            self.scheduler.unblock(task, Deadlock(self.deadlock))
+            self.scheduler.unblock(task, deadlock_of(ranks))
         if self.terms.on_failure == "raise":
-            self.scheduler.end(Deadlock(self.deadlock))
+            self.scheduler.end(deadlock_of(ranks))
 
-    def overdue(self, task: Task) -> None:
+    def overdue(self, task: SimulatedTask) -> None:
         text = f"{task.waiting} did not complete within {self.terms.timeout:g} s of virtual time"
         self.scheduler.unblock(task, CommTimeout(text))
 
     def late(self) -> None:
         self.is_late = True
-        self.scheduler.end(RankFailed(f"the run did not finish within its deadline of {self.terms.deadline:g} s"))
+        self.scheduler.end(RankFailed(deadline_text(self.terms.deadline)))
 
     def overrun(self) -> bool:
         """The deadline is over; returns whether a rank runs that does not end by itself."""
@@ -269,8 +270,3 @@ class World:
                 task.greenlet.throw()
             else:
                 self.scheduler.throw(task, task.error or copy.copy(failure))
-
-
-def _named(ranks: list[int]) -> str:
-    *first, last = map(str, ranks)
-    return f"ranks {', '.join(first)} and {last} wait" if first else f"rank {last} waits"

@@ -7,7 +7,7 @@ import select
 import socket
 
 
-class Bell:
+class SelfPipe:
     """It hangs in the poll set `poll`: rung, it makes a poll return."""
 
     def __init__(self, poll: select.poll) -> None:

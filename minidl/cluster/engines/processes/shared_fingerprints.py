@@ -37,7 +37,7 @@ TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)
 PLACE_BYTES = 200
 
 
-class SharedBoard:
+class SharedFingerprints:
     """One rank's view of the board."""
 
     def __init__(self, page: Page, rank: int) -> None:

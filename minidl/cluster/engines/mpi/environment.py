@@ -1,0 +1,19 @@
+"""What a process knows of its place in an MPI job before it initializes MPI."""
+
+from __future__ import annotations
+
+import os
+
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")  # set by MPICH, PMIx and Open MPI's mpiexec
+
+runs_program = False  # whether this process is running the program of a launch, as one of its ranks
+
+
+def started_by_mpiexec() -> bool:
+    """Whether mpiexec has started this process."""
+    return any(name in os.environ for name in RANK_VARIABLES)
+
+
+def rank_by_mpiexec() -> int:
+    """The rank that mpiexec has given to this process."""
+    return int(next(os.environ[name] for name in RANK_VARIABLES if name in os.environ))

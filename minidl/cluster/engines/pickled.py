@@ -1,0 +1,41 @@
+"""A program on its way to the ranks, and what it returned on the way back; both by cloudpickle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cloudpickle
+
+from minidl.cluster.diagnosis.errors import RankFailed
+from minidl.cluster.engines.protocol import Program
+
+
+def pickled_program(program: Program, args: tuple[Any, ...]) -> bytes:
+    """The program and its arguments as bytes; TypeError when they cannot be pickled."""
+    try:
+        return cloudpickle.dumps((program, args), 5)
+    except Exception as error:
+        name = getattr(program, "__qualname__", repr(program))
+        raise TypeError(
+            f"the program {name} and its arguments must travel to other processes, but cannot be pickled: {error}; "
+            "make open files, locks, connections and the like inside the program"
+        ) from error
+
+
+def pickled_result(value: Any, rank: int) -> bytes:
+    """What the program returned on this rank, as bytes; TypeError when it cannot be pickled."""
+    try:
+        return cloudpickle.dumps(value, 5)
+    except Exception as error:
+        raise TypeError(
+            f"the result of rank {rank}, a {type(value).__name__}, cannot be sent to the caller: {error}; "
+            "return arrays, numbers, or what can be pickled"
+        ) from error
+
+
+def loaded_result(rank: int, value: bytes) -> Any:
+    """What the program returned on that rank, in the caller's process; RankFailed when it cannot be unpickled."""
+    try:
+        return cloudpickle.loads(value)
+    except (Exception, SystemExit) as error:
+        raise RankFailed(f"the result of rank {rank} cannot be read here: {error}", rank=rank, cause=error) from error

@@ -1,0 +1,175 @@
+"""The error of a run that failed, made from its ranks' reports: which rank is at fault, and what the others did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+
+from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, Deadlock, RankFailed
+from minidl.cluster.engines.control import Failure
+from minidl.cluster.engines.report import KINDS
+from minidl.cluster.engines.whereabouts import Whereabouts
+from minidl.cluster.trace.recording import Recording
+from minidl.cluster.trace.trace import Trace
+
+NOT_BEGUN = "its program had not begun: to start the ranks took longer (the first time, seconds)"
+
+
+def deadline_text(deadline: float | None) -> str:
+    """What every error of a run says that has exceeded its deadline."""
+    return f"the run did not finish within its deadline of {deadline or 0.0:g} s"
+
+
+def abort_error(culprit: int, failure: Failure | None, cause_of_death: str = "") -> ClusterError:
+    """What the other ranks raise when rank `culprit` has failed; without a `failure` it died without a report.
+
+    A mismatch of collectives or a deadlock concerns all ranks, so it keeps its class.
+    """
+    if failure is None:
+        return RankFailed(f"rank {culprit} failed: {cause_of_death}", rank=culprit)
+    kind = KINDS[failure.kind] if failure.kind in ("CollectiveMismatch", "Deadlock") else RankFailed
+    return kind(f"rank {culprit} failed: {failure.summary}", rank=failure.at_fault if kind is Deadlock else culprit)
+
+
+@dataclass(frozen=True)
+class RankReports:
+    """What is known of every rank at the end of a run.
+
+    failures     the report of each rank that failed
+    returned     the ranks whose programs have returned
+    recordings   what each rank recorded, for the trace; None if nothing came from it
+    source       "measured" or "simulated"
+    silent       why a rank did not report, if that is known
+    whereabouts  where a rank was that did not report, if that is known
+    """
+
+    failures: Mapping[int, Failure]
+    returned: frozenset[int]
+    recordings: list[Recording | None]
+    source: str
+    silent: Mapping[int, str] = field(default_factory=dict)
+    whereabouts: Mapping[int, Whereabouts] = field(default_factory=dict)
+
+    def error(self, culprit: int, cause_of_death: str = "") -> ClusterError:
+        """The error of a run that failed on rank `culprit`; the rank died if it did not report."""
+        known = self.failures.get(culprit)
+        where, was_at = [f"rank {culprit} of {len(self.recordings)}"], self.whereabouts.get(culprit)
+        if known is None and was_at is not None:
+            where.append(str(was_at))
+        if known is not None:
+            where.append(f"in {known.operation} (call {known.call})" if known.operation else "while computing")
+            if known.begun:
+                where.append(known.begun)
+            if known.call_site and f" {known.call_site} " not in (known.begun or ""):
+                where.append(f"at {known.call_site}")
+        root, what = self._at_fault(culprit), known.summary if known else cause_of_death
+        if known and known.wait and root not in (culprit, known.wait.peer, None) and root not in self.returned:
+            what = f"{self._silence(root)}; hence {what}"
+        lines = [what, ", ".join(where), *self._situation(culprit, root)]
+        if known is not None:
+            lines += ["", f"Traceback of rank {culprit}:", known.traceback]
+        elif was_at is not None and was_at.stack:
+            lines += ["", f"Stack of rank {culprit} (most recent call last):", was_at.stack]
+        if known is not None:
+            operation = known.operation
+        else:
+            operation = was_at.operation if was_at is not None and was_at.is_inside else None
+        return KINDS.get(known.kind if known else "", RankFailed)(
+            "\n".join(lines),
+            rank=root,
+            cause=_exception(known),
+            operation=operation,
+            **self._evidence(),
+        )
+
+    def _at_fault(self, culprit: int) -> int | None:
+        """The rank at fault for the failure of rank `culprit`, which may only have been the first to notice."""
+        known = self.failures.get(culprit)
+        if known is None or known.kind == "RankFailed":
+            return culprit
+        if known.kind == "CollectiveMismatch":
+            return known.at_fault
+        if known.kind == "CommTimeout":
+            end = self._end_of_waits(culprit)
+            return culprit if end is None else end
+        return culprit if known.at_fault is None or self._is_odd_one(culprit) else known.at_fault
+
+    def _is_odd_one(self, culprit: int) -> bool:
+        """Whether only this rank made its collective call, because all others, or most, had returned."""
+        wait = self.failures[culprit].wait
+        if wait is None or wait.tag is not None:
+            return False
+        others = {rank for rank, known in self.failures.items() if rank != culprit and known.wait}
+        unknown = len(self.recordings) - 1 - len(self.returned)
+        return not others and len(self.returned) > max(1, unknown)
+
+    def _end_of_waits(self, rank: int) -> int | None:
+        """Follow the waits from this rank to one that waits for no other rank; None if they lead to no single rank."""
+        passed = {rank}
+        while (known := self.failures.get(rank)) and known.wait and known.wait.peer != rank:
+            if known.wait.peer is None or known.wait.peer in passed:
+                return None
+            rank = known.wait.peer
+            passed.add(rank)
+        return rank
+
+    def deadline_error(
+        self, deadline: float | None, had_begun: bool = True, at_fault: int | None = None
+    ) -> CommTimeout:
+        """The error of a run that exceeded its deadline; by default the rank is at fault that all others wait for."""
+        text = deadline_text(deadline)
+        if not had_begun:
+            text += f"\n{NOT_BEGUN}"
+        ends = {self._end_of_waits(rank) for rank in range(len(self.recordings)) if rank not in self.returned}
+        rank = ends.pop() if at_fault is None and len(ends) == 1 and had_begun else at_fault
+        return CommTimeout("\n".join([text, *self._situation(None, rank)]), rank=rank, **self._evidence())
+
+    def deadlock_error(self, text: str) -> Deadlock:
+        """The error of ranks that wait for each other, or for one that has returned; lists what each waits for."""
+        ends = {self._end_of_waits(rank) for rank, known in self.failures.items() if known.wait}
+        rank = ends.pop() if len(ends) == 1 else None
+        return Deadlock("\n".join([text, *self._situation(None, rank)]), rank=rank, **self._evidence())
+
+    def _situation(self, culprit: int | None, at_fault: int | None) -> list[str]:
+        """A line for each rank that was blocked, had returned, is at fault, or did not report."""
+        lines = []
+        for rank in range(len(self.recordings)):
+            known = self.failures.get(rank)
+            if known and known.wait:
+                lines.append(str(known.wait))
+            elif rank in self.returned:
+                lines.append(f"rank {rank} had returned")
+            elif rank != culprit and (not known or rank == at_fault or self.source == "simulated"):
+                lines.append(self._silence(rank))
+        return lines
+
+    def _silence(self, rank: int) -> str:
+        if known := self.failures.get(rank):
+            return f"rank {rank} was not waiting, at {known.call_site}"
+        was_at = self.whereabouts.get(rank)
+        unknown = f"it was {was_at}" if was_at is not None else "it was starting, computing, or stopped"
+        why = self.silent.get(rank)
+        return f"rank {rank} did not answer: {why or unknown}{f', {was_at}' if why and was_at is not None else ''}"
+
+    def _evidence(self) -> dict[str, Any]:
+        return {
+            "tracebacks": {
+                **{rank: was_at.stack for rank, was_at in self.whereabouts.items() if was_at.stack},
+                **{rank: known.traceback for rank, known in self.failures.items()},
+            },
+            "waits": tuple(known.wait for known in self.failures.values() if known.wait),
+            "trace": Trace(self.recordings, self.source),
+        }
+
+
+def _exception(known: Failure | None) -> BaseException | None:
+    if known is None or known.exception is None:
+        return None
+    try:
+        exception: BaseException = cloudpickle.loads(known.exception)
+    except (Exception, SystemExit):  # some classes pickle but do not unpickle; the message has text and traceback
+        return None
+    return exception

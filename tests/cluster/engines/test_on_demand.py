@@ -1,0 +1,76 @@
+"""Engines are imported when they are first asked for; for the user nothing else differs."""
+
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from minidl import cluster
+
+ENGINES = ("processes", "simulation", "mpi")
+
+
+def printed_by(program: str) -> str:
+    """What a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("package", ["minidl.cluster", "minidl.parallel"])
+def test_importing_the_cluster_imports_no_engine(package: str) -> None:
+    program = f"""
+import sys, {package}
+engines = [f"minidl.cluster.engines.{{name}}" for name in {ENGINES}]
+print([name for name in (*engines, "multiprocess", "greenlet", "mpi4py") if name in sys.modules])
+"""
+    assert printed_by(program) == "[]"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    [("Processes", "processes"), ("Simulation", "simulation"), ("Node", "simulation"), ("MPI", "mpi")],
+)
+def test_a_name_imports_its_engine_and_no_other(name: str, engine: str) -> None:
+    program = f"""
+import sys
+from minidl.cluster import {name}
+print([name for name in {ENGINES} if f"minidl.cluster.engines.{{name}}" in sys.modules])
+"""
+    assert printed_by(program) == str([engine])
+
+
+@pytest.mark.timeout(120)
+def test_a_launch_in_the_simulation_does_not_import_processes() -> None:
+    program = """
+import sys
+from minidl import cluster
+print(cluster.launch(lambda comm: comm.rank, nodes=2, on="simulation").results)
+print("multiprocess" in sys.modules)
+"""
+    assert printed_by(program) == "[0, 1]\nFalse"
+
+
+@pytest.mark.timeout(120)
+def test_the_names_of_the_engines_are_completed_before_they_are_imported() -> None:
+    names = printed_by("from minidl import cluster; print(*dir(cluster))").split()
+    assert set(cluster.__all__) <= set(names)
+
+
+def test_a_missing_name_is_an_attribute_error_of_the_cluster() -> None:
+    with pytest.raises(AttributeError, match=r"module 'minidl.cluster' has no attribute 'Simulatoin'"):
+        cluster.Simulatoin  # type: ignore[attr-defined]  # noqa: B018
+
+
+@pytest.mark.parametrize("engine", [cluster.Processes(threads=1), cluster.Simulation(), cluster.MPI()])
+def test_an_engine_survives_pickling(engine: object) -> None:
+    assert pickle.loads(pickle.dumps(engine)) == engine
+
+
+@pytest.mark.timeout(120)
+def test_the_fork_server_has_imported_every_engine_before_it_forks_a_rank() -> None:
+    def program(comm: cluster.Communicator) -> list[str]:
+        return [name for name in ENGINES if f"minidl.cluster.engines.{name}" not in sys.modules]
+
+    assert cluster.launch(program, nodes=1, on=cluster.Processes("forkserver")).results == [[]]
