@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import importlib
 import inspect
+import pkgutil
 import types
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -34,10 +34,10 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def names_of(module_name: str) -> Any:
     """Each public name of the module, described."""
-    module = importlib.import_module(module_name)
+    module = pkgutil.resolve_name(module_name)  # a module by the name that users have for it, wherever its file is
     names = getattr(module, "__all__", None)
     if names is None:
-        names = [name for name, value in vars(module).items() if is_defined_in(module_name, name, value)]
+        names = [name for name, value in vars(module).items() if is_defined_in(module.__name__, name, value)]
     return {name: described(getattr(module, name)) for name in sorted(names)}
 
 
@@ -90,7 +90,7 @@ def public_bases(kind: type) -> list[type]:
 
 def exported() -> set[str]:
     """All names that a package exports."""
-    return {name for module in MODULES for name in getattr(importlib.import_module(module), "__all__", ())}
+    return {name for module in MODULES for name in getattr(pkgutil.resolve_name(module), "__all__", ())}
 
 
 def signature(function: Any) -> str:
