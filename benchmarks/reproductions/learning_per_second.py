@@ -4,10 +4,10 @@ Gonzalez (Distributed deep learning, lecture at UC Berkeley) splits what counts,
 sample (falls with the minibatch: large ones waste samples) and samples per second (rises: large ones hide the network).
 Whoever reports one factor only can choose the minibatch that makes it shine.
 
-Here: learning per sample is 1 / (steps * minibatch), with the steps to training loss 0.2 of t08 (MLP 64-32-10, digits,
-the rate tuned for every minibatch; read from t08's table in the folder that this run writes to). Samples per second are
-those of Synchronous on 8 simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of the same net: steps on
-8 nodes are the same as on one. The product is runs to the target a second.
+Here: learning per sample is 1 / (steps * minibatch). The steps to training loss 0.2 are those of `steps_to_target` (MLP
+64-32-10, digits, the rate tuned for every minibatch), read from its table in the folder that this run writes to.
+Samples per second are those of Synchronous on 8 simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of
+the same net: steps on 8 nodes are the same as on one. The product is runs to the target a second.
 
 With S = S_min (1 + B_c / B) steps and a + c B seconds a step, the time to the target is least at B = sqrt(B_c a / c):
 dearer steps (a slower network) want larger minibatches, dearer samples smaller ones.
@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.reproductions.digits import he_mlp, job
 from benchmarks.reproductions.reproduction import Reproduction, main
-from benchmarks.reproductions.t08_steps_to_target import fit
+from benchmarks.reproductions.steps_to_target import fit
 from minidl import cluster, data, parallel
 from minidl.parallel.learning_speed import LearningSpeed
 from minidl.plots import style
@@ -58,7 +58,7 @@ def experiment(reproduction: Reproduction) -> None:
         [
             "network",
             "minibatch",
-            "steps (t08)",
+            "steps to target",
             "ms a step",
             "samples to the target",
             "samples/s",
@@ -84,17 +84,17 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def steps_to_target(folder: Path) -> dict[int, float]:
-    """Steps to the target loss for each minibatch size, read from the table that t08 wrote to this folder."""
-    path = folder / "t08_steps_to_target.csv"
+    """Steps to the target loss for each minibatch size, from the table that `steps_to_target` wrote."""
+    path = folder / "steps_to_target.csv"
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: run t08_steps_to_target with the same --folder first")
+        raise FileNotFoundError(f"{path} does not exist: run steps_to_target with the same --folder first")
     with path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["target loss"] == TARGET]
     return {int(row["minibatch"]): float(row["steps"]) for row in rows}
 
 
 def seconds_a_step(network: str, size: int) -> float:
-    """Of the net of t08, on the simulated cluster: in the second epoch, when all nodes have the weights."""
+    """Seconds a step of that net on the simulated cluster, in the second epoch, when all nodes have the weights."""
     simulation = cluster.Simulation(network=network, node=NODE, trace="ledger")
     train, test = data.digits()
     steps = min(4, len(train) // size)
