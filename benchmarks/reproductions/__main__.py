@@ -22,7 +22,7 @@ from benchmarks.reproductions.reproduction import RESULTS, run
 def main(arguments: Sequence[str] | None = None, console: Console | None = None) -> int:
     """The command; returns its exit code: 0 if all that was run holds, 1 if something fails, 2 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproductions", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of an experiment, or how it begins: sign")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of an experiment, or its beginning")
     parser.add_argument("--all", action="store_true", help="run all, one after the other")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where tables, pictures and verdicts go")
     parser.add_argument("--readme", action="store_true", help="write the table of experiments into README.md")
