@@ -3,18 +3,18 @@
     python benchmarks/calibration.py [--repetitions 100] [--rounds 5] [--picture fit.png] [--csv FILE]
 
 Messages between two real processes give alpha and beta, timed reductions gamma (`cluster.calibrate`): once by
-ping-pong, once by exchange. The simulation then runs the very programs that are measured, on each of the two networks.
-A row is one collective: the median of what it took, and for each network the prediction and its error, predicted /
-measured - 1, the median of the rounds. A tree sends one way at a time, as a ping-pong does; ring and recursive doubling
-exchange.
+ping-pong, once by exchange. The simulation then runs the programs that are measured, on each of the two networks.
+Each row is one collective: the median of its measured times, and for each network the prediction and its error,
+predicted / measured - 1, as the median of the rounds. A tree sends one way at a time, as a ping-pong does; ring and
+recursive doubling exchange.
 
-How to read it. alpha is half the round trip of a *blocking* ping-pong. The first table takes it apart: what the sender
-spends on a message; what the receiver spends on one that is already there; the rest is the way through the system and
-the waking of a receiver who sleeps until the message comes. In a collective, ranks that wait for each other pay for all
-of it, ranks that find their message waiting do not. What a collective spends besides messages and reductions (its
-fingerprint, the loop of its steps) is in no model, so that short ones are predicted too short. With more ranks than
-cores (marked *) a rank also waits for a core, which no model of messages knows: there the error says how far this
-machine is from one that has a core for every rank.
+How to read it. alpha is half the round trip of a *blocking* ping-pong. The first table splits it into the
+time that the sender spends on a message, the time that the receiver spends on one that has already arrived, and the
+rest: the way through the system, and waking a receiver that sleeps until the message comes. In a collective, ranks that
+wait for each other pay for all of it; ranks whose message has already arrived do not. The model leaves out the other
+costs of a collective (its fingerprint, the loop over its steps), so predictions of short ones are too low. With more
+ranks than cores (marked *) a rank also waits for a core, which the model ignores: there the error shows how far this
+machine is from one with a core for every rank.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROW = 100  # messages that are sent while the receiver looks elsewhere
 
 
 def all_reduces(comm: cluster.Communicator, repetitions: int) -> dict[tuple[str, int], float]:
-    """The median seconds of one all-reduce, from a barrier to the end of this rank's part."""
+    """The median seconds of one all-reduce, from a barrier until this rank returns."""
     medians = {}
     for nbytes in SIZES:
         x = np.zeros(nbytes // 4, np.float32)
@@ -60,12 +60,12 @@ def all_reduces(comm: cluster.Communicator, repetitions: int) -> dict[tuple[str,
 
 
 def overheads(comm: cluster.Communicator, repetitions: int) -> float:
-    """The median seconds that rank 0 spends on sending 64 bytes, and rank 1 on receiving them when they are there."""
+    """The median seconds that rank 0 spends on sending 64 bytes, and rank 1 on receiving them once they are there."""
     x, room, times = np.zeros(64, np.uint8), np.empty(64, np.uint8), []
     for _ in range(repetitions):
         comm.barrier()
         if comm.rank == 1:
-            time.sleep(0.03)  # asleep, but not for a message: nobody wakes it
+            time.sleep(0.03)  # asleep, but not in a receive: the message does not wake it
         began = comm.now()
         for _ in range(ROW):
             comm.send(x, 1) if comm.rank == 0 else comm.recv(0, out=room)
@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def slowest(run: cluster.Run) -> dict[tuple[str, int], float]:
-    """The seconds of the rank that took longest, for each collective."""
+    """The seconds of the slowest rank, for each collective."""
     return {key: max(result[key] for result in run.results) for key in run.results[0]}
 
 
@@ -136,8 +136,8 @@ def network_table(networks: dict[str, list[cluster.Network]], sides: list[list[f
     for pattern, rounds in networks.items():
         values[f"{pattern}: alpha, µs a message"] = [1e6 * network.alpha for network in rounds]
         values[f"{pattern}: 1/beta, GB/s"] = [1e-9 / network.beta for network in rounds]
-    values["the sender's part of alpha"] = [1e6 * sender for sender, _ in sides]
-    values["the receiver's part of alpha"] = [1e6 * receiver for _, receiver in sides]
+    values["the sender's share of alpha"] = [1e6 * sender for sender, _ in sides]
+    values["the receiver's share of alpha"] = [1e6 * receiver for _, receiver in sides]
     values["1/gamma, GB/s reduced"] = [1e-9 / network.gamma for rounds in networks.values() for network in rounds]
     for name, column in values.items():
         table.add_row(name, f"{statistics.median(column):.3g}", f"{min(column):.3g} .. {max(column):.3g}")
@@ -145,7 +145,7 @@ def network_table(networks: dict[str, list[cluster.Network]], sides: list[list[f
 
 
 def fit_table(networks: dict[str, list[cluster.Network]]) -> Table:
-    """What a message took, and measured / fitted - 1 (each the median of the rounds)."""
+    """The time of a message, and measured / fitted - 1; both are medians of the rounds."""
     columns = [column for pattern in networks for column in (f"{pattern} µs", "residual")]
     table = Table("bytes", *columns, title="one message")
     for index, (nbytes, _) in enumerate(networks[PATTERNS[0]][0].measured):

@@ -2,8 +2,8 @@
 
     python benchmarks/collective_sides.py SIDE NODES ADDRESS
 
-Every rank connects to the benchmark's socket and sleeps until it is told what to do, so that the ranks of one side take
-no time from another: MPI's would spin if they waited for each other.
+Every rank connects to the benchmark's socket and sleeps until a request arrives, so that the ranks of one library take
+no processor time from another's. (MPI's ranks spin while they wait for each other.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AllReduce = Callable[[Array], Any]
 
 
 def serve(rank: int, nodes: int, address: str, all_reduce: AllReduce, barrier: Callable[[], Any]) -> None:
-    """Answer (bytes, repetitions) with the mean seconds of an all-reduce, until the benchmark hangs up."""
+    """Answer each request (bytes, repetitions) with the mean seconds of an all-reduce, until the connection closes."""
     with Client(address, family="AF_UNIX") as connection:
         connection.send(rank)
         while (command := connection.recv()) is not None:

@@ -1,13 +1,13 @@
-"""All-reduce on processes beside gloo's and MPICH's, and a launch beside that of torch.multiprocessing.
+"""All-reduce on processes compared with gloo's and MPICH's, and a launch with that of torch.multiprocessing.
 
     python benchmarks/collectives.py [--nodes 2 4] [--sizes 4KB 64KB 1MB 16MB 100MB] [--rounds 15] [--csv FILE]
 
-All three sides have their processes up at once and take turns, a block of all-reduces each, so that whatever else the
-machine does meets all alike; who is not in turn sleeps. A block's time is the mean over its repetitions, on the slowest
+The processes of all three libraries run at once and take turns, a block of all-reduces each, so that other load on the
+machine affects all alike; the others sleep meanwhile. A block's time is the mean over its repetitions, on the slowest
 rank. Each round gives one ratio, minidl's time / the other's; below 1 minidl is faster. minidl is called as programs
 call it, `comm.all_reduce(x)`; gloo by torch.distributed.all_reduce; MPICH by mpi4py's Allreduce, in place.
 
-Needs PyTorch, and for MPICH `pip install mpi4py mpich`; what is not there is left out.
+Needs PyTorch, and for MPICH `pip install mpi4py mpich`; a library that is not installed is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SIDES = Path(__file__).with_name("collective_sides.py")
 
 
 class Side:
-    """The ranks of one library, up and waiting."""
+    """The ranks of one library, started and waiting for requests."""
 
     def __init__(self, name: str, nodes: int, stack: ExitStack) -> None:
         self.name = name
@@ -55,7 +55,7 @@ class Side:
             self._ranks.append(rank)
 
     def seconds(self, nbytes: int, repetitions: int) -> float:
-        """Of one all-reduce of so many bytes."""
+        """Mean seconds of one all-reduce of `nbytes` bytes."""
         for rank in self._ranks:
             rank.send((nbytes, repetitions))
         answers = [rank.recv() for rank in self._ranks]
@@ -74,7 +74,7 @@ class Side:
 
 
 def mpiexec() -> str:
-    """The launcher that was installed with this Python."""
+    """The mpiexec that was installed with this Python."""
     return str(Path(sys.executable).with_name("mpiexec"))
 
 
@@ -93,7 +93,7 @@ def main() -> None:
 
     console = Console()
     console.width = max(console.width, 120)  # where the output is piped, rich would fold the table at 80
-    console.print(f"{os.cpu_count()} cores; beside minidl: {', '.join(map(version, others)) or 'nothing'}")
+    console.print(f"{os.cpu_count()} cores; compared with minidl: {', '.join(map(version, others)) or 'nothing'}")
     console.print(f"instruction sets: {'; '.join([of_minidl(), *([of_torch()] if 'gloo' in others else [])])}")
     rows: list[tuple[object, ...]] = []
     table = Table("nodes", "size", "minidl ms", *(f"{name} ms" for name in others))
@@ -127,7 +127,7 @@ def version(side: str) -> str:
 
 
 def measure(sides: list[Side], nbytes: int, rounds: int) -> list[list[float]]:
-    """For every round, the seconds of each side."""
+    """The seconds of each side, for every round."""
     repetitions = [side.repetitions(nbytes) for side in sides]
     return [[side.seconds(nbytes, n) for side, n in zip(sides, repetitions, strict=True)] for _ in range(rounds)]
 
@@ -152,7 +152,7 @@ def nothing_in_torch(rank: int) -> None:
 
 
 def launches(count: int, with_torch: bool) -> Table:
-    """Launch to result of 4 ranks that do nothing, each side's first launch left out."""
+    """Seconds from launch to result of 4 ranks that do nothing, without each side's first launch."""
     from minidl import cluster
 
     ours, theirs = [], []

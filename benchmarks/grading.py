@@ -1,10 +1,10 @@
-"""How long a class takes to be graded, by what its students hand in.
+"""How long it takes to grade a class, by the kind of submission.
 
     python benchmarks/grading.py [--submissions 100] [--workers N] [--seconds 20] [--keep FOLDER]
 
 A class over all chapters (`tests/course/submitted_class.py`: right, wrong, empty, hostile, damaged notebooks) is graded
-as `python3 -m course grade` does it. Seconds a submission are those of one of the workers, so they rise with the load
-of the machine, which is printed; outcomes do not.
+as `python3 -m course grade` does it. Seconds per submission are those of one worker, so they rise with the load of
+the machine, which is printed; outcomes do not depend on it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def graded(folder: Path, options: argparse.Namespace) -> tuple[dict[str, float], dict[str, Counter[str]], float]:
-    """Of each student the seconds and the outcomes of the exercises; and the seconds of all."""
+    """Seconds and outcomes of the exercises by student, and the seconds of the whole run."""
     seconds: dict[str, float] = {}
     outcomes: dict[str, Counter[str]] = {}
     grade_one = grade.grade_one
@@ -75,7 +75,7 @@ def graded(folder: Path, options: argparse.Namespace) -> tuple[dict[str, float],
 
 
 def by_kind(kinds: dict[str, str], seconds: dict[str, float]) -> Table:
-    """Seconds a submission."""
+    """The table of seconds per submission."""
     table = Table("kind", "submissions", "median s", "longest s", title="Seconds a submission")
     of_kind: dict[str, list[float]] = defaultdict(list)
     for student, kind in kinds.items():
@@ -86,7 +86,7 @@ def by_kind(kinds: dict[str, str], seconds: dict[str, float]) -> Table:
 
 
 def by_outcome(kinds: dict[str, str], outcomes: dict[str, Counter[str]]) -> Table:
-    """How many exercises came out how."""
+    """The table of outcomes: how many exercises ended in each."""
     names = sorted({name for one in outcomes.values() for name in one})
     table = Table("kind", *names, title="Exercises by outcome")
     of_kind: dict[str, Counter[str]] = defaultdict(Counter)

@@ -1,4 +1,4 @@
-"""Which instruction set each side of a comparison computes with: a ratio means little where they differ."""
+"""The instruction set that each side of a comparison uses: a ratio means little where they differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def of_minidl() -> str:
 
 
 def of_torch() -> str:
-    """PyTorch's own kernels; its matrix products (MKL, oneDNN) look for themselves."""
+    """PyTorch's own kernels; its matrix products (MKL, oneDNN) choose their own."""
     import torch
 
     return f"PyTorch {torch.backends.cpu.get_cpu_capability()}"

@@ -190,7 +190,7 @@ case(
 case("getitem", lambda F, a, m: F.getitem(a, m), (256, 512), booleans(256, 512), what="a mask")
 
 for size in SIZES:
-    case("split", lambda F, a: F.split(a, 2, 0)[0], size, what="axis 0, the first piece")
+    case("split", lambda F, a: F.split(a, 2, 0)[0], size, what="axis 0, the first chunk")
     case("split", lambda F, a: F.cat(F.chunk(a, 2, 1), 1), size, what="axis 1, put together again")
     case("masked_fill", lambda F, a, m: F.masked_fill(a, m, 0.5), size, booleans(*size))
     case("tril", lambda F, a: F.tril(a), size)

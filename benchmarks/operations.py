@@ -1,11 +1,11 @@
-"""Every operation of minidl beside PyTorch's (CPU, eager), forward and backward, as a table sorted by ratio.
+"""Every operation of minidl compared with PyTorch's (CPU, eager), forward and backward, as a table sorted by ratio.
 
     python benchmarks/operations.py [--only conv2d] [--rounds 9] [--threads 1] [--above 0] [--csv FILE]
 
-The cases are a list in `operation_cases.py`. The two sides take turns, a block of calls each, so that whatever else the
-machine does meets both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1 minidl is faster.
+The cases are a list in `operation_cases.py`. The two sides take turns, a block of calls each, so that other load on the
+machine affects both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1 minidl is faster.
 Operations whose median ratio is above 2 are marked. With one thread the clock is the processor time of that thread, so
-that waiting for the processor counts for neither side; on a busy machine the ratio of the fastest blocks says more.
+that time spent waiting for the processor is not counted; on a busy machine the ratio of the fastest blocks says more.
 OpenBLAS chooses its instruction set when numpy is loaded: set OPENBLAS_CORETYPE before the start to choose another.
 """
 
@@ -161,7 +161,7 @@ def torch_tensor(array: np.ndarray) -> torch.Tensor:
 
 
 def clocked(case: Case, module: Any, tensors: list[Any], gradient: Any) -> Side:
-    """Calls come in batches, each timed as a whole: reading the clock takes as long as a small operation.
+    """Calls are timed in batches, because reading the clock takes as long as a small operation.
 
     gradient: what backward starts with; None for an operation without a gradient, whose backward takes 0 seconds.
     """

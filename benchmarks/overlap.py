@@ -1,10 +1,10 @@
-"""Training on processes with overlap beside training without: does what is hidden pay for the threads that hide it?
+"""Training on processes with and without overlap: does the hidden communication pay for the threads that hide it?
 
     python benchmarks/overlap.py [--nodes 2] [--rounds 7] [--network 1gbe]
 
 Both train the same job with the same sums on the same number of processes, and take turns. Each pair gives one ratio of
-the seconds of the last epoch, with overlap / without; below 1 overlap is faster. Without --network the gradients are
-added up in shared memory; with it, messages are slowed down to that network.
+the seconds of the last epoch, with overlap / without; below 1 overlap is faster. Without --network gradients are summed
+in shared memory; with it, messages are slowed down to that network.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""SimGrid as the judge of simulated trees: when transfers finish in 20 patterns, for tests/cluster/test_flows.py.
+"""Reference times from SimGrid: when transfers on a tree finish, in 20 patterns, for tests/cluster/test_flows.py.
 
     python3 benchmarks/simgrid_times.py tests/cluster/files/simgrid_times.json
 
-It needs an interpreter with SimGrid, such as /usr/bin/python3 with Debian's python3-simgrid 3.32, and nothing else. The
+Needs only an interpreter with SimGrid, such as /usr/bin/python3 with Debian's python3-simgrid 3.32. The
 network is CM02 without corrections. CM02 divides a link in proportion to 1 / latency of the routes, which is max-min
-fair only where all routes have the same latency. There the links have it ("links"); elsewhere the sender sleeps it
-before the flow begins, and the links have none ("slept").
+fair only where all routes have the same latency. There the links have the latency ("links"); elsewhere the
+sender sleeps for it before the flow begins, and the links have none ("slept").
 
 A transfer is [src, dst, bytes, start, [transfers that finish before it]]. SimGrid has one engine a process, so each
 case has a process of its own: this program, started again with `--case`.
@@ -69,7 +69,7 @@ def one_to_one_and_all():
 
 
 def shifts():
-    """Everybody sends to the rank that many places on."""
+    """Every rank sends to the rank `shift` places to its right."""
     for name, latency, shift, nbytes, bandwidth in (
         ("shift by a rack, full bisection", "links", 4, 1_000_000, 500e6),
         ("shift by a rack, four to one oversubscribed", "links", 4, 1_000_000, 125e6),
@@ -122,7 +122,7 @@ def random_traffic():
 
 
 def permutation(rng, size):
-    """A random one that leaves no element in its place."""
+    """A random permutation without a fixed point."""
     order = list(range(size))
     while any(i == j for i, j in enumerate(order)):
         rng.shuffle(order)
@@ -138,7 +138,7 @@ def collectives():
 
 
 def ring(ranks, nbytes, steps):
-    """Everybody to the right; a step begins when the rank and both of its neighbours have ended the one before."""
+    """Every rank sends to its right; a step begins when the rank and both neighbours have finished the previous one."""
     transfers = []
     for step in range(steps):
         for i in range(ranks):
@@ -149,7 +149,7 @@ def ring(ranks, nbytes, steps):
 
 
 def butterfly(ranks, nbytes):
-    """Exchanges with the rank 1, 2, 4, ... away; one begins when both have ended the one before."""
+    """Exchanges with the rank 1, 2, 4, ... away; each begins when both ranks have finished the previous one."""
     transfers = []
     for step in range(ranks.bit_length() - 1):
         near, far = (1 << step) >> 1, 1 << step
@@ -161,7 +161,7 @@ def butterfly(ranks, nbytes):
 
 
 def finish_times(case):
-    """When each transfer is over in SimGrid: an actor each, which waits for those before it, and for its start."""
+    """When each transfer ends in SimGrid: one actor per transfer, which waits for its predecessors and its start."""
     from simgrid import Actor, Comm, Engine, Semaphore, this_actor
 
     engine = Engine(["times", "--log=root.thres:warning", *(f"--cfg={setting}" for setting in SETTINGS)])
@@ -194,7 +194,7 @@ def finish_times(case):
 
 
 def tree(case):
-    """The hosts of the case's network: a link out of and into each host, up from and down to each rack."""
+    """The hosts of the case's network, with a link out of and into each host, and up from and down to each rack."""
     from simgrid import LinkInRoute, NetZone
 
     zone = NetZone.create_full_zone("zone")

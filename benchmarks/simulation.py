@@ -1,11 +1,11 @@
-"""How many messages a second the simulation of a ring all-reduce gets through, beside SimGrid's Python API.
+"""Messages per second in the simulation of a ring all-reduce, compared with SimGrid's Python API.
 
     python benchmarks/simulation.py [--ranks 64] [--rounds 3] [--simgrid-python /usr/bin/python3] [--csv FILE]
 
 minidl runs whole programs on small real arrays (every rank's sum is checked), with a full trace and with the ledger
-alone; what counts is all of `launch`. SimGrid only passes the messages, fewer of them as it is slower; what counts is
-`Engine.run`. Both must arrive at the formula's time. The sides take turns, so that whatever else the machine does meets
-all alike; each round gives one ratio, minidl's messages a second / SimGrid's; above 1 minidl is faster.
+alone; all of `launch` is timed. SimGrid only passes the messages, fewer of them because it is slower; `Engine.run` is
+timed. Both must arrive at the formula's time. The sides take turns, so that other load on the machine affects both
+alike. Each round gives one ratio, minidl's messages per second / SimGrid's; above 1 minidl is faster.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def minidl_ring(ranks: int, trace: str) -> tuple[int, float, float]:
-    """Messages, real seconds, and how far the virtual time is from the formula's."""
+    """Messages, real seconds, and the relative difference of the virtual time from the formula's."""
     one = 2 * (ranks - 1) * ranks  # messages of an all-reduce
     repeats = max(1, MESSAGES // one)
     began = time.perf_counter()
@@ -112,7 +112,7 @@ def reduce_repeatedly(comm: cluster.Communicator, n: int, repeats: int) -> float
 
 
 def simgrid_ring(ranks: int, python: str) -> tuple[int, float, float]:
-    """As `minidl_ring`, of as many steps of the ring as make about SIMGRID_MESSAGES."""
+    """The same for SimGrid, with as many steps of the ring as make about SIMGRID_MESSAGES messages."""
     steps = max(1, SIMGRID_MESSAGES // ranks)
     script = Path(__file__).with_name("simgrid_ring.py")
     command = [python, str(script), *map(str, (ranks, steps, 4 * FLOATS, ALPHA, BETA))]

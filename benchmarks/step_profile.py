@@ -1,4 +1,4 @@
-"""Where a training step of minidl spends its time: forward and backward of every operation, from the tape itself."""
+"""Where a training step of minidl spends its time: forward and backward of every operation, measured in the tape."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Times:
 def time_by_operation(side: Any, steps: int) -> Times:
     """Run `steps` training steps with clocks in them; times are a step's, in seconds.
 
-    Forward: from the end of one operation to the end of the next, so that what the modules do between counts for the
-    operation that follows. Backward: within each vector-Jacobian product; the rest of the walk is "(walk)".
+    forward    from the end of the previous operation to the end of this one, the modules' own time included
+    backward   inside each vector-Jacobian product; the rest of the walk is "(walk)"
     """
     times = Times()
     with _clocked_record(times) as restart:

@@ -1,10 +1,10 @@
-"""One training step of minidl beside one of PyTorch (CPU, eager), on five workloads.
+"""One training step of minidl compared with one of PyTorch (CPU, eager), on five workloads.
 
     python benchmarks/train_step.py [--workload mlp-small] [--rounds 15] [--threads 1] [--csv FILE]
 
 Both sides start from the same weights, see the same minibatches and must arrive at the same losses. A step is
 zero_grad, forward, loss, backward and the optimizer's step. The two sides take turns, a block of steps each, so that
-whatever else the machine does meets both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1
+other load on the machine affects both alike. Each pair of blocks gives one ratio, minidl's time / PyTorch's; below 1
 minidl is faster.
 """
 
@@ -93,7 +93,7 @@ def main() -> None:
 
 
 def check_losses(ours: Side, theirs: Side, steps: int = 5, tolerance: float = 1e-3) -> float:
-    """The largest difference of the first losses; they are the same work only if they learn the same."""
+    """The largest difference of the first losses: both sides do the same work only if they learn the same."""
     difference = max(abs(ours.step() - theirs.step()) for _ in range(steps))
     if not difference < tolerance:
         sys.exit(f"the losses of the two sides differ by {difference}: this is not the same work, so no comparison")

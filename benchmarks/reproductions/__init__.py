@@ -1,7 +1,7 @@
-"""Published experiments of parallel deep learning, done again small: each file one command.
+"""Published experiments of parallel deep learning, repeated at small scale; each file is a command.
 
-    python -m benchmarks.reproductions.t01_synchronous_equals_serial
+    python -m benchmarks.reproductions.synchronous_equals_serial
 
-prints a table with the published or formerly measured values beside its own, writes the picture and the table into
-`results/`, and exits non-zero if what it must show does not show.
+prints a table of published, earlier and new values, writes table and picture into `results/`, and exits non-zero if an
+effect that must show does not.
 """

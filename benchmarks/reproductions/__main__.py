@@ -22,7 +22,7 @@ from benchmarks.reproductions.reproduction import RESULTS, run
 def main(arguments: Sequence[str] | None = None, console: Console | None = None) -> int:
     """The command; returns its exit code: 0 if all that was run holds, 1 if something fails, 2 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.reproductions", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of an experiment, or how it begins, such as t05")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of an experiment, or its beginning")
     parser.add_argument("--all", action="store_true", help="run all, one after the other")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where tables, pictures and verdicts go")
     parser.add_argument("--readme", action="store_true", help="write the table of experiments into README.md")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None, console: Console | None = None)
 
 
 def listing(known: Sequence[Entry], folder: Path) -> Table:
-    """What there is, what it showed when it was last run, and how long that took."""
+    """The experiments, with the verdicts and the seconds of their last run."""
     table = Table("experiment", "what it shows", "last run", "s")
     for entry in known:
         verdicts = entry.verdicts(folder)
@@ -55,7 +55,7 @@ def listing(known: Sequence[Entry], folder: Path) -> Table:
 
 
 def run_all(chosen: Sequence[Entry], folder: Path, console: Console) -> int:
-    """Run them one after the other, also after one that breaks; say in the end which of them hold."""
+    """Run the experiments one after the other, even after one that raises, and report which of them hold."""
     table = Table("experiment", "verdict", "s")
     fails = 0
     for entry in chosen:
@@ -63,7 +63,7 @@ def run_all(chosen: Sequence[Entry], folder: Path, console: Console) -> int:
         try:
             module = importlib.import_module(f"{__package__}.{entry.name}")
             reproduction = run(entry.name, module.TITLE, module.experiment, folder, console)
-        except Exception as error:  # of any kind: the others are still to be run, and it is said at the end
+        except Exception as error:  # reported at the end, so that the other experiments still run
             console.print(escape(traceback.format_exc()), highlight=False)
             verdict, holds = escape(f"breaks: {error}"), False
         else:

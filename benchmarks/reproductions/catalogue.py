@@ -1,4 +1,4 @@
-"""The experiments that there are, read from their files without running them."""
+"""The list of experiments, read from their files without running them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Entry:
     summary: str
 
     def verdicts(self, folder: Path = RESULTS) -> list[tuple[str, str, str]]:
-        """Of the last run: seconds, "holds" or "fails", and the sentence with the numbers that decide."""
+        """The verdicts of the last run: seconds, "holds" or "fails", and the sentence with the deciding numbers."""
         path = folder / f"{self.name}-verdict.csv"
         if not path.exists():
             return []
@@ -33,7 +33,7 @@ class Entry:
 
 
 def entries(folder: Path = FOLDER) -> list[Entry]:
-    """The files of the folder that are experiments (they have a TITLE), by name."""
+    """The experiments of the folder, by name: the files that have a TITLE."""
     return [entry for path in sorted(folder.glob("*.py")) for entry in _entry(path)]
 
 

@@ -18,14 +18,14 @@ def job(
     weight_decay: float = 0.0,
     **settings: Any,
 ) -> parallel.Job:
-    """SGD on digits; settings: of the Job, which may also replace `optimizer`."""
+    """SGD on digits; `settings` are passed to the Job, and may replace `optimizer`."""
     optimizer: Callable[..., Any] = partial(optim.SGD, lr=lr, momentum=momentum, weight_decay=weight_decay)
     defaults = {"model": partial(nn.models.MLP, *layers), "data": data.digits, "optimizer": optimizer}
     return parallel.Job(**{**defaults, **settings})
 
 
 def he_mlp(*layers: int) -> nn.Module:
-    """An MLP with the first weights of He et al. (arXiv:1502.01852): deep ones start to learn at once with these."""
+    """An MLP with the initial weights of He et al. (arXiv:1502.01852), which let deep networks learn from the start."""
     model = nn.models.MLP(*layers)
     for parameter in model.parameters():
         if parameter.ndim == 2:
@@ -51,5 +51,5 @@ def error(report: parallel.Report | None) -> float:
 
 
 def training_loss(report: parallel.Report | None) -> float:
-    """Of the last epoch."""
+    """The mean training loss of the last epoch."""
     return float("inf") if report is None else report.history[-1]["loss"]

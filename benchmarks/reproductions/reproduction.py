@@ -18,7 +18,12 @@ RESULTS = Path(__file__).parent / "results"
 
 
 class Reproduction:
-    """What an experiment shows. `name` is its file's, `title` says what it is about; results go to `folder`."""
+    """The results of one experiment.
+
+    name     the name of its file
+    title    what it is about
+    folder   where tables, picture and verdicts are written
+    """
 
     def __init__(self, name: str, title: str, folder: Path = RESULTS, console: Console | None = None) -> None:
         self.name, self.title, self.folder = name, title, folder
@@ -29,7 +34,7 @@ class Reproduction:
         self.console.print(f"[bold]{title}[/bold]")
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> None:
-        """Print the rows, and keep them as NAME.csv (of further tables: NAME-2.csv and so on)."""
+        """Print the rows, and write them to NAME.csv (further tables to NAME-2.csv and so on)."""
         self._tables += 1
         path = self.folder / f"{self.name}{f'-{self._tables}' if self._tables > 1 else ''}.csv"
         with path.open("w", newline="") as file:
@@ -40,17 +45,17 @@ class Reproduction:
         self.console.print(table)
 
     def picture(self, figure: Figure) -> None:
-        """Keep the picture as NAME.png."""
+        """Write the picture to NAME.png."""
         figure.savefig(self.folder / f"{self.name}.png")
 
     def accept(self, holds: bool, sentence: str) -> None:
-        """Say whether what the experiment must show does show; the sentence has the numbers that decide."""
+        """Record whether an effect that must show does; the sentence contains the deciding numbers."""
         self.verdicts.append((bool(holds), sentence))
         self.console.print(f"{'[green]holds[/green]' if holds else '[red]FAILS[/red]'}  {sentence}", highlight=False)
 
     @property
     def is_accepted(self) -> bool:
-        """Whether all holds that must."""
+        """Whether there is a verdict, and all verdicts hold."""
         return bool(self.verdicts) and all(holds for holds, _ in self.verdicts)
 
 
@@ -60,7 +65,7 @@ Experiment = Callable[[Reproduction], None]
 def run(
     name: str, title: str, experiment: Experiment, folder: Path = RESULTS, console: Console | None = None
 ) -> Reproduction:
-    """Run the experiment, and keep what it showed and how long it took as NAME-verdict.csv."""
+    """Run the experiment, and write its verdicts and its seconds to NAME-verdict.csv."""
     reproduction = Reproduction(name, title, folder, console)
     began = time.perf_counter()
     experiment(reproduction)
@@ -73,7 +78,7 @@ def run(
 
 
 def main(file: str, title: str, experiment: Experiment) -> None:
-    """Run the experiment of that file as a command; exit code 1 if its acceptance fails."""
+    """Run the experiment of `file` as a command; exit code 1 if a verdict fails."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the tables and the picture go")
     reproduction = run(Path(file).stem, title, experiment, parser.parse_args().folder)

@@ -219,8 +219,7 @@ def unordered(make: Callable[[], parallel.Job], strategy: Callable[[], Any], nod
         "samples": [row["samples"] for row in report.history],
         "ranks": len(report.results),
         "shapes": {name: array.shape for name, array in report.checkpoint.model.items()},
-        "recorded": sorted(report.recorded),
-        "operations": [sorted(operations) for operations in ledger(report.trace)],
+        "operations": sorted({name for operations in ledger(report.trace) for name in operations}),
     }
 
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from benchmarks.reproductions import d06_overlap
+from benchmarks.reproductions import overlap as experiment
 from minidl import cluster, compress, nn, parallel
 from minidl.parallel import Serial, Synchronous
 from tests.parallel.jobs import blobs, small_job
@@ -17,14 +17,14 @@ pytestmark = pytest.mark.timeout(300)
 @pytest.mark.parametrize("on", ["simulation", "processes"])
 def test_buckets_travel_in_a_lane_of_their_own_while_backward_goes_on(on):
     network = cluster.Network(1e-6, 1e-9) if on == "simulation" else None
-    job = d06_overlap.timed_job(steps=1, layers=4, width=16, samples=2)
-    events = parallel.train(job, d06_overlap.Timed(1e-6, "ring", overlap=True), 2, on, network).trace.events
+    job = experiment.timed_job(steps=1, layers=4, width=16, samples=2)
+    events = parallel.train(job, experiment.Timed(1e-6, "ring", overlap=True), 2, on, network).trace.events
     backward = [e for e in events if e.rank == 0 and e.kind == "compute" and e.label == "backward" and e.end > e.start]
     beside = [e for e in events if e.rank == 0 and e.lane > 0 and e.operation == "all_reduce"]
     assert {e.operation for e in events if e.lane > 0} == {"all_reduce"}
     assert len({e.call for e in beside}) == 3  # of four buckets: the last one has nothing to hide behind
     assert min(e.start for e in beside) < max(e.end for e in backward)
-    without = parallel.train(job, d06_overlap.Timed(1e-6, "ring", overlap=False), 2, on, network).trace.events
+    without = parallel.train(job, experiment.Timed(1e-6, "ring", overlap=False), 2, on, network).trace.events
     assert all(e.lane == 0 for e in without)
 
 
@@ -38,21 +38,21 @@ def test_by_default_messages_travel_beside_backward_where_there_is_a_network_to_
 @pytest.mark.parametrize("overlap", [True, False])
 @pytest.mark.parametrize("bucket_layers", [1, 3, 8])
 def test_a_simulated_step_takes_what_the_model_says(bucket_layers, overlap):
-    network = d06_overlap.network_of(1.0, alpha=30e-6)
-    step = d06_overlap.step_seconds(network, bucket_layers, overlap)
-    assert step == pytest.approx(d06_overlap.model_seconds(network, bucket_layers, overlap), rel=1e-9)
+    network = experiment.network_of(1.0, alpha=30e-6)
+    step = experiment.step_seconds(network, bucket_layers, overlap)
+    assert step == pytest.approx(experiment.model_seconds(network, bucket_layers, overlap), rel=1e-9)
 
 
 def test_reductions_beside_backward_take_the_core_from_it():
     """gamma: what is reduced while backward goes on makes that last longer by just so much."""
-    gamma, network = 1e-9, d06_overlap.network_of(1 / 2)
+    gamma, network = 1e-9, experiment.network_of(1 / 2)
     network = cluster.Network(network.alpha, network.beta, gamma)
-    step = d06_overlap.step_seconds(network, 1, True)
-    layers, nodes, chunk = d06_overlap.LAYERS, d06_overlap.NODES, d06_overlap.LAYER_BYTES / d06_overlap.NODES
+    step = experiment.step_seconds(network, 1, True)
+    layers, nodes, chunk = experiment.LAYERS, experiment.NODES, experiment.LAYER_BYTES / experiment.NODES
     hidden = (layers - 1) * (nodes - 1) * chunk * gamma  # of all buckets but the last
-    nbytes = d06_overlap.LAYER_BYTES + 4 * layers
+    nbytes = experiment.LAYER_BYTES + 4 * layers
     last = cluster.cost.all_reduce("ring", nodes, nbytes, network.alpha, network.beta, gamma)
-    compute = layers * (d06_overlap.FORWARD + d06_overlap.BACKWARD)
+    compute = layers * (experiment.FORWARD + experiment.BACKWARD)
     assert step == pytest.approx(compute + hidden + last, rel=1e-9)
 
 

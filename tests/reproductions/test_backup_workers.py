@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.reproductions.t20_backup_workers import finishing, together
+from benchmarks.reproductions.backup_workers import finishing, together
 from minidl.parallel import EagerSGD
 
 

@@ -43,9 +43,9 @@ def test_every_experiment_has_its_results_beside_it(entry: Entry) -> None:
 
 
 def test_what_is_no_experiment_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "t01_example.py").write_text('"""One\nsentence.\n\nMore."""\n\nTITLE = "A title"\n')
+    (tmp_path / "example.py").write_text('"""One\nsentence.\n\nMore."""\n\nTITLE = "A title"\n')
     (tmp_path / "digits.py").write_text('"""A set-up."""\n\nx = 1\n')
-    assert entries(tmp_path) == [Entry("t01_example", "A title", "One sentence.")]
+    assert entries(tmp_path) == [Entry("example", "A title", "One sentence.")]
 
 
 def experiment(holds: bool):  # type: ignore[no-untyped-def]
@@ -68,8 +68,8 @@ def said(console: Console) -> str:
 
 
 def test_a_run_keeps_its_verdicts_and_the_list_shows_them(tmp_path: Path) -> None:
-    assert not run("t01_example", "A title", experiment(False), tmp_path, quiet()).is_accepted
-    entry = Entry("t01_example", "A title", "A sentence.")
+    assert not run("example", "A title", experiment(False), tmp_path, quiet()).is_accepted
+    entry = Entry("example", "A title", "A sentence.")
     assert [row[1:] for row in entry.verdicts(tmp_path)] == [("holds", "one is 1"), ("fails", "two is 2")]
     assert entry.verdicts(tmp_path / "elsewhere") == []
     console = quiet()
@@ -84,7 +84,7 @@ def three(monkeypatch: pytest.MonkeyPatch) -> list[Entry]:
     def breaks(reproduction: Reproduction) -> None:
         raise RuntimeError("no [red]such[/red] thing")
 
-    shown = {"t01_breaks": breaks, "t02_fails": experiment(False), "t03_holds": experiment(True)}
+    shown = {"one_breaks": breaks, "one_fails": experiment(False), "one_holds": experiment(True)}
     for name, show in shown.items():
         module = ModuleType(name)
         module.TITLE, module.experiment = name, show  # type: ignore[attr-defined]
@@ -98,18 +98,18 @@ def test_all_are_run_also_after_one_that_breaks_and_the_exit_code_tells(three: l
     console = quiet()
     assert command.main(["--all", "--folder", str(tmp_path)], console) == 1
     end = said(console)[said(console).rindex("experiment") :]
-    assert [line.split("│")[1:3] for line in end.splitlines() if "│ t0" in line] == [
-        [" t01_breaks ", " breaks: no [red]such[/red] thing "],
-        [" t02_fails  ", " two is 2                         "],
-        [" t03_holds  ", " 2 of 2 hold                      "],
+    assert [line.split("│")[1:3] for line in end.splitlines() if "│ one_" in line] == [
+        [" one_breaks ", " breaks: no [red]such[/red] thing "],
+        [" one_fails  ", " two is 2                         "],
+        [" one_holds  ", " 2 of 2 hold                      "],
     ]
     assert "RuntimeError" in said(console)
-    assert command.main(["t03", "--folder", str(tmp_path)], quiet()) == 0
-    assert command.main(["t02", "t03", "--folder", str(tmp_path)], quiet()) == 1
+    assert command.main(["one_holds", "--folder", str(tmp_path)], quiet()) == 0
+    assert command.main(["one_fails", "one_holds", "--folder", str(tmp_path)], quiet()) == 1
 
 
 def test_an_unknown_experiment_is_refused(three: list[Entry], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ending:
-        command.main(["t99"], quiet())
+        command.main(["nothing"], quiet())
     assert ending.value.code == 2
-    assert "there is no experiment 't99'" in capsys.readouterr().err
+    assert "there is no experiment 'nothing'" in capsys.readouterr().err

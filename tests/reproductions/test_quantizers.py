@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.reproductions import t19_quantizers
+from benchmarks.reproductions import quantizers
+from benchmarks.reproductions.quantizers import ALLOWED, Moments, N, moments, rounding_variance
 from benchmarks.reproductions.reproduction import Reproduction
-from benchmarks.reproductions.t19_quantizers import ALLOWED, Moments, N, moments, rounding_variance
 from minidl.compress import QSGD, Quantizer, TernGrad
 from minidl.kernels import Array
 
@@ -87,7 +87,7 @@ def test_an_unbiased_quantizer_stays_within_what_is_allowed(measure: Callable[[i
 def test_a_bias_of_2_percent_fails_the_verdict_of_the_experiment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(t19_quantizers, "QSGD", ScaledQSGD)
-    reproduction = Reproduction("t19_quantizers", t19_quantizers.TITLE, tmp_path, Console(file=io.StringIO()))
-    t19_quantizers.show_moments(reproduction, V)
+    monkeypatch.setattr(quantizers, "QSGD", ScaledQSGD)
+    reproduction = Reproduction("quantizers", quantizers.TITLE, tmp_path, Console(file=io.StringIO()))
+    quantizers.show_moments(reproduction, V)
     assert [holds for holds, sentence in reproduction.verdicts if "the means are right" in sentence] == [False]

@@ -13,22 +13,22 @@ from tests.tiers import exhaustively
 
 # names of files in benchmarks/reproductions/, each of a few seconds
 FAST: list[str] = [
-    "d06_overlap",
-    "q05_sufficient_factors",
-    "t01_synchronous_equals_serial",
-    "t04_all_reduce_crossovers",
-    "t05_sign_and_error_feedback",
-    "t09_stability_of_stale_gradients",
-    "t16_growing_batches",
-    "t19_quantizers",
-    "t21_sparse_all_reduce",
-    "t25_learning_per_second",
+    "overlap",
+    "sufficient_factors",
+    "synchronous_equals_serial",
+    "all_reduce_crossovers",
+    "sign_and_error_feedback",
+    "stability_of_stale_gradients",
+    "growing_batches",
+    "quantizers",
+    "sparse_all_reduce",
+    "learning_per_second",
 ]
 
-QUICK = ["t01_synchronous_equals_serial", "t09_stability_of_stale_gradients", "t19_quantizers"]
+QUICK = ["synchronous_equals_serial", "stability_of_stale_gradients", "quantizers"]
 
 # the tables of other experiments that an experiment reads from its folder
-READS: dict[str, list[str]] = {"t25_learning_per_second": ["t08_steps_to_target.csv"]}
+READS: dict[str, list[str]] = {"learning_per_second": ["steps_to_target.csv"]}
 
 
 @pytest.mark.parametrize("name", [*QUICK, *exhaustively(*(name for name in FAST if name not in QUICK))])

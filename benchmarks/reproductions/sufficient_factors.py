@@ -1,15 +1,16 @@
 """Sufficient factors: two vectors a sample instead of a matrix, while the samples are few and the layer is wide.
 
-Xie et al. (arXiv:1511.08486) send, for the gradient of a fully connected layer, the vectors u and v of every sample, of
-whose products u v^T it is the sum. Of P nodes with K samples each, a node sends K (P - 1) (M + N) numbers to others,
-where a ring all-reduce of the M x N gradient sends 2 (P - 1)/P M N; the two are equal at K P = 2 M N/(M + N) samples a
-minibatch. Poseidon (Zhang et al., USENIX ATC 2017) chooses for each layer.
+The gradient of a fully connected layer is a sum of products u v^T, one per sample. Xie et al. (arXiv:1511.08486) send
+the vectors u and v of every sample instead of the sum. Each of P nodes with K samples sends K (P - 1) (M + N) numbers,
+where a ring all-reduce of the M x N gradient sends 2 (P - 1)/P M N. The two are equal at K P = 2 M N/(M + N) samples
+per minibatch. Poseidon (Zhang et al., USENIX ATC 2017) chooses for each layer.
 
-Here: one layer of 256 x 128, float32, on 2, 4 and 8 simulated nodes; bytes from the ledger of the run. Then the ratios
-that the counts give for layers of the sizes of AlexNet's and VGG's: arithmetic, not a measurement.
+Here: one layer of 256 x 128, float32, on 2, 4 and 8 simulated nodes; bytes from the ledger of the run. Then, by
+formula, the ratios for layers of the sizes of AlexNet's and VGG's.
 
-What must show: bytes equal to the counts (the ring's to 0.1 %: with the gradient travels who has one); the choice sends
-what is less on both sides of the crossover, 170.7 samples; the weights of all three ways equal to 1e-6 (float32).
+What must show: bytes equal to the counts (the ring's to 0.1 %, since each rank also sends whether it has a gradient);
+the choice sends the smaller of the two on both sides of the crossover, 170.7 samples; all three ways end with weights
+equal to 1e-6 (float32).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def run(strategy: Strategy, minibatch: int, nodes: int) -> Report:
 
 
 def bytes_a_step(report: Report) -> int:
-    """Sent by node 0: all of the training but the weights with which the nodes begin."""
+    """Bytes per step that node 0 sends in training, without the broadcast of the initial weights."""
     before = report.trace.ledger()[0]["broadcast"].nbytes
     return (report.history[-1]["bytes"] - before) // STEPS
 

@@ -14,8 +14,8 @@ edge of stability, where single runs fail by chance, so medians over the seeds a
 one norm for the whole matrix was 13 to 30 %, with buckets of 512 it was 2.2 to 3.6 % and once 10 %. What must show: the
 median with one norm is above 10 %, all others are below 6 %, and 15 levels are within a point of exact gradients. With
 error feedback the last epoch's loss is within 1.5 times that of exact gradients; without it, it is over 2 times as high
-for the scaled sign and PowerSGD. One bit with a pair of means for each column loses less here (the pilot saw 2.9 times
-the loss): it need only be worse than exact gradients.
+for the scaled sign and PowerSGD. One bit with a pair of means for each column loses less here (the pilot's loss
+was 2.9 times as high): it only has to be worse than exact gradients.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Reports = list[Report | None]
 
 
 def rounded(compressor: Compressor | None) -> Reports:
-    """A report for each of five seeds, on one node."""
+    """The reports of five seeds, on one node."""
     return [
         digits.train(digits.job((64, 128, 10), 0.15, 0.9, epochs=15, seed=seed), Synchronous(compressor=compressor))
         for seed in range(5)
@@ -60,7 +60,7 @@ def rounded(compressor: Compressor | None) -> Reports:
 
 
 def on_four_nodes(compressor: Compressor | None) -> Reports:
-    """A report for each of three seeds."""
+    """The reports of three seeds, on four nodes."""
     return [
         digits.train(digits.job((64, 128, 10), 0.1, 0.9, epochs=30, seed=seed), Synchronous(compressor=compressor), 4)
         for seed in range(3)
@@ -86,7 +86,7 @@ def show_rounding(reproduction: Reproduction) -> dict[str, list[float]]:
 
 
 def show_feedback(reproduction: Reproduction) -> dict[str, list[float]]:
-    """The mean losses of every epoch."""
+    """Train with each biased compressor, without and with feedback, and return the mean loss of every epoch."""
     reports = {EXACT: on_four_nodes(None)}
     for name, (compressor, _) in BIASED.items():
         reports[name] = on_four_nodes(compressor)

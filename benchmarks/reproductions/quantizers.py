@@ -6,14 +6,14 @@ average. Wen et al., TernGrad (arXiv:1705.07878): the scale is the largest magni
 |v|^2, and |v|_1/|v|_inf numbers are not zero. For s = 1 QSGD has the forms of TernGrad with |v|_2 for |v|_inf.
 
 Here: 1,024 Gaussian numbers; the "pilot" was measured with other numbers of the same kind. The variance of a rounded
-number is known, so the number of draws follows from it: a bias of 2 % is 10 standard errors of the mean. Then what a
-Huffman code makes of the levels (it promises less than a bit above the entropy) and Elias' (which leaves out zeros, and
-promises nothing; a quantizer's own packing is taken where a code does not pay), and the sum over p nodes, each share
-quantized and gathered, or every partial sum quantized anew on its way round a ring; PowerSGD, which is linear, of
+number is known, so the number of draws follows from it: a bias of 2 % is 10 standard errors of the mean. Then the
+length of the levels in Huffman's code (less than a bit above the entropy) and in Elias' (without a bound: it leaves out
+zeros, and a quantizer's own packing is used where a code does not pay). Then the sum over p nodes: each node's numbers
+quantized and gathered, or every partial sum quantized again on its way round a ring. PowerSGD, which is linear, sums
 matrices of its rank.
 
-What must show: bounds hold; the exact forms within 5 %; no bias, neither of the scale nor an offset, of 5 standard
-errors (a right quantizer exceeds these once in 200,000 runs); words within a bit of the entropy; by gathering the
+What must show: bounds hold; the exact forms within 5 %; neither the scale nor the offset biased by 5 standard errors (a
+correct quantizer exceeds these once in 200,000 runs); words within a bit of the entropy; by gathering the
 squared error grows as p, in the ring as p (p + 1)/2 (within 15 %: the shares are independent only on average, and
 errors are themselves quantized again); and PowerSGD's sums equal the exact sums to 1e-9.
 """
@@ -50,10 +50,10 @@ RING_LEVELS, RING_BUCKET, RING_CHUNK, RING_DRAWS = 32, 64, 512, 3
 
 @dataclass(frozen=True)
 class Moments:
-    """Means over the draws: squared error / |v|^2, how many numbers are not zero, and what tells of a bias.
+    """Means over the draws: squared error / |v|^2, the number of nonzeros, and two measures of bias.
 
-    scale: <decoded, v> / |v|^2 - 1, the bias if all decoded numbers are too large by the same factor.
-    offset: the sum of decoded - v over |v|_1, the bias if something is added to all numbers.
+    scale    <decoded, v> / |v|^2 - 1: the bias if all decoded numbers are too large by the same factor
+    offset   the sum of decoded - v, divided by |v|_1: the bias if a constant is added to all numbers
     """
 
     draws: int
@@ -71,9 +71,9 @@ class Moments:
 
 
 def moments(quantizer: Quantizer, v: Array, variance: Array, seed: int = 0) -> Moments:
-    """Measure the quantizer on draws of v: enough of them that `VISIBLE_BIAS` is `VISIBLE_AT` standard errors.
+    """Measure the quantizer on enough draws of v that `VISIBLE_BIAS` is `VISIBLE_AT` standard errors.
 
-    variance: of each decoded number, by formula. The standard errors follow from it; measured ones would grow with
+    `variance` is that of each decoded number, by formula. It gives the standard errors; measured ones would grow with
     some faults of the quantizer, and hide them.
     """
     random.manual_seed(seed)
@@ -105,7 +105,7 @@ def rounding_variance(v: Array, scale: float, s: int) -> Array:
 
 
 def mean_nonzero(v: Array, scale: float, s: int) -> float:
-    """How many numbers are not zero on average when |v| / scale is rounded at random to s levels."""
+    """The mean number of nonzeros when |v| / scale is rounded at random to s levels."""
     return float(np.minimum(np.abs(v) / scale * s, 1).sum())
 
 

@@ -8,7 +8,7 @@ momentum correction, momentum factor masking, clipping and a warm-up of the dens
 Here: an MLP 64-128-10 with He's first weights on the digits, 4 nodes with 16 samples each, rate 0.1, momentum 0.9, 30
 epochs, means of 3 seeds. Sparsity counts for each parameter by itself with one entry at least, so "0.1 %" is 13 of
 9,610 numbers (the pilot's 10 were the largest of all). DGC's warm-up takes 4 epochs. The control is gradient dropping
-with DGC's warm-up of the density and nothing else of DGC: it tells what the warm-up alone achieves.
+with DGC's warm-up of the density and nothing else of DGC: it shows what the warm-up alone achieves.
 
 What must show: without a residual, top-k of 0.1 % has 3 points more error than dense and 10 times its loss; DGC with
 its warm-up, the control and dense are within 0.6 points of each other; what is sent and what is kept add up to what was
@@ -128,7 +128,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def nothing_is_lost() -> bool:
-    """Whether what is sent and the residual are the accumulated gradient, bit by bit."""
+    """Whether message and residual add up to the accumulated gradient, bit by bit."""
     rng, compressor, before = np.random.default_rng(0), ErrorFeedback(TopK(0.001)), np.zeros(9610, np.float32)
     for _ in range(200):
         gradient = rng.normal(size=9610).astype(np.float32)

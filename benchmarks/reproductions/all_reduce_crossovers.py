@@ -1,18 +1,19 @@
-"""All-reduce algorithms: what each sends, and from which size on which is fastest.
+"""All-reduce algorithms: what each sends, and which is fastest from which size on.
 
 What the papers say. Thakur, Rabenseifner and Gropp, Optimization of collective communication operations in MPICH
-(2005): recursive doubling needs the fewest messages, Rabenseifner's algorithm the fewest bytes as well as few messages;
-so the first is best for short vectors, the second for long ones. Patarasuk and Yuan, Bandwidth optimal all-reduce
-algorithms for clusters of workstations (2009): some node sends at least 2(p - 1)/p of the vector, which a ring meets.
+(2005): recursive doubling needs the fewest messages, and is best for short vectors; Rabenseifner's algorithm needs the
+fewest bytes with few messages, and is best for long ones. Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms
+for clusters of workstations (2009): at least one node sends 2(p - 1)/p of the vector or more, and a ring sends exactly
+that.
 
-What is done. Star (rank 0 is the server), binomial tree, ring, recursive doubling and Rabenseifner's algorithm run on
-p = 2 to 16 simulated nodes with real vectors of 5,040 float32 numbers, powers of two or not; messages and bytes are
-counted, and the simulated time is compared with the formula. Then the size at which Rabenseifner's algorithm overtakes
-recursive doubling is searched by simulation, to 64 bytes.
+What is done. Star (rank 0 is the server), binomial tree, ring, recursive doubling and Rabenseifner's algorithm run on p
+= 2 to 16 simulated nodes with real vectors of 5,040 float32 numbers, powers of two or not; messages and bytes are
+counted, and the simulated time is compared with the formula. Then a search in simulation finds, to 64 bytes, the size
+at which Rabenseifner's algorithm overtakes recursive doubling.
 
 What must show. Sums equal np.sum's. Per rank, the ring sends 2(p - 1) messages and 2(p - 1)/p n numbers, for p a power
-of two recursive doubling lg p and n lg p, Rabenseifner 2 lg p and 2(p - 1)/p n; the star's server sends (p - 1) n and
-receives as much. Nobody is below the bound. Simulated times equal the formulas. The crossover is at
+of two recursive doubling lg p and n lg p, Rabenseifner 2 lg p and 2(p - 1)/p n; the star's server sends and
+receives (p - 1) n. No algorithm is below the bound. Simulated times equal the formulas. The crossover is at
 n* = alpha lg p / (beta (lg p - 2(p - 1)/p)): 4, 2.4 and 1.882 alpha/beta for p = 4, 8 and 16. For p a power of two the
 ring is never faster than Rabenseifner: it needs 2(p - 1 - lg p) messages more.
 """
@@ -47,14 +48,14 @@ STEP = 64  # bytes, to which crossovers are found
 
 
 def summed(comm: Communicator, algorithm: str) -> bool:
-    """Whether the sum over the ranks is right; whole numbers, so that no order of additions rounds."""
+    """Whether the sum over the ranks is right; the numbers are whole, so that no order of additions rounds."""
     share = np.random.default_rng(comm.rank).integers(-100, 100, NUMBERS).astype(np.float32)
     truth = np.sum([np.random.default_rng(r).integers(-100, 100, NUMBERS) for r in range(comm.size)], axis=0)
     return bool((comm.all_reduce(share, algorithm=algorithm) == truth).all())
 
 
 def seconds(algorithm: str, p: int, nbytes: int) -> float:
-    """Simulated, of a message without contents."""
+    """Simulated seconds of an all-reduce of `nbytes` bytes (without contents)."""
 
     def program(comm: Communicator) -> None:
         comm.all_reduce(cluster.Phantom(nbytes, "float32"), algorithm=algorithm)
@@ -67,7 +68,7 @@ def formula(algorithm: str, p: int, nbytes: int) -> float:
 
 
 def published(algorithm: str, p: int) -> tuple[int, float] | None:
-    """Messages, and numbers as a multiple of n, that the busiest rank sends; None where the papers' is for other p."""
+    """Messages, and numbers as a multiple of n, that the busiest rank sends; None for p without a published formula."""
     rounds, share = p.bit_length() - 1, 2 * (p - 1) / p
     if algorithm == "parameter_server":
         return p - 1, p - 1

@@ -5,15 +5,15 @@ divides the rate by a number, the minibatch may as well be multiplied by it: the
 epochs, with fewer updates, each of which has more samples to share between nodes.
 
 Here: an MLP 64-64-10 on the digits, momentum 0.9, 45 epochs, from minibatches of 32 and rate 0.1; after epochs 15 and
-30 either the rate is divided by 4 or the minibatch is multiplied by 4 (`Job(batch_schedule=…)`); and, for comparison,
-nothing happens. 3 seeds. One node: Synchronous on many makes the same steps.
+30 either the rate is divided by 4 or the minibatch is multiplied by 4 (`Job(batch_schedule=…)`); or, for comparison,
+neither. 3 seeds. One node: Synchronous on many makes the same steps.
 
 It must show: final training loss within 10 % of one another, test error within 0.6 points, less than 45 % of the
-updates (900 of 2,025); and that the comparison means something: without either, the training loss ends over 30 % from
-both.
+updates (900 of 2,025); and, so that the comparison means something, a training loss over 30 % from both without
+either.
 
-What does not show: that one should decay at all. A net that can fit the digits perfectly has no noise left to decay at
-the end, and trains further without; the test error is the same.
+What does not show: that decay helps at all. A net that fits the digits perfectly has no noise left at the end, and
+trains further without decay; the test error is the same.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def run(seed: int, **settings: Any) -> parallel.Report:
 
 
 def mean(reports: list[parallel.Report], column: str) -> list[float]:
-    """Of every epoch, over the seeds."""
+    """The mean of a column over the seeds, for every epoch."""
     return [float(value) for value in np.mean([[row[column] for row in r.history] for r in reports], axis=0)]
 
 

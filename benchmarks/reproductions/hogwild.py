@@ -1,26 +1,26 @@
 """Hogwild: two processes write the same weights without a lock, which loses next to nothing if updates are sparse.
 
-Niu et al. (arXiv:1106.5730) let all cores update one weight vector without a lock. Where updates are sparse, two seldom
-touch the same weight at the same time. They report near-optimal convergence, in an order of magnitude less time than
-schemes with locks need.
+Niu et al. (arXiv:1106.5730) let all cores update one weight vector without a lock. Where updates are sparse, two cores
+rarely touch the same weight at the same time. They report near-optimal convergence, in an order of magnitude less time
+than schemes with locks need.
 
 Here: logistic regression by SGD, a row a step, 6 passes over generated rows, on one process and on two, which share the
-weights and read a half of the rows each; a compiled kernel, so that Python's interpreter is not in the way. Sparse: 20
+weights and read half of the rows each; the kernel is compiled, so that the interpreter does not dominate. Sparse: 20
 of 2,000,000 columns a row, 400,000 rows. Less sparse: 20 of 200,000 columns, as in the pilot. Dense: all of 50 columns,
-160,000 rows. For comparison two processes with weights of their own, which do the same work and share nothing: what a
-second process gains on this machine at this moment. The three take turns, and of several timings the shortest counts.
-The counters: two processes add 1 to the column of every nonzero, 48 million times each, until something is missing that
-was lost between a reading and a writing; sparse ones up to 3 times over, dense ones 30, since on a busy machine the two
-may not run at the same time.
+160,000 rows. For comparison, two processes with weights of their own do the same work and share nothing: this shows the
+gain of a second process on this machine at this moment. The three take turns, and the shortest of several timings
+counts. The counters: two processes add 1 to the column of every nonzero, 48 million times each, until a count is lost
+between a read and a write; sparse ones are repeated up to 3 times, dense ones 30, since on a busy machine the two
+processes may not run at the same time.
 
 It must show: after 6 passes the loss is within 2 % of one process's; dense counters lose, sparse ones at most one count
 in ten thousand. If two processes that share nothing are over 1.6 times as fast as one, so that two cores are idle,
-sharing sparse weights is over 1.3 times as fast. On a busy machine that cannot be judged, and is not.
+sharing sparse weights is over 1.3 times as fast. On a busy machine this is not judged.
 
 Measured on two idle cores: 1.6 to 1.7 times as fast if sparse, but 1.2 to 1.3 with 200,000 columns and 0.8 to 1.2 if
-dense. Nobody waits for a lock, but for the memory: a cache line of 16 weights that the other core has written must be
-fetched from it. With 200,000 columns that happens to most lines between two visits, some 600 rows apart. The pilot's
-two threads gained 1.95 and 1.87 there; on which cores is not known.
+dense. The time goes to memory, not to locks: a cache line of 16 weights that the other core has written must be fetched
+from that core. With 200,000 columns that happens to most lines between two visits, some 600 rows apart. The pilot's two
+threads gained 1.95 and 1.87 there, on unknown cores.
 
 What does not show on two cores: that dense rows learn worse without a lock, although of dense counts up to 45 % are
 lost: each lost update is one of hundreds of thousands.
@@ -84,7 +84,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def learn(comm: Communicator, rows: data.SparseRows, lr: float) -> Result:
-    """SGD in each setting: the shortest time, and the loss over all rows in the end."""
+    """SGD in each setting: the shortest time, and the final loss over all rows."""
     bounds = np.linspace(0, len(rows), comm.size + 1).astype(int)
     first, last = bounds[comm.rank], bounds[comm.rank + 1]
     whole = (rows.values, rows.columns, rows.starts, rows.labels)
@@ -109,7 +109,7 @@ def learn(comm: Communicator, rows: data.SparseRows, lr: float) -> Result:
 
 
 def count(comm: Communicator, rows: data.SparseRows, attempts: int) -> float:
-    """Both add 1 to the shared counter of every nonzero's column, until something is lost: the fraction that was."""
+    """The fraction of counts that two processes lose when both add 1 to the counter of every nonzero's column."""
     counters = comm.shared_array("counters", rows.features, np.int64)
     add_ones(counters, rows.columns[:0])  # compiled
     lost = 0.0
@@ -156,7 +156,7 @@ def accept(
 
 
 def draw(speed: dict[str, dict[str, float]]) -> Figure:
-    """How many times as fast as one process."""
+    """Draw the speed relative to one process."""
     with style.applied():
         figure, (axes,) = style.new_figure(6, 3.2)
         for i, setting in enumerate(SETTINGS[1:]):

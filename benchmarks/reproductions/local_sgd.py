@@ -1,4 +1,4 @@
-"""Local SGD: averaging models now and then, instead of gradients after every step; and averaging them once.
+"""Local SGD: averaging models every H steps, or once, instead of gradients after every step.
 
 Stich (arXiv:1805.09767) proves that p nodes which average their models every H steps converge as minibatch SGD does,
 with fewer rounds of communication by up to the square root of the number of steps. Zinkevich et al. (NIPS 2010) average
@@ -6,16 +6,16 @@ once, at the end. Both assume that all nodes draw their samples from the same di
 
 Here: an MLP 64-64-10 on the 1,437 digits, 8 nodes of 8 samples each, rate 0.2, no momentum, 40 epochs, hence T = 920
 steps; means of 3 seeds. Each node keeps its shard. Shards are random, or sorted by label: then a node sees one or two
-of the ten classes. The pilot made T = 880 steps and 3 rounds at H = 256, so its numbers at large H are not ours to the
-point.
+of the ten classes. The pilot made T = 880 steps and 3 rounds at H = 256, so its numbers at large H need not equal
+ours.
 
 It must show: T/H rounds, rounded up; H = 1 equals minibatch SGD; on random shards the error at H = 16, with a sixteenth
 of the communication, is within a point of that at H = 1, and up to H = 256 (4 rounds) hardly more; averaging once costs
 over a point. On sorted shards the error rises with every step from H = 4 on, and averaging once fails: worse than a
 third wrong (measured: 62 %, single seeds deviate by 6 points).
 
-A trap: deal the samples anew in every epoch, as data loaders do, and each node sees all of them in time. Averaging once
-then costs nothing here (the last row): the shards have to stay for the question to be asked at all.
+A trap: with a new shuffle in every epoch, as data loaders have it, each node sees all samples in time. Averaging once
+then costs nothing here (the last row): the effect needs fixed shards.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The sign of the gradient fails on convex functions of one and two variables; error feedback mends it.
 
-Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847), give three counter-examples, here as follows.
+Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847), give three counter-examples.
 
 1. f(x) = x/4 on [-1, 1]; the gradient is 4 with probability 1/4, else -1. Its sign is -1 three times out of four, so
    signSGD climbs to x = 1. The scaled sign of a single number is the number itself: error feedback around it is SGD.
@@ -11,7 +11,8 @@ Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847), give three 
 
 What must show: SGD and error feedback get near the minimum, in examples 2 and 3 to less than 1 % of f's first value;
 the sign, scaled or not, ends at the maximum in example 1, and in the others keeps x1 + x2 to 1e-9 and f at its minimum
-on that line or above. The rates (0.01, 0.001, 0.05) and the 4,000 steps are ours; example 1 is the mean of 200 runs.
+on that line or above. The rates (0.01, 0.001, 0.05) and the 4,000 steps are our choice; example 1 is the mean of 200
+runs.
 """
 
 from __future__ import annotations

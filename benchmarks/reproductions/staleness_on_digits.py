@@ -1,10 +1,10 @@
-"""Asynchronous training of a network: more workers, staler gradients, and what helps against it.
+"""Asynchronous training of a network: more workers make gradients staler; what helps.
 
 Dean et al. (Large scale distributed deep networks, NIPS 2012) are reported to have trained with 20 and with 200
 asynchronous workers, after a warm start by a single one, and fastest with Adagrad on the parameter servers.
 
 Here: an MLP 64-64-10 on the 1,437 digits, minibatches of 16 a gradient, 15 epochs, plain SGD on one parameter server, 5
-seeds, on a simulated cluster whose workers take turns: with P of them nearly every gradient is P - 1 updates old. The
+seeds, on a simulated cluster whose workers take turns: with P workers nearly every gradient is P - 1 updates old. The
 pilot's values come from an independent implementation in plain numpy.
 
 What must show: at rate 0.4 up to 8 workers train as one does, while 32 fail: their mean test error is above 20 %, and

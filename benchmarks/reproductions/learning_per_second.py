@@ -1,16 +1,16 @@
 """Learning per second: the best minibatch is neither the one that learns most from a sample nor the fastest one.
 
-Gonzalez (Distributed deep learning, lecture at UC Berkeley) splits what counts, learning per second, into learning per
-sample (falls with the minibatch: large ones waste samples) and samples per second (rises: large ones hide the network).
-Whoever reports one factor only can choose the minibatch that makes it shine.
+Gonzalez (Distributed deep learning, lecture at UC Berkeley) splits learning per second into learning per sample, which
+falls with the minibatch (large ones waste samples), and samples per second, which rise (large ones hide the network). A
+report of one factor alone can choose the minibatch that favours it.
 
-Here: learning per sample is 1 / (steps * minibatch), with the steps to training loss 0.2 of t08 (MLP 64-32-10, digits,
-the rate tuned for every minibatch; read from t08's table in the folder that this run writes to). Samples per second are
-those of Synchronous on 8 simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of the same net: steps on
-8 nodes are the same as on one. The product is runs to the target a second.
+Here: learning per sample is 1 / (steps * minibatch). The steps to training loss 0.2 are those of `steps_to_target` (MLP
+64-32-10, digits, the rate tuned for every minibatch), read from its table in the folder that this run writes to.
+Samples per second are those of Synchronous on 8 simulated nodes (1 GFLOP/s, 10 GB/s of memory) over three networks, of
+the same net: steps on 8 nodes are the same as on one. The product is runs to the target a second.
 
 With S = S_min (1 + B_c / B) steps and a + c B seconds a step, the time to the target is least at B = sqrt(B_c a / c):
-dearer steps (a slower network) want larger minibatches, dearer samples smaller ones.
+more expensive steps (a slower network) need larger minibatches, more expensive samples smaller ones.
 
 It must show: on each network the best minibatch lies strictly between those with the most learning per sample and with
 the most samples per second; it grows as the network slows down; and the minibatch nearest to the formula's optimum has
@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.reproductions.digits import he_mlp, job
 from benchmarks.reproductions.reproduction import Reproduction, main
-from benchmarks.reproductions.t08_steps_to_target import fit
+from benchmarks.reproductions.steps_to_target import fit
 from minidl import cluster, data, parallel
 from minidl.parallel.measures.learning_speed import LearningSpeed
 from minidl.plots import style
@@ -46,7 +46,7 @@ Speeds = dict[str, dict[int, LearningSpeed]]  # of a network and a minibatch
 
 
 def experiment(reproduction: Reproduction) -> None:
-    """Put steps to the target and simulated seconds a step together."""
+    """Combine steps to the target with simulated seconds per step."""
     steps = steps_to_target(reproduction.folder)
     sizes = [size for size in steps if size >= NODES]
     seconds = {network: {size: seconds_a_step(network, size) for size in sizes} for network in NETWORKS}
@@ -58,7 +58,7 @@ def experiment(reproduction: Reproduction) -> None:
         [
             "network",
             "minibatch",
-            "steps (t08)",
+            "steps to target",
             "ms a step",
             "samples to the target",
             "samples/s",
@@ -84,17 +84,17 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def steps_to_target(folder: Path) -> dict[int, float]:
-    """Steps to the target loss for each minibatch size, read from the table that t08 wrote to this folder."""
-    path = folder / "t08_steps_to_target.csv"
+    """Steps to the target loss for each minibatch size, from the table that `steps_to_target` wrote."""
+    path = folder / "steps_to_target.csv"
     if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist: run t08_steps_to_target with the same --folder first")
+        raise FileNotFoundError(f"{path} does not exist: run steps_to_target with the same --folder first")
     with path.open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["target loss"] == TARGET]
     return {int(row["minibatch"]): float(row["steps"]) for row in rows}
 
 
 def seconds_a_step(network: str, size: int) -> float:
-    """Of the net of t08, on the simulated cluster: in the second epoch, when all nodes have the weights."""
+    """Simulated seconds per step, in the second epoch, when all nodes have the initial weights."""
     simulation = cluster.Simulation(network=network, node=NODE, trace="ledger")
     train, test = data.digits()
     steps = min(4, len(train) // size)
@@ -107,7 +107,7 @@ def seconds_a_step(network: str, size: int) -> float:
 def judge(
     reproduction: Reproduction, steps: dict[int, float], seconds: dict[str, dict[int, float]], speeds: Speeds
 ) -> None:
-    """Where is the best minibatch?"""
+    """Judge where the best minibatch lies."""
     critical = fit(list(steps.values()))[1]
     best: dict[str, int] = {}
     for network, by_size in speeds.items():
@@ -137,7 +137,7 @@ def judge(
 
 @style.applied()
 def picture(speeds: Speeds) -> Figure:
-    """The two factors and their product against the minibatch, a panel each."""
+    """The two factors and their product against the minibatch, one panel each."""
     panels = (
         ("learning per sample (targets)", lambda speed: speed.learning_per_sample),
         ("samples per second", lambda speed: speed.samples_per_second),

@@ -7,14 +7,14 @@ at 16k, 32k and 64k (their figure 3). At 8,192 a rate scaled by the square root 
 
 Here: an MLP 64-64-10 on the 1,437 digits, momentum 0.9, weight decay 1e-4, 30 epochs with drops by 10 after 60 and
 85 % of them, rate 0.05 for 16 samples, 5 epochs of gradual warm-up above 16; each of the three rules at eight sizes,
-means of 5 seeds, on one node: Synchronous on many nodes makes the same steps. The published sizes are other ones, of
-another net and data set, so they stand in a table of their own.
+means of 5 seeds, on one node: Synchronous on many nodes makes the same steps. The published sizes belong to
+another net and data set, so they are in a separate table.
 
 It must show: up to 128 the linear rule trains as 16 does (error within 0.6 points, training loss within 30 %); from 32
 on the training loss is ordered linear < sqrt < fixed, and at 128 the test error too, as in table 2a; at 1,024 the fixed
 rate has over three times the error of the scaled one; the linear rule has its own limit, an elbow: at 512 its error is
-over 0.7 points higher than at 64. And the elbow (where the error is a quarter higher than at 16 to 64) is no matter of
-the data set's size: with half of the digits it moves by less than a factor of 2.
+over 0.7 points higher than at 64. The elbow (where the error is a quarter higher than at 16 to 64) does not come from
+the size of the data set: with half of the digits it moves by less than a factor of 2.
 
 What does not show: that beyond 128 the linear rule beats the square root on the test set. The training losses differ by
 a factor of 10 and more, but the test errors are equal within their deviations, with PyTorch's first weights (used here)
@@ -163,7 +163,7 @@ def elbow(errors: dict[int, float]) -> float:
 
 @style.applied()
 def picture(means: Means, half: dict[int, Mean]) -> Figure:
-    """Error against minibatch, a line a rule, with the deviation over the seeds."""
+    """Error against minibatch, one line per rule, with the deviation over the seeds."""
     figure, (axes, losses) = style.new_figure(9.6, 3.6, columns=2)
     for i, scaling in enumerate(SCALINGS):
         rows = [means[scaling, size] for size in SIZES]

@@ -1,9 +1,9 @@
-"""Sparse all-reduce: the sum of sparse vectors fills up, and when it pays to stay sparse.
+"""Sparse all-reduce: how the sum of sparse vectors fills up, and when it pays to stay sparse.
 
-Renggli et al., SparCML (SC'19), add up sparse vectors on the way and go over to dense ones when these are shorter. If
-P nodes each choose a share d of n entries by chance, the sum has the density 1 - (1 - d)^P, at worst P d. A pair of
-index and value is 8 bytes, a dense value 4, so that a dense vector is shorter from density 1/2 on. Expected bytes
-that a node sends:
+Renggli et al., SparCML (SC'19), add up sparse vectors on the way and switch to dense ones when these are shorter. If P
+nodes each choose a share d of n entries at random, the sum has the density 1 - (1 - d)^P, at most P d. A pair of index
+and value is 8 bytes, a dense value 4, so that a dense vector is shorter from density 1/2 on. Expected bytes that a node
+sends:
 
     gather               8 d n (P - 1)
     recursive doubling   sum over i < lg P of min(8 (1 - (1 - d)^(2^i)), 4) n
@@ -14,7 +14,7 @@ So gathering pays while P d < 1; at P = 32 and d = 25 % it sends 8 times as much
 sends more than a dense one up to d = 1/2.
 
 Here: vectors of 100,000 numbers on simulated nodes; the dense all-reduce is Rabenseifner's, with the fewest bytes and
-few messages. Adding up takes no time in this simulation, only messages do. What must show: densities within 3 standard
+few messages. In this simulation only messages take time, additions do not. What must show: densities within 3 standard
 deviations sqrt(D (1 - D)/n) of the formula; bytes within 2 % of the formulas; the two sides of P d = 1, in bytes.
 Real gradients agree more than chance: the second table has the union of the largest 1 % of P nodes' gradients.
 
@@ -146,7 +146,7 @@ def deviation(density: float, nodes: int) -> float:
 
 
 def real_unions() -> dict[int, float]:
-    """The share of all entries that are among the largest 1 % of at least one of so many nodes' gradients."""
+    """The share of entries that are among the largest 1 % of the gradient of at least one of `nodes` nodes."""
     report = parallel.train(digits.job((64, 128, 10), epochs=1), on="simulation")
     model, train, chosen = report.model(), data.digits().train, TopK(0.01)
     filled, unions = np.zeros(0), {}
@@ -161,7 +161,7 @@ def real_unions() -> dict[int, float]:
 
 
 def break_even(compressor: Sparse, nodes: int) -> list[object]:
-    """What compression takes and saves, and the bandwidth below which it pays."""
+    """The seconds that compression takes, the bytes it saves, and the bandwidth below which it pays."""
     own, total, seconds = np.random.default_rng(0).normal(size=SIZE).astype(np.float32), np.zeros(SIZE, np.float32), []
     for _ in range(20):
         began = time.perf_counter()

@@ -48,7 +48,7 @@ def limit(tau: int, momentum: float = 0.0) -> float:
 
 
 def growth(c: float, tau: int, momentum: float = 0.0) -> float:
-    """The factor by which x grows at each update in the end: the largest root of the recurrence's polynomial."""
+    """The factor by which x finally grows per update: the largest root of the recurrence's polynomial."""
     polynomial = np.zeros(tau + 3)
     polynomial[:3] = 1.0, -1 - momentum, momentum
     polynomial[tau + 1] += c
@@ -56,7 +56,7 @@ def growth(c: float, tau: int, momentum: float = 0.0) -> float:
 
 
 def recurrence(c: float, tau: int) -> float:
-    """|x| after UPDATES updates, from 1; the first gradients are all those of x = 1."""
+    """|x| after UPDATES updates from x = 1; gradients older than the start are those of x = 1."""
     x = [1.0] * (tau + 1)
     for _ in range(UPDATES):
         x.append(x[-1] - c * x[-1 - tau])
@@ -64,7 +64,7 @@ def recurrence(c: float, tau: int) -> float:
 
 
 class OneWeight(nn.Module):
-    """x times a weight that is 1 at first."""
+    """The input times one weight, initially 1."""
 
     def __init__(self) -> None:
         self.weight = nn.Parameter(np.ones((1, 1)))
@@ -129,7 +129,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 @style.applied()
 def picture() -> Figure:
-    """The limit against the number of workers that take turns, a line a momentum."""
+    """The limit against the number of workers that take turns, one line per momentum."""
     figure, (axes,) = style.new_figure(6.5, 3.8)
     workers = np.arange(2, 33)
     axes.plot(workers, [formula(int(p) - 1) for p in workers], color=style.SERIES[0], label="formula, no momentum")

@@ -1,16 +1,17 @@
 """Synchronous data parallelism equals the serial run, and four ways to get it wrong.
 
-What the paper says. Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remarks 1 to 4: common
-bugs leave a training that still learns, but is another one. A rate scaled by scaling the loss leaves weight decay
-behind; momentum with the rate inside the velocity needs a correction when the rate changes; the gradients must be
-normalised by the whole minibatch of k n samples, not by a worker's n; the workers must share one shuffle.
+What the paper says. Goyal et al., Accurate, large minibatch SGD (arXiv:1706.02677), section 3, remarks 1 to 4: with
+common bugs training still learns, but differs from the serial run. (1) Scaling the loss is not scaling the rate: weight
+decay stays unscaled. (2) Momentum with the rate inside the velocity needs a correction when the rate changes. (3) The
+gradients must be normalised by the whole minibatch of k n samples, not by a worker's n. (4) The workers must share one
+shuffle.
 
-What is done. An MLP 64-64-10 on the digits, 100 minibatches of 72 samples (the last of each epoch has 69, so that the
-parts are unequal), momentum 0.9, weight decay 1e-3, the rate divided by ten after 60 steps; on P = 1, 2, 3, 4 and 8
-simulated nodes, gradients added up round a ring. Then each bug is planted, beside the same thing done right.
+What is done. An MLP 64-64-10 on the digits, 100 minibatches of 72 samples (the last of each epoch has 69, so that
+shards are unequal), momentum 0.9, weight decay 1e-3, the rate divided by ten after 60 steps; on P = 1, 2, 3, 4 and 8
+simulated nodes, gradients summed by a ring all-reduce. Then each bug is planted, and compared with its correct form.
 
 What must show. The weights of P nodes differ from the serial run's by less than 1e-10 in float64 and 1e-4 in float32,
-and all nodes have the same bits; each bug makes them differ by more than 1e-3, its right form by less than 1e-10.
+and all nodes have the same bits; each bug makes them differ by more than 1e-3, its correct form by less than 1e-10.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def job(dtype: str = "float64", optimizer: Any = None, lr: float = RATE) -> para
 
 @dataclass(frozen=True)
 class Weighted(Synchronous):
-    """Each part's loss is multiplied by `factor`; not `is_mean`: by the number of nodes too, so that means add up."""
+    """Each node's loss is multiplied by `factor`, and without `is_mean` also by the number of nodes."""
 
     factor: float = 1.0
     is_mean: bool = True
@@ -70,7 +71,7 @@ class Weighted(Synchronous):
 
 
 class OwnShuffle(Synchronous):
-    """Every node shuffles the training set by itself, and deals itself a part of that."""
+    """Every node shuffles the training set with a seed of its own, and takes its shard of that order."""
 
     def run(self, session: Session) -> None:
         session.job = replace(session.job, seed=session.job.seed + session.comm.rank)
@@ -97,13 +98,13 @@ class Corrected(RateInVelocity):
 
 
 def difference(report: parallel.Report, truth: parallel.Report) -> float:
-    """The largest between any two weights."""
+    """The largest absolute difference of any weight."""
     pairs = zip(report.checkpoint.model.values(), truth.checkpoint.model.values(), strict=True)
     return max(float(np.abs(a - b).max()) for a, b in pairs)
 
 
 def bugs() -> list[tuple[str, parallel.Job, Synchronous, parallel.Job, Synchronous]]:
-    """Name; the job and the strategy with the bug; and those without."""
+    """For each bug: its name, the job and strategy with it, and those without it."""
     settings = {"lr": RATE, "momentum": MOMENTUM, "weight_decay": WEIGHT_DECAY}
     rate_inside, corrected = (job(optimizer=partial(rule, **settings)) for rule in (RateInVelocity, Corrected))
     right = Synchronous(algorithm="ring")

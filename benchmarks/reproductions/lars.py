@@ -15,9 +15,9 @@ with one step an epoch it is better than SGD with rate 0.2 by more than a point 
 and LARS transfers best: its largest deficit, over all cases, against the best rule of the case is smaller than that
 of every fixed rate.
 
-What does not show: a lead over SGD with rate 0.2 at 1,024 of 1,437 samples, which make two steps an epoch: 3.8 and
-4.0 % in 24 seeds, with a deviation of 0.6 and 0.8. Nor is LARS the best rule of each case: a fixed rate that is tuned
-for the case is as good. The advantage of LARS is that nothing is tuned again when the minibatch grows.
+What does not show: a lead over SGD with rate 0.2 at 1,024 of 1,437 samples, which is two steps an epoch: 3.8 and 4.0 %
+in 24 seeds, with a deviation of 0.6 and 0.8. Nor is LARS the best rule of each case: a fixed rate tuned for the case is
+as good. The advantage of LARS is that nothing has to be tuned again when the minibatch grows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Steps to a target against the minibatch: perfect scaling, diminishing returns, and the noise scale that tells where.
+"""Steps to a target against the minibatch: perfect scaling, diminishing returns, and a noise scale that predicts both.
 
 Shallue et al. (JMLR 20(112), 2019) count the steps that training needs to reach a target, with the learning rate tuned
-afresh for every minibatch: first they halve when the minibatch doubles, then less and less is gained, at last nothing.
-McCandlish et al. (arXiv:1812.06162) foretell where the bend is from the noise of the gradient, tr(Sigma)/|G|^2.
+afresh for every minibatch: first they halve when the minibatch doubles, then the gain shrinks, and in the end
+there is none. McCandlish et al. (arXiv:1812.06162) predict the bend from the noise of the gradient, tr(Sigma)/|G|^2.
 
 Here: an MLP 64-32-10 on the digits, plain SGD; for minibatches from 1 to all 1,437 samples the rate is swept in
 half-octaves from 2^-4 to 2^3; steps until the loss on the training set (looked at after every step) is 0.2, and 0.5:
@@ -13,7 +13,7 @@ of 5 seeds).
 It must show: steps fall as 1/B up to 8 (slope -1 +- 0.1 in log-log); from 256 to 1,437 less than 25 % is gained; the
 curve fits to 0.12 in the logarithm, with B_c from 20 to 90; the noise scale on the way to the target is within a factor
 of 10 of B_c, and rises as the loss falls; the estimate from two minibatch sizes is within 3 % of the exact scale.
-The lesson that is built in: with rates up to 2 only, the large minibatches stop gaining much earlier. What looks like a
+A warning that the table shows: with rates up to 2 only, large minibatches stop gaining much earlier. What looks like a
 law of large minibatches can be a sweep that ended too soon.
 """
 
@@ -109,7 +109,7 @@ def swept(size: int) -> Sweep:
 
 
 def cap(rate: float) -> float:
-    """The highest rate of the sweeps that this one is in."""
+    """The highest rate of the sweep that contains this rate."""
     return CAPPED if rate <= CAPPED else inf
 
 
@@ -133,7 +133,7 @@ def steps_to(size: int, rate: float, seed: int, limit: float) -> dict[float, flo
 
 
 def fewest(sweep: Sweep, target: float, size: int, highest: float = inf) -> tuple[float, float]:
-    """The fewest median steps, and the rate that needs so few."""
+    """The fewest median steps, and the rate that needs them."""
     return min((sweep[target, size, rate], rate) for rate in RATES if rate <= highest)
 
 
@@ -153,7 +153,7 @@ def fit(steps: list[float]) -> tuple[float, float, float]:
 
 
 def noise_on_the_way() -> dict[int, tuple[float, float]]:
-    """Loss and exact noise scale after so many steps with minibatches of 16: the medians of the seeds."""
+    """Loss and exact noise scale after a number of steps with minibatches of 16: the medians of the seeds."""
     runs = [noise_of_one_run(seed) for seed in SEEDS]
     return {step: tuple(np.median([run[step] for run in runs], axis=0)) for step in PILOT_SCALE}
 
@@ -238,7 +238,7 @@ def new_model(seed: int) -> nn.Module:
 
 
 def minibatches(size: int, seed: int) -> Iterator[data.Batch]:
-    """Without end, epoch after epoch, all of that size."""
+    """Endless minibatches of equal size, epoch after epoch."""
     loader = data.DataLoader(digits().train, size, shuffle=True, seed=seed, drop_last=True)
     for epoch in count():
         loader.set_epoch(epoch)

@@ -6,11 +6,11 @@ gradual one 23.74 %, against 23.60 % with minibatches of 256.
 
 Here: an MLP with five layers of weights, 64-64-64-64-64-10, on the digits, first weights of He et al., momentum 0.9,
 weight decay 1e-4, 30 epochs with drops by 10 after 60 and 85 % of them. With 256 samples the rate is 0.32 (0.02 for
-16), with 128 samples 0.32 too (0.04 for 16), and a warm-up from 0 over 10 epochs is tried besides. 20 seeds a row; a
+16), with 128 samples 0.32 too (0.04 for 16), and there is also a warm-up from 0 over 10 epochs. 20 seeds per row; a
 run fails if its test error is above 20 %. One node: Synchronous on many makes the same steps.
 
-Runs at the edge of stability are chaotic: one seed tells nothing, and other roundings give other runs. So failures are
-counted over the seeds. In 40 earlier runs of each row with other random numbers we counted, at 256, none 2, constant
+Runs at the edge of stability are chaotic: different rounding gives different runs, so failures are counted over many
+seeds. In 40 earlier runs of each row with other random numbers we counted, at 256, none 2, constant
 26, gradual 1, from 0 none; at 128, 25, 18, 13 and 6; an independent implementation counted 1, 17, 1 and 12, 13, 4, 1.
 The thresholds leave room for such differences.
 
@@ -132,7 +132,7 @@ def judge(reproduction: Reproduction, errors: Errors, shallow: list[float]) -> N
 
 @style.applied()
 def picture(errors: Errors) -> Figure:
-    """The error of every seed, from the best to the worst, a line a warm-up."""
+    """The error of every seed, from the best to the worst, one line per warm-up."""
     figure, panels = style.new_figure(9.6, 3.6, columns=len(SETTINGS), sharey=True)
     for axes, (size, rate) in zip(panels, SETTINGS, strict=True):
         for i, warmup in enumerate(WARMUPS):

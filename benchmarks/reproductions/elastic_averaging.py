@@ -1,4 +1,4 @@
-"""Elastic averaging and Downpour, as workers speak to the server less and less often.
+"""Elastic averaging and Downpour, as workers communicate with the server less and less often.
 
 Zhang, Choromanska and LeCun (arXiv:1412.6651) tie each worker's own weights to a centre (EASGD) and find that training
 survives long periods tau between two exchanges, where Downpour, which pushes the sum of tau gradients, does not. They
@@ -6,8 +6,8 @@ also prove that EASGD in round robin on w^2/2 is stable for 0 <= alpha <= (4 - 2
 scheme can diverge; You, Buluc and Demmel (SC'17) use the round-robin and the synchronous form.
 
 Here: an MLP 64-64-10 on the digits, 8 asynchronous workers with minibatches of 8, 20 epochs, alpha = 0.9/8, means of 3
-seeds; Downpour fetches and pushes every tau minibatches. The bounds of stability are found by bisection in the matrix
-of one round, and seen in runs of the strategy itself on w^2/2, 2 % below and above.
+seeds; Downpour fetches and pushes every tau minibatches. The bounds of stability are found by bisection on the matrix
+of one round, and checked in runs of the strategy on w^2/2, 2 % below and above.
 
 It must show: at tau = 1 Downpour learns more per epoch (all of its gradients move one set of weights, an EASGD worker
 makes an eighth of the steps); at tau = 64, and at the higher rate already at 16, Downpour fails and EASGD has the error
@@ -107,7 +107,7 @@ def error(strategy: parallel.Strategy, lr: float, seed: int) -> float:
 
 
 def round_robin(p: int, eta: float, alpha: float) -> Matrix:
-    """What a round of p turns does to (x_1, ..., x_p, centre)."""
+    """The matrix of a round of p turns, applied to (x_1, ..., x_p, centre)."""
 
     def turn(worker: int) -> Matrix:
         m = np.eye(p + 1)
@@ -120,14 +120,14 @@ def round_robin(p: int, eta: float, alpha: float) -> Matrix:
 
 
 def synchronous(p: int, eta: float, alpha: float) -> Matrix:
-    """What a step of all workers at once does to (x_1, ..., x_p, centre)."""
+    """The matrix of a step of all workers at once, applied to (x_1, ..., x_p, centre)."""
     m = np.diag([1 - eta - alpha] * p + [1 - p * alpha])
     m[:p, p] = m[p, :p] = alpha
     return m
 
 
 def admm_round(p: int, eta: float, rho: float) -> Matrix:
-    """What a round of p turns of linearized ADMM (Zhang et al., section 3) does to (multipliers, x, centre)."""
+    """The matrix of a round of p turns of linearized ADMM (Zhang et al., section 3) on (multipliers, x, centre)."""
     whole, size, share = np.eye(2 * p + 1), 2 * p + 1, eta * rho
     for i in range(p):
         multiplier, worker, centre = np.eye(size), np.eye(size), np.eye(size)
@@ -143,7 +143,7 @@ def radius(m: Matrix) -> float:
 
 
 def largest_stable(matrix: Callable[[float], Matrix], low: float = 0.05, high: float = 1.5) -> float:
-    """By bisection, up to where the spectral radius is at most 1."""
+    """The largest alpha with a spectral radius of at most 1, by bisection."""
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if radius(matrix(middle)) <= 1 + 1e-12 else (low, middle)
@@ -151,7 +151,7 @@ def largest_stable(matrix: Callable[[float], Matrix], low: float = 0.05, high: f
 
 
 class Point(nn.Module):
-    """One weight, 1 at first; its output is the weight, once a sample."""
+    """One weight, initially 1; the output for each sample is the weight."""
 
     def __init__(self) -> None:
         self.w = nn.Parameter(np.ones(1))
@@ -165,7 +165,7 @@ def half_square(outputs: Tensor, labels: NDArray[np.float64]) -> Tensor:
 
 
 def growth(variant: str, p: int, eta: float, alpha: float, rounds: int = 400) -> float:
-    """Of the workers' distance to the centre, a round, in the later part of a run of the strategy."""
+    """The growth per round of the workers' distance to the centre, late in a run of the strategy."""
     x = np.ones((rounds * p, 1))
     job = parallel.Job(
         model=Point,
@@ -188,7 +188,7 @@ def growth(variant: str, p: int, eta: float, alpha: float, rounds: int = 400) ->
 
 
 def stability(reproduction: Reproduction) -> list[tuple[int, float, float]]:
-    """Points of the picture: workers, alpha, growth a round in a run."""
+    """Points of the picture: workers, alpha, growth per round in a run."""
     rows, points = [], []
     cases = [("round_robin", p, ETA, (4 - 2 * ETA) / (4 - ETA)) for p in (1, 2, 3, 8)]
     cases.append(("synchronous", 8, 0.1, (4 - 0.2) / (2 + 16 - 0.8)))

@@ -1,20 +1,20 @@
-"""In step, not quite in step, or not at all: 8 workers with stragglers under a bound on the staleness.
+"""Bulk synchronous, stale synchronous, asynchronous: 8 workers with stragglers under a bound on the staleness.
 
 Ho et al. (More effective distributed ML via a stale synchronous parallel parameter server, NIPS 2013) let a worker
 that has made c updates go on as long as no other has made fewer than c - s: s = 0 is bulk synchronous, no bound
-asynchronous. A bound makes up for stragglers that change, since a worker that is late now and then is waited for only
-if it stays late; it cannot make up for a worker that is always slow, whom the others must wait for sooner or later.
+asynchronous. A bound compensates for stragglers that change: the others wait for a late worker only if it stays late.
+It cannot compensate for a worker that is always slow: sooner or later the others must wait for it.
 
 Here: an MLP 64-32-10 on 1,408 digits, minibatches of 16 a gradient, rate 0.1, 27 epochs: 297 clocks each. To compute a
 gradient takes 1 s of virtual time, the server and the network take none. Random stragglers: each gradient takes 4 s
-with probability 0.1, 3 seeds. A persistent one: worker 0 always takes 2.5 s. Formulas: in step, 8 workers need on
-average 1 + 3 (1 - 0.9^8) s a clock; by themselves 1.3 s. The pilot (plain numpy, 300 clocks) had more jitter besides,
-and every worker made as many updates in the end, so that only its ratios compare.
+with probability 0.1, 3 seeds. A persistent one: worker 0 always takes 2.5 s. Formulas: in lockstep, 8 workers need on
+average 1 + 3 (1 - 0.9^8) s per clock; independent ones 1.3 s. The pilot (plain numpy, 300 clocks) also had jitter, and
+every worker made the same number of updates, so that only its ratios compare.
 
-What must show: who begins a clock is never more than s ahead of the slowest, and does get that far; s = 0 equals
-Synchronous on the minibatch of all at 8 times the rate up to rounding; with random stragglers the time falls with s, at
+What must show: a worker that begins a clock is at most s ahead of the slowest, and gets that far; s = 0 equals, up to
+rounding, Synchronous on the joint minibatch at 8 times the rate; with random stragglers the time falls with s, at
 s = 10 to within 10 % of that without a bound, and the loss is as good; with a persistent one the time of an epoch, once
-the fast workers have used up their lead, is within 1 % the same for every bound, and only without one it falls.
+the fast workers have used up their lead, is the same for every bound to 1 %, and falls only without a bound.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def name(bound: int | None) -> str:
 
 
 def formula(kind: str, bound: int | None) -> float | str:
-    """Seconds: of workers in step, or by themselves."""
+    """Mean seconds of a run of CLOCKS clocks: in lockstep for bound 0, of independent workers for no bound."""
     if bound not in (0, None):
         return ""
     if kind == "random":
@@ -190,7 +190,7 @@ def staleness(reports: list[parallel.Report]) -> float:
 
 
 def time_to(report: parallel.Report) -> float:
-    """Virtual seconds to the target, by the ends of epochs."""
+    """Virtual seconds until the first end of an epoch at which the target is reached."""
     return next((row["seconds"] for row in report.history if row["test_loss"] <= TARGET), float("inf"))
 
 

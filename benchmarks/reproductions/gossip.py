@@ -1,23 +1,23 @@
-"""Gossip on a ring: nodes that speak to their neighbours alone train as well as nodes that all average.
+"""Gossip on a ring: nodes that average with their neighbours train as well as nodes that all average.
 
 Lian et al. (arXiv:1705.09056) show that decentralized SGD, in which a node averages its weights with its neighbours'
-only, converges as SGD with an all-reduce does, with far less traffic at the busiest node; what the nodes differ by
-shrinks in each step by the second eigenvalue of the mixing matrix. Lian et al. (arXiv:1710.06952) let pairs average
-asynchronously, so that a slow node no longer holds back the others.
+only, converges as SGD with an all-reduce does, with far less traffic at the busiest node; the difference between the
+nodes shrinks in each step by the second eigenvalue of the mixing matrix. Lian et al. (arXiv:1710.06952) let pairs
+average asynchronously, so that a slow node no longer holds back the others.
 
-Here: (1) nodes that start apart and have a rate of 0: the factor by which their distance shrinks a step, and the
-messages that a node sends. (2) An MLP 64-64-10 on the digits, 8 nodes of 8 samples, rate 0.1, 20 epochs, means of 3
-seeds; each node keeps its shard, random or sorted by label (two or three of ten classes). The mean of the nodes' models
-is judged. The pilot's rates and epochs are not known; compare its rows with each other, not with ours. (3) On a
-simulated cluster (1 Gbit/s Ethernet), the time of 5 epochs with one node ten times as slow, and without. Asynchronous
-nodes share the 5 epochs: the faster a node, the more of the samples it processes.
+Here: (1) nodes that start with different weights and a rate of 0: the factor by which their distance shrinks per step,
+and the messages that a node sends. (2) An MLP 64-64-10 on the digits, 8 nodes of 8 samples, rate 0.1, 20 epochs, means
+of 3 seeds; each node keeps its shard, random or sorted by label (two or three of ten classes). The mean of the nodes'
+models is judged. The pilot's rates and epochs are unknown, so its rows compare only with each other. (3) On a simulated
+cluster (1 Gbit/s Ethernet), the time of 5 epochs with one node ten times as slow, and without. Asynchronous nodes share
+the 5 epochs: the faster a node, the more of the samples it processes.
 
 It must show: the factor (1 + 2 cos(2 pi / n))/3 to 1e-8; two messages a step on the ring for any n; on random shards
-the ring within 0.5 points of averaging all; on sorted shards within 1 point, where the mean of nodes that never speak
-is wrong for a third and more; in step all nodes wait for the slow one and end with it; asynchronous pairs take the
-time of the summed speed, 8 / 7.1 = 1.13 times as long with the slow node as without, to 10 %.
+the ring within 0.5 points of averaging all; on sorted shards within 1 point, where the mean of nodes that never
+communicate misclassifies a third and more; synchronous nodes all wait for the slow one and end with it; asynchronous
+pairs take the time of the summed speed, 8 / 7.1 = 1.13 times as long with the slow node as without, to 10 %.
 Measured: 0.1 points between ring and all on random shards, 0.2 on sorted ones (a test sample is 0.28), and 56 to 73 %
-wrong where nodes never speak; the bounds leave room for other random numbers.
+wrong where nodes never communicate; the bounds leave room for other random numbers.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 @dataclass(frozen=True)
 class Apart(parallel.Gossip):
-    """Nodes begin at random places; their weights are recorded before every step."""
+    """Nodes start with random weights, which are recorded before every step."""
 
     def run(self, session: Session) -> None:
         start = np.random.default_rng((0, session.comm.rank)).normal(size=session.weights().shape)
@@ -151,7 +151,7 @@ def errors(shards: str, topology: str, seed: int) -> list[float]:
 
 
 def slow_node(reproduction: Reproduction) -> dict[str, list[float]]:
-    """Simulated seconds at which each node ends, with a slow one among them."""
+    """Simulated seconds at which each node ends, where one is slow."""
     rows, ends = [], {}
     summed_speed = NODES / (NODES - 1 + SLOW_SPEED)  # with equal nodes, relative to that with the slow one
     for name, asynchronous, batch_size in (("ring, in step", False, 8 * NODES), ("ring, asynchronous", True, 8)):

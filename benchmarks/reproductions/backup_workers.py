@@ -1,31 +1,31 @@
-"""Backup workers and partial sums: what is gained by not waiting for the last.
+"""Backup workers and partial sums: the gain from not waiting for the slowest worker.
 
 What the sources say. Synchronous training waits for the slowest of its workers. With b more workers than an update
 needs, it takes the first N of N + b gradients and drops the rest (Chen, Monga, Bengio, Jozefowicz, Revisiting
-distributed synchronous SGD, arXiv:1604.00981). Eager SGD waits for half of the workers or for the first one, and what
-comes late counts in a later update (Li et al., Taming unbalanced training workloads with partial collective operations,
+distributed synchronous SGD, arXiv:1604.00981). Eager SGD waits for half of the workers or for the first one; late
+gradients count in a later update (Li et al., Taming unbalanced training workloads with partial collective operations,
 PPoPP 2020).
 
-What is done. First, the time an update takes, by the strategies themselves: they train a model of one weight, whose
-loss takes an exponential time of mean 1 to compute. Second, what backups buy for 8 gradients an update where a
-gradient also has a part of 1 that does not vary, and workers are paid for: gradients used per worker and unit of time.
-Third, training an MLP 64-64-10 on the digits for 10 epochs, 8 gradients of 16 samples an update; how long a node takes
-varies from one computation to the next (log-normal, standard deviation 1 of the logarithm).
+What is done. First, the time of an update, measured in simulation: the strategies train a model of one weight, whose
+loss takes an exponential time of mean 1 to compute. Second, the use of workers, in gradients used per worker and unit
+of time, for 8 gradients per update, where each gradient takes a fixed time of 1 plus the exponential one. Third,
+training an MLP 64-64-10 on the digits for 10 epochs, with 8 gradients of 16 samples per update; the time of a
+computation varies (log-normal, standard deviation 1 of the logarithm).
 
-The formulas of the first part. With the harmonic numbers H_n = 1 + 1/2 + ... + 1/n, the n-th of N gradients that begin
-together comes after H_N - H_(N-n). Exponential times have no memory, so this holds for eager SGD, where every worker's
-next gradient counts whenever it began, and for backup workers that abandon a minibatch as soon as it is outdated. Where
-backup workers finish what they began, those that an update did not wait for are still busy with outdated gradients, and
-it takes longer: see `finishing`. Eager SGD without a coordinator waits for the first worker, or for one that is drawn,
-whose time has mean 1.
+The formulas of the first experiment. With the harmonic numbers H_n = 1 + 1/2 + ... + 1/n, the n-th of N gradients that
+begin together comes after H_N - H_(N-n). Exponential times have no memory, so this holds for eager SGD, where every
+worker's next gradient counts whenever it began, and for backup workers that abandon a minibatch as soon as it is
+outdated. Where backup workers finish what they began, those that an update did not wait for are still busy with
+outdated gradients, and it takes longer: see `finishing`. Eager SGD without a coordinator waits for the first worker, or
+for one that is drawn, whose time has mean 1.
 
 What must show. Times within 3 % of the formulas (20,000 gradients, 60,000 where the time varies most: standard errors
-are about 1 % or less); the best number of backups is neither 0 nor the largest; the loss after equally many updates
-does not change when 2 of 10 gradients are dropped or abandoned (the mean of three seeds within 10 % of 8 workers
-without backups), and an update takes less time. An epoch of 8 workers has 12 updates, the last one of 29 samples; with
-backups all updates are of about 128 samples, so that there are fewer: losses are compared at equal numbers of updates,
-by linear interpolation. Eager updates are shown as well: they take less time still, and move the weights less, since an
-update divides the sum of the gradients by the number of all workers.
+are about 1 % or less); the best number of backups is neither 0 nor the largest; the loss after the same number of
+updates does not change when 2 of 10 gradients are dropped or abandoned (the mean of three seeds within 10 % of 8
+workers without backups), and an update takes less time. An epoch of 8 workers has 12 updates, the last one of 29
+samples; with backups all updates are of about 128 samples, so that there are fewer: losses are compared at equal
+numbers of updates, by linear interpolation. Eager updates are also shown: they take even less time, and move the
+weights less, since an update divides the sum of the gradients by the number of all workers.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def together(needed: int, workers: int) -> float:
 def finishing(needed: int, workers: int) -> float:
     """The mean time of an update by fresh gradients only, where every worker finishes what it began.
 
-    Right after an update, all workers that it did not wait for compute outdated gradients. Of `workers - fresh` busy
-    workers the next one is ready after 1 / (workers - fresh). If it was outdated, it begins a fresh gradient.
+    Right after an update, all workers that it did not wait for compute outdated gradients. The next of the `workers -
+    fresh` busy workers is ready after 1 / (workers - fresh). If its gradient was outdated, it begins a fresh one.
     """
 
     @cache
@@ -82,7 +82,7 @@ def finishing(needed: int, workers: int) -> float:
 
 
 def exponential_loss(outputs: Tensor, labels: Array) -> Tensor:
-    """Zero; in a simulation, it takes an exponential number of flops of mean `FLOPS` to compute."""
+    """A loss of zero; in a simulation it costs an exponential number of flops, of mean `FLOPS`."""
     counter = counting.active.get()
     if counter is not None:  # the evaluation after the run takes no simulated time
         counter.add(int(FLOPS * random.generator().exponential()), 0)
@@ -90,7 +90,7 @@ def exponential_loss(outputs: Tensor, labels: Array) -> Tensor:
 
 
 def seconds_an_update(strategy: parallel.Strategy, nodes: int, gradients: int = GRADIENTS) -> float:
-    """Simulated: train on one sample a gradient, with exponential computation times of mean 1 s."""
+    """Simulated seconds of an update: one sample per gradient, exponential computation times of mean 1 s."""
     dataset = data.Dataset(np.ones((gradients, 1), np.float32), np.zeros(gradients, np.int64))
     job = parallel.Job(
         model=lambda: nn.Linear(1, 1),
@@ -107,7 +107,7 @@ def seconds_an_update(strategy: parallel.Strategy, nodes: int, gradients: int = 
 
 
 class Case(NamedTuple):
-    """A strategy, what an update of it waits for, and how long that takes in mean computation times."""
+    """A strategy, what its updates wait for, and the time of an update in mean computation times."""
 
     strategy: parallel.Strategy
     nodes: int
@@ -214,7 +214,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def picture(per_worker: list[float], curves: dict[str, list[Any]]) -> Figure:
-    """How many backups pay; the loss over updates and over time."""
+    """The use of workers against the backups; the loss over updates and over time."""
     with style.applied():
         figure, (left, middle, right) = style.new_figure(11.0, 3.6, columns=3)
         left.plot(BACKUPS, per_worker, "o-", color=style.SERIES[0])

@@ -4,15 +4,15 @@ What the sources show. Layers are reduced as backward completes them (wait-free 
 arXiv:1706.03292, section 3.1; Li et al., PyTorch Distributed, arXiv:2006.15704, sections 3.2.3 and 5). Without overlap
 a step takes computation + communication; with it, about the longer of the two.
 
-What is done. Eight equal layers of 128 x 128 weights on eight simulated nodes; forward takes 1 ms a layer, backward
-2 ms. First a bucket a layer, on networks of different speed: the ratio of communication to backward goes from 1/8 to 8.
-Then buckets of 1 to 8 layers, where a message also has a start-up time.
+What is done. Eight equal layers of 128 x 128 weights on eight simulated nodes; forward takes 1 ms per layer, backward
+2 ms. First with one bucket per layer, on networks of different speed: the ratio of communication to backward goes from
+1/8 to 8. Then with buckets of 1 to 8 layers, where a message also has a start-up time.
 
-What must show. For m buckets, of which each becomes ready r seconds after the one before and takes c seconds:
-without overlap the step is F + m r + m c, with overlap F + r + (m - 1) max(r, c) + c, which is the longer of
-computation and communication, and the last bucket's communication or the first bucket's computation besides (F:
-forward; the last bucket is a little larger: with it travels which parameters have a gradient). With a start-up time,
-buckets of medium size are best: small ones start too often, the one large bucket hides nothing.
+What must show. F is the time of forward. There are m buckets; each becomes ready r seconds after the previous one, and
+its all-reduce takes c seconds. A step takes F + m r + m c without overlap, and F + r + (m - 1) max(r, c) + c with it:
+the longer of computation and communication, plus the computation of the first bucket or the communication of the last.
+(The last bucket is slightly larger: it also says which parameters have a gradient.) With a start-up time, buckets of
+medium size are best: small ones pay for more start-ups, and a single large bucket hides nothing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Timed(parallel.Synchronous):
 
 
 def timed_job(steps: int, layers: int = LAYERS, width: int = WIDTH, samples: int = NODES) -> parallel.Job:
-    """So many steps of one epoch."""
+    """One epoch of `steps` steps."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(samples * steps, width)).astype(np.float32)
     train, test = Dataset(x, 0 * x), Dataset(x[:1], 0 * x[:1])
@@ -87,7 +87,7 @@ def timed_job(steps: int, layers: int = LAYERS, width: int = WIDTH, samples: int
 
 
 def step_seconds(network: cluster.Network, bucket_layers: int, overlap: bool) -> float:
-    """Of one simulated step: the difference of runs of two steps and of one."""
+    """Simulated seconds of one step: a run of two steps minus a run of one."""
     strategy = Timed(bucket_layers * LAYER_BYTES / 1e6, "ring", overlap=overlap)
     engine = cluster.Simulation(network, trace="ledger")
     once, twice = (parallel.train(timed_job(steps), strategy, NODES, engine).seconds for steps in (1, 2))
@@ -95,7 +95,7 @@ def step_seconds(network: cluster.Network, bucket_layers: int, overlap: bool) ->
 
 
 def model_seconds(network: cluster.Network, bucket_layers: int, overlap: bool) -> float:
-    """The formula: buckets are reduced one after the other, each not before backward has completed it."""
+    """Seconds of a step by formula: buckets are reduced one after the other, each once backward has completed it."""
     buckets = -(-LAYERS // bucket_layers)
     ready = reduced = LAYERS * FORWARD
     for i in range(buckets):
@@ -108,7 +108,7 @@ def model_seconds(network: cluster.Network, bucket_layers: int, overlap: bool) -
 
 
 def network_of(ratio: float, alpha: float = 0.0) -> cluster.Network:
-    """One on which the reduction of a layer takes `ratio` times its backward, start-up aside."""
+    """A network on which reducing a layer takes `ratio` times its backward, without start-up times."""
     return cluster.Network(alpha, ratio * BACKWARD / (2 * (NODES - 1) / NODES * LAYER_BYTES))
 
 
@@ -147,7 +147,7 @@ def experiment(reproduction: Reproduction) -> None:
 
 
 def picture(rows: list[list[float]], sized: list[list[float]]) -> Figure:
-    """Steps by the speed of the network, and by the size of the buckets."""
+    """Time of a step against the speed of the network, and against the size of the buckets."""
     with style.applied():
         figure, (left, right) = style.new_figure(9.0, 3.6, columns=2)
         for i, (name, column) in enumerate((("without overlap", 1), ("with overlap", 3))):
