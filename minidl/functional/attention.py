@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from minidl import kernels
 from minidl.functional.bind import operand, unbroadcast
-from minidl.functional.dropout import dropout_mask
+from minidl.functional.dropout import check_probability, dropout_mask
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.shapes import reshape
 from minidl.kernels import Array
@@ -80,6 +80,8 @@ def scaled_dot_product_attention(
         else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
+    if dropout_p:
+        check_probability("attention: dropout_p", dropout_p)
     kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
     out = kernel.matmul(probabilities if kept is None else probabilities * kept, values)
 

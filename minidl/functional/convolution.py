@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.functional.bind import operand
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.pairs import Pair, hashable, pair
@@ -128,8 +129,9 @@ def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) ->
         raise ValueError(f"conv2d: x is images (n, c, h, w) or one image (c, h, w), got {x}{hint}")
     if len(weight) != 4:
         raise ValueError(f"conv2d: weight is (filters, channels / groups, kh, kw), got {weight}")
-    if isinstance(groups, (bool, float)) or groups < 1 or weight[0] % groups:
-        raise ValueError(f"conv2d: groups must be a positive whole number that divides {weight[0]} filters: {groups}")
+    whole_number("conv2d: groups", groups, at_least=1)
+    if weight[0] % groups:
+        raise ValueError(f"conv2d: groups must divide the {weight[0]} filters, got {groups}")
     if x[-3] == weight[1] * groups:
         return
     hint = ""

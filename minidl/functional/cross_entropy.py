@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.dropout import check_probability
 from minidl.functional.losses import check_reduction
 from minidl.functional.one_type import FLOAT32, converted, in_float32
 from minidl.functional.shapes import where
@@ -60,8 +61,7 @@ def cross_entropy(
     if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
         return _plain(logits, labels, reduction)
     logits = converted(logits, FLOAT32)  # 16 bits; the losses are float32 in every case
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
+    check_probability(f"{name}: label_smoothing", label_smoothing)
     if labels.shape == logits.shape and is_floating_point(labels.dtype) and logits.ndim:
         return _of_probabilities(logits, labels, _weights(name, weight, logits, axis), reduction, label_smoothing, axis)
     axis = _classes_axis(name, logits.shape, labels, axis)

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import one_of
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.elementwise import signs
 from minidl.functional.one_type import in_float32
@@ -172,11 +173,11 @@ def binary_cross_entropy_with_logits(
 
 
 def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """Raise TypeError or ValueError for a reduction that is not allowed, or that stands in the place of the weight."""
     if isinstance(weight, str):
         raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
     if reduction not in allowed:
-        names = ", ".join(repr(one) for one in allowed[:-1])
-        raise ValueError(f"{name}: reduction must be {names} or {allowed[-1]!r}, not {reduction!r}")
+        one_of(f"{name}: reduction", reduction, allowed)
 
 
 def _compared(
