@@ -1,4 +1,4 @@
-"""Dropout: in training, each number is set to zero at random and the others are scaled up."""
+"""Dropout: in training, elements are set to zero at random, and the others are scaled up."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from minidl.tensor import Tensor, record
 
 
 def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
-    """Zero with probability p, else x / (1 - p), so that the mean stays; x itself when not training.
+    """Zero with probability p, otherwise a / (1 - p), so that the mean stays; a itself when not training.
 
-    generator: where the random numbers come from; `minidl.random.generator()` by default.
+    p: probability of zero, 0 to 1
+    generator: source of the random numbers; default: `minidl.random.generator()`
+
     Errors: ValueError unless 0 <= p <= 1.
     Source: Srivastava et al., Dropout (JMLR 15, 2014).
 

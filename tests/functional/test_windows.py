@@ -207,7 +207,7 @@ IMAGE, FILTER = ZEROS((1, 1, 4, 4)), ZEROS((1, 1, 2, 2))
         (lambda: F.conv2d(IMAGE, FILTER, stride=0), ValueError, r"stride \(0, 0\).*must be positive"),
         (lambda: F.conv2d(IMAGE, FILTER, padding=-1), ValueError, r"padding \(-1, -1\)"),
         (lambda: F.conv2d(IMAGE, FILTER, groups=0), ValueError, "conv2d: groups must be at least 1, got 0"),
-        (lambda: F.conv2d(ZEROS((1, 4, 4, 4)), ZEROS((3, 2, 2, 2)), groups=2), ValueError, "divide the 3 filters, got 2"),
+        (lambda: F.conv2d(ZEROS((1, 4, 4, 4)), ZEROS((3, 2, 2, 2)), groups=2), ValueError, "divide the 3 filters"),
         (lambda: F.conv2d(IMAGE, FILTER, stride=1.5), TypeError, "a whole number or two.*not 1.5"),
         (lambda: F.max_pool2d(IMAGE, (2,)), TypeError, r"a whole number or two.*not \(2,\)"),
         (lambda: F.max_pool2d(IMAGE, 2.5), TypeError, "a whole number or two.*not 2.5"),
