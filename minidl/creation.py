@@ -4,7 +4,7 @@
 >>> zeros(2, 3, requires_grad=True).shape, arange(3)
 ((2, 3), Tensor([0, 1, 2], int64))
 
-Random ones draw from `minidl.random.generator()`, which `manual_seed` starts anew.
+Random numbers are drawn from `minidl.random.generator()`, which `manual_seed` restarts.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def ones(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> T
 
 @explains_options
 def full(shape: Any, value: float, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
-    """One number everywhere: `full((2, 3), 0.5)`."""
+    """A tensor filled with one number: `full((2, 3), 0.5)`."""
     return Tensor(kernels.new_array_module().full(shape, value, dtype), requires_grad)
 
 
 @explains_options
 def arange(start: float, end: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
-    """start, start + step, ..., below end: integers from integers, otherwise float32. `arange(n)` counts from 0."""
+    """start, start + step, ... below end; int64 for integers, otherwise float32. `arange(n)` counts from 0."""
     first, last = (0, start) if end is None else (start, end)
     if dtype is None:
         dtype = np.int64 if all(isinstance(each, (int, np.integer)) for each in (first, last, step)) else np.float32
@@ -53,19 +53,19 @@ def eye(n: int, dtype: Any = np.float32) -> Tensor:
 
 @explains_options
 def randn(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
-    """Random numbers with mean 0 and standard deviation 1."""
+    """Normally distributed random numbers, with mean 0 and standard deviation 1."""
     return Tensor(_drawn(random.generator().standard_normal(_shape(shape)), dtype), requires_grad)
 
 
 @explains_options
 def rand(*shape: Any, dtype: Any = np.float32, requires_grad: bool = False) -> Tensor:
-    """Random numbers, equally likely anywhere in 0 <= x < 1."""
+    """Uniformly distributed random numbers, 0 <= x < 1."""
     return Tensor(_drawn(random.generator().random(_shape(shape), np.float32), dtype), requires_grad)
 
 
 @explains_options
 def randint(low: int, high: Any, shape: Any = None, dtype: Any = np.int64) -> Tensor:
-    """Random integers low <= i < high: `randint(0, 10, (2, 3))`; `randint(10, (2, 3))` begins with 0."""
+    """Random integers low <= i < high: `randint(0, 10, (2, 3))`, or `randint(10, (2, 3))` for low = 0."""
     if shape is None and isinstance(high, (tuple, list)):
         low, high, shape = 0, low, high
     if shape is None:
@@ -84,7 +84,7 @@ def ones_like(a: Any) -> Tensor:
 
 
 def randn_like(a: Any) -> Tensor:
-    """Random numbers with mean 0 and standard deviation 1, of the shape and type of a."""
+    """Normally distributed random numbers, of the shape and type of a."""
     return randn(a.shape, dtype=a.dtype)
 
 

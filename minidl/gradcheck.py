@@ -1,8 +1,8 @@
-"""Is a gradient right? Compared with finite differences, along random directions.
+"""Check a gradient against finite differences, along random directions.
 
 For f: R^n -> R^m and random u, v:   <u, f(x + e v) - f(x - e v)> / (2 e)   ==   <vjp(u), v>   up to O(e^2).
-One directional derivative an operand, whatever its size; a wrong entry of the gradient is missed only if v happens to
-be orthogonal to the error. Source: Griewank and Walther, Evaluating Derivatives (2008), section 3.3.
+Each direction needs two evaluations of f, whatever the operand's size; a wrong entry of the gradient is missed only if
+v is orthogonal to the error. Source: Griewank and Walther, Evaluating Derivatives (2008), section 3.3.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def gradcheck(
 
     Parameters
         inputs           arrays or tensors; float64 where differentiable, since float32 is too coarse for differences
-        differentiable   which inputs have gradients; default: all floating-point ones
-        step             distance of the differences
-        rtol             largest error that passes, relative to the terms that are summed
-        directions       random directions tried for each input
+        differentiable   which inputs have gradients; None: all floating-point ones
+        step             half the distance between the two points of a central difference
+        rtol             largest error that passes, relative to the sum of the absolute terms
+        seed             seed of the random directions
+        directions       number of random directions for each input
 
-    Errors: AssertionError names the input, the derivative that backward gives, and that of the differences;
-    TypeError for float32.
+    Errors: AssertionError for a wrong gradient, with the input and both derivatives; TypeError for float32.
 
     >>> gradcheck(lambda x: (x * x).sum(), [np.array([1.0, 2.0])])
     True

@@ -5,7 +5,7 @@ of Karpathy's micrograd, where a node holds one number. The other lines of this 
 
     Vjp                    a node holds a whole array; a Jacobian is never stored
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
-    requires_grad, needs   no arithmetic for gradients that nobody reads (the data, frozen weights)
+    requires_grad, needs   no arithmetic for gradients that are not needed (of the data, of frozen weights)
     retain_graph, _freed   a node's arrays are released once it is visited: memory falls during backward
     uses, finish           a leaf's gradient is available as soon as it is final: communication overlaps backward
     _own                   a leaf's gradient shares memory with nothing, so it may be reduced in place

@@ -10,7 +10,7 @@ from numpy.random import Generator
 
 from minidl import kernels
 from minidl.functional.bind import operand, unbroadcast
-from minidl.functional.dropout import dropout_mask
+from minidl.functional.dropout import check_probability, dropout_mask
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.shapes import reshape
 from minidl.kernels import Array
@@ -27,15 +27,16 @@ def scaled_dot_product_attention(
     *,
     generator: Generator | None = None,
 ) -> Tensor:
-    """softmax(q k^T / sqrt(d) + mask) v: every query takes a mean of the values, weighted by its likeness to the keys.
+    """softmax(q k^T / sqrt(d) + mask) v: for every query, a mean of the values, weighted by its similarity to the keys.
 
     Parameters
         q, k, v     (..., t, d), (..., s, d) and (..., s, e), with equal leading axes
         attn_mask   booleans, True where a query sees a key (`nn.MultiheadAttention` means the opposite, as in PyTorch),
                     or numbers added to the scores; of a shape that broadcasts to (..., t, s)
-        dropout_p   probability with which a weight is set to zero, the others scaled up; training or not
-        is_causal   query i sees the keys 0..i only, of those that the mask lets it see
-        generator   where the random numbers of dropout come from; `minidl.random.generator()` by default
+        dropout_p   probability, 0 to 1, that a weight of the mean is set to zero, in evaluation too; the others are
+                    divided by 1 - dropout_p
+        is_causal   query i sees keys 0..i only, in addition to what attn_mask excludes
+        generator   source of dropout's random numbers; default: `minidl.random.generator()`
 
     Returns (..., t, e); zeros for a query that sees no key. A single True or False as fourth argument is is_causal.
 
@@ -43,13 +44,13 @@ def scaled_dot_product_attention(
     Source: Vaswani et al., Attention Is All You Need (arXiv:1706.03762), equation 1.
 
     >>> keys, values = [[100.0, 0.0], [0.0, 100.0]], [[1.0], [2.0]]
-    >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values)  # a query that is like the second key
+    >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values)  # a query that is similar to the second key
     Tensor([[2.]], float32)
     >>> scaled_dot_product_attention([[0.0, 1.0]], keys, values, attn_mask=np.array([[True, False]]))
     Tensor([[1.]], float32)
 
     Optimizations:
-    * one node; of the t x s matrices only the probabilities are kept, and the mask of dropout;
+    * one node, which keeps two t x s matrices at most: the probabilities and the mask of dropout;
     * without a mask, scaling and softmax are one pass over the scores, and so are their derivatives.
     """
     if isinstance(attn_mask, bool):
@@ -80,6 +81,8 @@ def scaled_dot_product_attention(
         else:  # as PyTorch: zeros for a query that sees no key, rather than 0 / 0
             scores = kernels.array_module(scores).where(sees, scores, scores.dtype.type(0))
             probabilities = kernel.attention_softmax(scores, 1.0, is_causal) * sees
+    if dropout_p:
+        check_probability("attention: dropout_p", dropout_p)
     kept = dropout_mask(probabilities, dropout_p, generator) if dropout_p else None
     out = kernel.matmul(probabilities if kept is None else probabilities * kept, values)
 
@@ -103,7 +106,7 @@ def scaled_dot_product_attention(
 def additive_mask(mask: Any, shape: tuple[int, ...], dtype: Any, seen: bool = True) -> Tensor:
     """The mask as numbers to add to the scores: booleans become 0 where they equal `seen`, minus infinity elsewhere.
 
-    shape: what it is reshaped to. Errors: TypeError for a mask of whole numbers.
+    shape: the shape of the result. Errors: TypeError for a mask of integers.
     """
     tensor = operand(mask)
     kind = tensor.dtype.kind

@@ -1,4 +1,4 @@
-"""Over which axes: numpy's spelling (`axis=`, `keepdims=`) and PyTorch's (`dim=`, `keepdim=`) mean the same."""
+"""The axes of an operation, in numpy's spelling (`axis=`, `keepdims=`) or in PyTorch's (`dim=`, `keepdim=`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minidl.kernels import Array, array_module
 
 
 def one_spelling(operation: str, axis: Any, keepdims: Any, dim: Any, keepdim: Any) -> tuple[Any, bool]:
-    """(axis, keepdims), of which each was given in numpy's spelling or in PyTorch's; both at once are refused."""
+    """Return (axis, keepdims), each given in one of the spellings. Errors: TypeError for one given in both."""
     for numpys, pytorchs, name in (
         (axis, dim, "axis= and dim="),
         (keepdims or None, keepdim, "keepdims= and keepdim="),
@@ -21,7 +21,7 @@ def one_spelling(operation: str, axis: Any, keepdims: Any, dim: Any, keepdim: An
 
 
 def one_axis(operation: str, axis: int | None, dim: int | None, default: int | None = None) -> int:
-    """The axis, given as `axis=` or as `dim=`."""
+    """Return the axis, given as `axis=` or as `dim=`; `default` if neither is given."""
     if dim is not None:
         if axis is not None:
             raise TypeError(f"{operation}: axis= and dim= are two spellings of one argument, give one of them")
@@ -34,7 +34,7 @@ def one_axis(operation: str, axis: int | None, dim: int | None, default: int | N
 
 
 def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> int:
-    """The axis as a number from 0; -1 is the last. extra: how many axes more than x's there may be."""
+    """The axis counted from 0; -1 is the last one. extra: how many axes the operation adds to those of x."""
     number, ndim = operator.index(axis), x.ndim + extra
     if not -max(ndim, 1) <= number < max(ndim, 1):
         raise IndexError(f"{operation}: axis {number} of a tensor of shape {x.shape}, whose axes are 0 to {ndim - 1}")
@@ -42,7 +42,7 @@ def counted_from_start(operation: str, axis: Any, x: Array, extra: int = 0) -> i
 
 
 def mesh(index: Array, axis: int) -> tuple[Array, ...]:
-    """Indices of all axes, for `x[mesh(index, axis)]`: the element's own position, but `index` along `axis`."""
+    """Indices for each axis, for `x[mesh(index, axis)]`: `index` along `axis`, an element's own position elsewhere."""
     module = array_module(index)
     own = [
         module.arange(length).reshape((length,) + (1,) * (index.ndim - 1 - place))

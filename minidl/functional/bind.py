@@ -1,4 +1,4 @@
-"""How an operation becomes an operator of Tensor, and how its operands become tensors of one shape."""
+"""What operations share: binding them to Tensor, making operands tensors, and summing gradients after broadcasting."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ def tensor_method(*names: str) -> Callable[[_F], _F]:
     return bind
 
 
-def operand(value: Any, beside: Any = None) -> Tensor:
-    """`value` as a Tensor; a single number takes the type of the tensor `beside` it, as in PyTorch.
+def operand(value: Any, other: Any = None) -> Tensor:
+    """`value` as a Tensor; a single number takes the type of `other`, the other operand, as in PyTorch.
 
     A number is Python's, numpy's, or a 0-d tensor: `x / mask.sum()` keeps the type of x.
     """
     if isinstance(value, Tensor):
-        return value if value._data.shape or beside is None else _number_beside(value, beside)
-    if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(beside, Tensor):
-        dtype = beside._data.dtype
+        return value if value._data.shape or other is None else _in_type_of(value, other)
+    if isinstance(value, (int, float, np.integer, np.floating)) and isinstance(other, Tensor):
+        dtype = other._data.dtype
         if is_floating_point(dtype) or (dtype.kind in "iu" and isinstance(value, (int, np.integer))):
-            return record(array_module(beside._data).asarray(value, dtype=dtype), (), None)
+            return record(array_module(other._data).asarray(value, dtype=dtype), (), None)
     made = Tensor(value)
-    return made if made._data.shape or beside is None else _number_beside(made, beside)
+    return made if made._data.shape or other is None else _in_type_of(made, other)
 
 
-def _number_beside(number: Tensor, beside: Any) -> Tensor:
-    """A 0-d tensor in the type of the array beside it, differentiably, if that type can hold such numbers."""
-    array = beside._data if isinstance(beside, Tensor) else beside
+def _in_type_of(number: Tensor, other: Any) -> Tensor:
+    """A 0-d tensor, converted to the type of the other operand if that type can hold it; differentiable."""
+    array = other._data if isinstance(other, Tensor) else other
     own, dtype = number._data.dtype, getattr(array, "dtype", None)
     if dtype is None or dtype == own or not array.shape:
         return number
@@ -59,7 +59,7 @@ def _number_beside(number: Tensor, beside: Any) -> Tensor:
 
 
 def unbroadcast(g: Array, operand: Array) -> Array:
-    """Sum g, the gradient of a broadcast operation, over the axes along which `operand` was repeated; to its dtype."""
+    """Sum g over the axes along which `operand` was broadcast, and convert it to the operand's type."""
     if g.shape != operand.shape:
         extra = g.ndim - operand.ndim
         repeated = tuple(range(extra))

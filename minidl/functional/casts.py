@@ -21,7 +21,9 @@ from minidl.tensor import Tensor, record
 
 @tensor_method("astype")
 def astype(a: Any, dtype: Any) -> Tensor:
-    """a as another type; a itself if it has the type. The gradient comes back in a's type, if both are floating-point.
+    """a converted to another type; a itself if it has that type.
+
+    Between floating-point types the gradient passes, and is converted back.
 
     >>> astype([1.7, -1.7], "int64")
     Tensor([ 1, -1], int64)
@@ -40,9 +42,9 @@ def astype(a: Any, dtype: Any) -> Tensor:
 
 @tensor_method("to")
 def to(a: Any, *target: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """a as another type: `x.to(np.float64)`, `x.to("float16")`, `x.to(other)` as the type of another tensor.
+    """a converted to another type: `x.to(np.float64)`, `x.to("float16")`, or `x.to(other)` for another tensor's type.
 
-    A device is accepted where the tensor lies already ("cpu"); for the GPU see `minidl.kernels.use`.
+    A device is accepted if the tensor is already there ("cpu"); for the GPU see `minidl.kernels.use`.
     """
     a = operand(a)
     for each in target:
@@ -76,7 +78,7 @@ def _cuda(a: Tensor, device: Any = None) -> Tensor:
 
 @tensor_method("cpu")
 def cpu(a: Any) -> Tensor:
-    """a, if it lies on the CPU; for one on the GPU RuntimeError, which says how to have a copy of its numbers."""
+    """a itself. Errors: RuntimeError for a tensor on the GPU; the message says how to copy its numbers."""
     a = operand(a)
     return a if a.device == "cpu" else to(a, device="cpu")
 
@@ -106,7 +108,7 @@ def clone(a: Any) -> Tensor:
 
 @tensor_method("contiguous")
 def contiguous(a: Any) -> Tensor:
-    """a, if its numbers lie in memory in the order of its axes; otherwise such a copy."""
+    """a itself if its memory is in the order of its axes, otherwise a copy whose memory is."""
     a = operand(a)
     if a.data.flags.c_contiguous:
         return a

@@ -5,7 +5,7 @@
 >>> x > 0, x == y
 (Tensor([False,  True], bool), Tensor([False,  True], bool))
 
-Whether two names mean the same tensor is asked with `is`. Tensors can be keys of a dict: there identity decides.
+`a is b` tells whether two names mean the same tensor. As keys of a dict, tensors are compared by identity.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Convolution over images, as one node (a cross-correlation, as everywhere in deep learning: no filter is mirrored)."""
+"""Convolution over images, as one node (as everywhere in deep learning, a cross-correlation: no filter is mirrored)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from minidl import kernels
+from minidl.arguments import whole_number
 from minidl.functional.bind import operand
 from minidl.functional.one_type import autocast_dtype, in_one_type
 from minidl.functional.pairs import Pair, hashable, pair
@@ -31,13 +32,15 @@ def conv2d(
                       weight[f, c, k, l] x[n, c, i stride + k dilation - padding, j stride + l dilation - padding]
 
     Parameters
-        x         (n, c, h, w), or one image (c, h, w); zeros around it
+        x         (n, c, h, w), or one image (c, h, w)
         weight    (f, c / groups, kh, kw)
         bias      (f,) or None
-        stride    distance of the windows; a whole number or two, (vertical, horizontal); so are padding and dilation
-        padding   zeros on each side; "valid" is 0; "same" keeps the size of the image (stride 1)
-        dilation  distance of the pixels of a window
+        stride    distance between windows, in pixels
+        padding   zeros added on each side; "valid": 0; "same": the size of the image is kept (stride 1 only)
+        dilation  distance between the pixels of a window
         groups    number of groups of channels and of filters; the filters of a group read only its channels
+
+    Stride, padding and dilation are a whole number, or two: (vertical, horizontal).
 
     Returns
         (n, f, oh, ow), oh = (h + 2 padding - dilation (kh - 1) - 1) // stride + 1
@@ -92,7 +95,7 @@ def _geometry(
     dilation: Pair,
     groups: int,
 ) -> _Geometry:
-    """Stride, padding and dilation in both directions, once they and the three shapes are known to fit."""
+    """Stride, padding and dilation in both directions. Errors: ValueError if they or the three shapes do not fit."""
     _check_channels(x, weight, groups)
     if bias is not None and bias != weight[:1]:
         raise ValueError(f"conv2d: bias ({weight[0]},) expected, one number a filter, got {bias}")
@@ -122,14 +125,15 @@ def _geometry(
 
 
 def _check_channels(x: tuple[int, ...], weight: tuple[int, ...], groups: int) -> None:
-    """ValueError unless x and weight have the right axes, and the channels fit."""
+    """Raise ValueError unless x and weight have the right axes, and their channels fit."""
     if len(x) not in (3, 4):
         hint = ": type x[None, None] for one image of one channel" if len(x) == 2 else ""
         raise ValueError(f"conv2d: x is images (n, c, h, w) or one image (c, h, w), got {x}{hint}")
     if len(weight) != 4:
         raise ValueError(f"conv2d: weight is (filters, channels / groups, kh, kw), got {weight}")
-    if isinstance(groups, (bool, float)) or groups < 1 or weight[0] % groups:
-        raise ValueError(f"conv2d: groups must be a positive whole number that divides {weight[0]} filters: {groups}")
+    whole_number("conv2d: groups", groups, at_least=1)
+    if weight[0] % groups:
+        raise ValueError(f"conv2d: groups must divide the {weight[0]} filters, got {groups}")
     if x[-3] == weight[1] * groups:
         return
     hint = ""

@@ -1,4 +1,4 @@
-"""The losses of classification: cross entropy (with the softmax in it) and the negative log-likelihood."""
+"""The losses of classification: cross entropy, softmax included, and the negative log-likelihood."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from minidl import kernels
 from minidl.functional.bind import operand
+from minidl.functional.dropout import check_probability
 from minidl.functional.losses import check_reduction
 from minidl.functional.one_type import FLOAT32, converted, in_float32
 from minidl.functional.shapes import where
@@ -30,20 +31,20 @@ def cross_entropy(
 
     Parameters
         logits           (n, classes), or (classes,) for one sample; with more axes the classes are on axis 1, as in
-                         PyTorch, or on the last axis, (n, t, classes), as a language model's
-        labels           integers, of the logits' shape without the classes' axis; or class probabilities,
+                         PyTorch, or on the last axis, (n, t, classes), as in language models
+        labels           integers, of the logits' shape without the axis of the classes; or class probabilities,
                          floating-point numbers of the logits' shape
         weight           (classes,): the loss of a sample is multiplied by the weight of its class; not differentiated
         ignore_index     samples with this label have no loss and no gradient, and do not count in the mean
         reduction        "mean": the sum of the losses / the sum of their weights (1 each without `weight`; with class
                          probabilities the number of samples); "sum"; or "none"
-        label_smoothing  this share of each label, from 0 to 1, is spread evenly over all classes
+        label_smoothing  share of each label, 0 to 1, that is spread evenly over all classes
         axis             the axis of the classes; needed only where the shapes fit both axis 1 and the last one
 
     The mean of no samples, or of samples that are all ignored, is nan, with gradient 0.
 
     Raises
-        ValueError  shapes, a reduction or a smoothing that do not fit
+        ValueError  shapes that do not fit, an unknown reduction, a smoothing outside 0 to 1
         TypeError   labels that are not integers
         IndexError  a label outside 0 <= label < classes
 
@@ -59,9 +60,8 @@ def cross_entropy(
     labels = labels if isinstance(labels, Tensor) else Tensor(array_module(z).asarray(labels))
     if weight is None and not label_smoothing and axis is None and _every_label_counts(z, labels.data, ignore_index):
         return _plain(logits, labels, reduction)
-    logits = converted(logits, FLOAT32)  # 16 bits; the losses are float32 in every case
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"{name}: label_smoothing must lie in 0 <= label_smoothing <= 1, got {label_smoothing}")
+    logits = converted(logits, FLOAT32)  # 16 bits are widened: losses are float32 in every case
+    check_probability(f"{name}: label_smoothing", label_smoothing)
     if labels.shape == logits.shape and is_floating_point(labels.dtype) and logits.ndim:
         return _of_probabilities(logits, labels, _weights(name, weight, logits, axis), reduction, label_smoothing, axis)
     axis = _classes_axis(name, logits.shape, labels, axis)
@@ -92,7 +92,7 @@ def nll_loss(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """-log_probabilities[label]: the negative log-likelihood, of what `log_softmax` gives.
+    """-log_probabilities[label]: the negative log-likelihood of the labels, from the output of `log_softmax`.
 
     Parameters and errors as for `cross_entropy`; nll_loss(log_softmax(x), labels) is cross_entropy(x, labels).
 
@@ -120,7 +120,7 @@ def nll_loss(
     return record(samples.reduced(losses.reshape(-1), reduction), (inputs, labels), vjp, saved=(1,))
 
 
-# ---- the usual case: logits (n, classes), and all samples count alike ----
+# ---- the usual case: logits (n, classes), and all samples have the same weight ----
 
 
 def _every_label_counts(z: Array, labels: Array, ignore_index: int) -> bool:
@@ -146,7 +146,7 @@ def _plain(logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
 
 
 class _Samples:
-    """The labels in one row, with the weight of each sample, and which of them are not ignored (None: all)."""
+    """The flattened labels, the weight of each sample, and which samples are not ignored (`kept`; None: all)."""
 
     def __init__(self, name: str, x: Array, labels: Tensor, weight: Any, ignore_index: int, axis: int) -> None:
         module, classes = array_module(x), x.shape[axis]
@@ -174,7 +174,7 @@ class _Samples:
         self.total = targets.size if self.weights is None else float(self.weights.sum(dtype="float64"))
 
     def reduced(self, losses: Array, reduction: str) -> Array:
-        """The losses, one a sample, weighted and reduced."""
+        """The losses of the samples, weighted and reduced."""
         module = array_module(losses)
         if self.kept is not None:
             losses = module.where(self.kept, losses, 0)  # 0 times an infinite loss would be nan
@@ -191,13 +191,13 @@ class _Samples:
         return kernels.uncounted("sum")(losses) / self.dtype.type(self.total)
 
     def scaled(self, g: Array, reduction: str) -> Array:
-        """The gradient with respect to each unweighted loss, from that with respect to the reduced ones."""
+        """The gradient with respect to each unweighted loss, from g, that with respect to the reduced loss."""
         scale = 1.0 if reduction != "mean" else 1 / self.total if self.total else math.nan
         g = (g * self.dtype.type(scale)).reshape(-1)
         return g if self.weights is None else g * self.weights
 
 
-# ---- label smoothing, and class probabilities in place of labels ----
+# ---- label smoothing, and class probabilities instead of labels ----
 
 
 def _smoothed(
@@ -233,11 +233,11 @@ def _of_probabilities(
     return losses if reduction == "none" else losses.sum() if reduction == "sum" else losses.mean()
 
 
-# ---- what is refused ----
+# ---- checks ----
 
 
 def _classes_axis(name: str, shape: tuple[int, ...], labels: Tensor, axis: int | None) -> int:
-    """The axis of the classes, counted from the first one."""
+    """The axis of the classes, counted from 0."""
     without = {k: (*shape[:k], *shape[k + 1 :]) for k in {min(1, len(shape) - 1), len(shape) - 1} if k >= 0}
     if axis is not None:
         axis = _axis_in_range(name, shape, axis, 0)

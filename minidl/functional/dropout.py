@@ -1,4 +1,4 @@
-"""Dropout: in training, each number is set to zero at random and the others are scaled up."""
+"""Dropout: in training, elements are set to zero at random, and the others are scaled up."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 from numpy.random import Generator
 
 from minidl import random
+from minidl.arguments import real_number
 from minidl.functional.bind import operand
 from minidl.kernels import Array, array_module
 from minidl.tensor import Tensor, record
 
 
 def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
-    """Zero with probability p, else x / (1 - p), so that the mean stays; x itself when not training.
+    """Zero with probability p, otherwise a / (1 - p), so that the mean stays; a itself when not training.
 
-    generator: where the random numbers come from; `minidl.random.generator()` by default.
+    p: probability of zero, 0 to 1
+    generator: source of the random numbers; default: `minidl.random.generator()`
+
     Errors: ValueError unless 0 <= p <= 1.
     Source: Srivastava et al., Dropout (JMLR 15, 2014).
 
@@ -25,8 +28,7 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     Tensor([0., 4., 6., 0.], float32)
     """
     x = operand(a)
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: the probability must lie in 0 <= p <= 1, got {p}")
+    check_probability("dropout: p", p)
     if not training or p == 0:
         return x
     data = x.data
@@ -34,9 +36,13 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
     return record(data * mask, (x,), lambda g, needs: (g * mask,))
 
 
+def check_probability(name: str, p: float) -> None:
+    """Raise TypeError or ValueError unless p is a number from 0 to 1."""
+    if type(p) is not float or not 0 <= p <= 1:  # what nearly every call has passes at once
+        real_number(name, p, at_least=0, at_most=1)
+
+
 def dropout_mask(data: Array, p: float, generator: Generator | None = None) -> Array:
     """The factors of dropout, of the shape and type of `data`: 0 with probability p, else 1 / (1 - p)."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout: the probability must lie in 0 <= p <= 1, got {p}")
     kept = (generator or random.generator()).random(data.shape, dtype="float32") >= p
     return array_module(data).asarray(kept) * data.dtype.type(1 / (1 - p) if p < 1 else 0)

@@ -1,4 +1,4 @@
-"""Embedding, as one node: rows of a weight matrix by their numbers (what `linear` would give for one-hot rows)."""
+"""Embedding, as one node: rows of a weight matrix by index, as `linear` computes them for one-hot rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def embedding(indices: Any, weight: Any, padding_idx: int | None = None) -> Tens
     """The rows of `weight` with the given indices.
 
     indices: integers of any shape; weight: (n, d). Returns (*indices.shape, d).
-    padding_idx: the row that gets no gradient, such as that of the symbol that fills up short sentences.
+    padding_idx: a row that gets no gradient, such as that of the padding symbol; None: every row gets one.
     Errors: TypeError for indices that are not integers, IndexError for one outside 0 <= i < n.
 
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The largest and the smallest: of a tensor, of two, and within bounds.
+"""Maximum and minimum, of one tensor and of two; argmax, argmin and clamp.
 
 >>> from minidl import Tensor
 >>> scores = Tensor([[0.1, 0.7, 0.2], [0.5, 0.1, 0.4]])
@@ -6,8 +6,8 @@
 >>> predicted
 Tensor([1, 0], int64)
 
-Where `max` and `min` give indices the gradient goes to that element (the first of ties), as in PyTorch; where they
-give values alone, and in `amax` and `amin`, elements that tie share it.
+Where `max` and `min` return indices, the gradient goes to the element of that index (the first of ties), as in PyTorch;
+where they return values alone, and in `amax` and `amin`, elements that tie share the gradient.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _values(name: str, a: Tensor, axis: Axis, keepdims: bool) -> Tensor:
 
 
 def _with_indices(name: str, a: Tensor, dim: Any, keepdim: bool) -> ValuesAndIndices:
-    """The maximum or minimum (`name`) along one axis, and where the first of them is."""
+    """The maximum or minimum (`name`) along one axis, and the index of the first of ties."""
     if isinstance(dim, (tuple, list)):
         raise TypeError(
             f"{name} over several axes has no one index: type {name}(axis={tuple(dim)}) for the values alone"
@@ -185,7 +185,7 @@ def _of_two(name: str, loses: Any, a: Any, b: Any) -> Tensor:
 
 @tensor_method("clamp", "clip")
 def clamp(a: Any, min: float | None = None, max: float | None = None) -> Tensor:
-    """a, but at least `min` and at most `max` (numbers); within the bounds the gradient passes, outside it is 0.
+    """a limited to at least `min` and at most `max` (numbers); the gradient is 0 where a lies outside.
 
     >>> clamp([-2.0, 0.5, 3.0], 0, 1)
     Tensor([0. , 0.5, 1. ], float32)

@@ -8,8 +8,8 @@
 >>> w
 Tensor([0.5, 1. ], float32, requires_grad=True)
 
-On a leaf that requires a gradient they are refused outside `no_grad()`, as in PyTorch: its gradient would be that of
-another value. On a tensor that was made by recorded operations, `h += x` is `h = h + x`: a new tensor, on the tape.
+Outside of `no_grad()`, a leaf that requires a gradient cannot be written into, as in PyTorch: its gradient would belong
+to another value. For a tensor made by recorded operations, `h += x` is `h = h + x`: a new tensor, on the tape.
 """
 
 from __future__ import annotations

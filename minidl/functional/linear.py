@@ -22,7 +22,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
     Tensor([[16.]], float32)
 
     Optimizations:
-    * one node instead of three, and the bias is added in place;
+    * one node instead of three; the bias is added in place;
     * no gradient with respect to x is computed where none is needed (the first layer).
     """
     x, weight = operand(x), operand(weight)

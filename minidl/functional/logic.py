@@ -1,11 +1,11 @@
-"""Logic on tensors of booleans, and bits of integers: `~ & | ^`, any and all; no gradient passes.
+"""Logic on booleans and on the bits of integers: `~ & | ^`, any and all; no gradient passes.
 
 >>> from minidl import Tensor
 >>> x = Tensor([1.0, 2.0, 3.0])
 >>> (x > 1) & ~(x > 2), ((x > 1) | (x < 0)).any()
 (Tensor([False,  True, False], bool), Tensor(True, bool))
 
-`and`, `or` and `not` ask for one answer of a whole tensor, and are refused where it has several elements.
+`and`, `or` and `not` need one truth value, and are refused for a tensor of several elements.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def logical_not(a: Any) -> Tensor:
 def any_(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Whether at least one number over `dim` (all axes by default) is True or nonzero; of none it is False.
+    """Whether any element over `dim` (all axes by default) is True or nonzero; False for no elements.
 
     >>> any_([False, True])
     Tensor(True, bool)
@@ -79,6 +79,6 @@ def any_(
 def all_(
     a: Any, dim: Axis = None, keepdim: bool | None = None, *, axis: Axis = None, keepdims: bool | None = None
 ) -> Tensor:
-    """Whether all numbers over `dim` (all axes by default) are True or nonzero; of none it is True."""
+    """Whether all elements over `dim` (all axes by default) are True or nonzero; True for no elements."""
     axis, kept = one_spelling("all", axis, keepdims, dim, keepdim)
     return record((operand(a).data != 0).all(axis=axis, keepdims=kept), (), None)

@@ -1,4 +1,4 @@
-"""The losses that compare two tensors of one shape, number by number."""
+"""Losses that compare two tensors of one shape elementwise."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import one_of
 from minidl.functional.bind import operand, unbroadcast
 from minidl.functional.elementwise import signs
 from minidl.functional.one_type import in_float32
@@ -17,9 +18,9 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @in_float32("x", "target")
 def mse_loss(x: Any, target: Any, reduction: str = "mean") -> Tensor:
-    """(x - target)**2, averaged over all elements ("mean"), summed ("sum") or as it is ("none").
+    """(x - target)**2, averaged over all elements ("mean"), summed ("sum") or not reduced ("none").
 
-    x, target: of one shape. Errors: ValueError for two shapes, or another reduction.
+    x, target: tensors of one shape. Errors: ValueError for different shapes, or an unknown reduction.
 
     >>> mse_loss([1.0, 2.0], [1.0, 4.0]).item()
     2.0
@@ -172,17 +173,17 @@ def binary_cross_entropy_with_logits(
 
 
 def check_reduction(name: str, reduction: Any, weight: Any = None, allowed: tuple[str, ...] = REDUCTIONS) -> None:
+    """Raise TypeError or ValueError for a reduction that is not allowed, or that stands in the place of the weight."""
     if isinstance(weight, str):
         raise TypeError(f"{name}: the third argument is `weight`, as in PyTorch: write reduction={weight!r}")
     if reduction not in allowed:
-        names = ", ".join(repr(one) for one in allowed[:-1])
-        raise ValueError(f"{name}: reduction must be {names} or {allowed[-1]!r}, not {reduction!r}")
+        one_of(f"{name}: reduction", reduction, allowed)
 
 
 def _compared(
     name: str, x: Any, target: Any, reduction: str, allowed: tuple[str, ...] = REDUCTIONS
 ) -> tuple[Tensor, Tensor, Array]:
-    """Both as tensors of one shape, and their difference."""
+    """x and target as tensors, and their difference. Errors: ValueError for different shapes."""
     x, target = operand(x, target), operand(target, x)
     if x.shape != target.shape:
         raise ValueError(f"{name}: input has shape {x.shape}, target has shape {target.shape}; they must be equal")
@@ -193,7 +194,7 @@ def _compared(
 def _reduced(
     losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str, saved: tuple[int, ...] = ()
 ) -> Tensor:
-    """The reduced losses as one node; slope(): the derivative of each loss with respect to x, minus that of target."""
+    """The reduced losses as one node; slope() is each loss's derivative with respect to x, minus that to target."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:

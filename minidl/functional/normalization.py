@@ -12,9 +12,9 @@ from minidl.tensor import Tensor, record
 
 
 def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """weight (x - mean) / sqrt(var + eps) + bias, mean and variance taken over the axes of `weight`, the last ones.
+    """weight (x - mean) / sqrt(var + eps) + bias, with mean and variance over the last axes, those of `weight`.
 
-    x: (..., *weight.shape); weight, bias: of one shape, bias may be None.
+    x: (..., *weight.shape); weight, bias: of one shape; bias may be None
     Errors: ValueError if x does not end with the shape of the weight, or the bias has another.
     Source: Ba, Kiros and Hinton, Layer Normalization (arXiv:1607.06450), section 3.1.
 
@@ -54,10 +54,11 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
 
 
 def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """weight (x - mean) / sqrt(var + eps) + bias, mean and variance taken over each group of channels of each sample.
+    """weight (x - mean) / sqrt(var + eps) + bias, with mean and variance over each group of channels of each sample.
 
-    x: (n, c) or (n, c, ...), where c is a multiple of num_groups; weight, bias: (c,) or None. One group is layer norm
-    without its weight for every number; c groups are instance norm. Samples do not depend on each other.
+    x: (n, c) or (n, c, ...), where c is a multiple of num_groups; weight, bias: (c,) or None
+
+    With one group, this is layer norm with a weight for each channel; with c groups, instance norm.
     Errors: ValueError for other shapes, and for one sample in groups of a single number.
     Source: Wu and He, Group Normalization (arXiv:1803.08494), section 3.
 

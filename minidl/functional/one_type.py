@@ -1,4 +1,4 @@
-"""One floating-point type for the operands of a layer: refused otherwise, or converted within `amp.autocast`."""
+"""The operands of a layer have one floating-point type: converted within `amp.autocast`, otherwise checked."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ autocast_dtype: ContextVar[Any] = ContextVar("minidl_autocast_dtype", default=No
 def in_one_type(operation: str, *values: Any) -> list[Any]:
     """The operands as tensors of one type; None stays None.
 
-    Within `amp.autocast` floating-point operands are converted to its type. Otherwise float64 data in a float32 model
-    is refused, as in PyTorch: numpy would compute all that follows in float64, several times as slowly.
-    Errors: TypeError that says which operand has which type and what to type.
+    Within `amp.autocast`, floating-point operands are converted to its type. Elsewhere, float64 data in a float32 model
+    is refused, as in PyTorch: numpy would compute everything after it in float64, several times as slowly.
+    Errors: TypeError for different types; the message says what to type.
     """
     tensors: list[Any] = [value if isinstance(value, Tensor) or value is None else operand(value) for value in values]
     lower = autocast_dtype.get()
@@ -50,13 +50,13 @@ def in_one_type(operation: str, *values: Any) -> list[Any]:
 
 
 def check_one_type(operation: str, x: Array, weight: Array) -> None:
-    """Raise the same TypeError, but let a 16-bit x pass beside a wider weight, as PyTorch's normalisations do."""
+    """Raise the same TypeError, but accept a 16-bit x with a float32 weight, as PyTorch's normalisations do."""
     if x.dtype != weight.dtype and not (is_sixteen_bit(x.dtype) and weight.dtype == np.float32):
         raise TypeError(_sentence(operation, [Tensor(x), Tensor(weight)]))
 
 
 def converted(x: Tensor, dtype: Any) -> Tensor:
-    """x in another floating-point type, differentiably; integers and float64 stay as they are."""
+    """x converted to another floating-point type, differentiable; integers and float64 stay as they are."""
     own = x._data.dtype
     if own == dtype or not (own == np.float32 or is_sixteen_bit(own)):
         return x
@@ -71,10 +71,10 @@ _F = TypeVar("_F", bound=Callable[..., Tensor])
 def in_float32(*names: str) -> Callable[[_F], _F]:
     """Decorate an operation of several steps: 16-bit operands are widened, and its result is rounded once at the end.
 
-    names: those of the operands. The result has the type of the first one, but float32 where another one is wider, and
-    within `amp.autocast`, where PyTorch's losses are float32.
-    Numpy's own steps would round every intermediate number to 16 bits, overflow on the way (squares, sums) or stop
-    adding (256 + 1 is 256 in bfloat16).
+    names: the names of the operands. The result has the type of the first operand; float32 if another one is wider,
+    and within `amp.autocast`, as PyTorch's losses.
+    In 16 bits every step would round its result, and could overflow (squares, sums) or lose a summand (256 + 1 is 256
+    in bfloat16).
     """
 
     def decorate(operation: _F) -> _F:

@@ -36,18 +36,17 @@ Backward = Callable[..., Any]
 class Operation:
     """A differentiable function on tensors, made of functions on arrays: `@operation`, then `@NAME.vjp`.
 
-    Positional arguments are operands: tensors, arrays, numbers or lists, which arrive as arrays. Keyword arguments are
-    settings, which `forward` and `vjp` receive as they are.
+    Positional arguments are operands: tensors, arrays, numbers or lists, which both functions receive as arrays.
+    Keyword arguments are settings, which both functions receive unchanged.
 
     forward(*operands, **settings)    returns a new array (or a number)
-    vjp(g, out, *operands, **settings)    returns the gradient of the loss with respect to each operand, in a tuple if
-        there are several; None where there is none. g: the gradient with respect to out, of its shape; not to be
-        written into.
+    vjp(g, out, *operands, **settings)    returns the gradient of the loss with respect to each operand, a tuple if
+        there are several, None for an operand without one. g is the gradient with respect to out; do not write into it.
 
-    Works with all kernels and under `no_grad`. Counted as one floating-point operation for each element of the largest
-    array, except for what calls kernels (`minidl.kernels.current().matmul`), which count themselves.
+    Counted as one floating-point operation for each element of the largest array, unless it calls kernels
+    (`minidl.kernels.current().matmul`), which count themselves.
     Errors: ValueError for a wrong number of gradients or one of a wrong shape, TypeError for a result that is no array;
-    both name the operation. Writing into an operand before backward is noticed, as for all operations.
+    both name the operation. RuntimeError in backward if an operand was overwritten after forward.
     """
 
     def __init__(self, forward: Forward) -> None:
@@ -80,7 +79,7 @@ class Operation:
                 )
             if isinstance(g, np.ndarray):
                 g = g.view()
-                g.flags.writeable = False  # others read it, too
+                g.flags.writeable = False  # other vjps read it, too
             return self._checked_gradients(self._vjp(g, out, *arrays, **settings), (out, *arrays), needs)
 
         return record(out, tensors, vjp, saved=(*range(len(tensors)), OUTPUT))
@@ -90,10 +89,10 @@ class Operation:
             raise TypeError(f"operation {self.name} must return an array, not {type(out).__name__}")
         out = np.asarray(out) if isinstance(out, (int, float, np.generic)) else out
         shares = any(_owner(out) is _owner(array) for array in arrays)
-        return out.copy() if shares else out  # memory of its own, so that writes into one are not writes into the other
+        return out.copy() if shares else out  # its own memory, so that a write into one is no write into the other
 
     def _checked_gradients(self, given: Any, kept: tuple[Array, ...], needs: Any) -> list[Array | None]:
-        """The gradients of the operands: as many, of their shapes and types, in memory that nothing else keeps."""
+        """The gradients of the operands, in their shapes and types, each in memory of its own."""
         operands = kept[1:]
         gradients = list(given) if isinstance(given, (tuple, list)) else [given]
         if len(gradients) != len(operands):

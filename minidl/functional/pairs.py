@@ -1,4 +1,4 @@
-"""Sizes in two directions: what convolution and pooling take as kernel size, stride, padding and dilation."""
+"""Sizes in two directions: the kernel size, stride, padding and dilation of convolution and pooling."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Pair = int | tuple[int, int]
 
 
 def pair(value: Pair) -> tuple[int, int]:
-    """One whole number for both directions, or one for each: (vertical, horizontal); TypeError for anything else."""
+    """(vertical, horizontal) from two whole numbers, or from one for both. Errors: TypeError for anything else."""
     try:
         vertical, horizontal = value if isinstance(value, (tuple, list)) else (value, value)
         return operator.index(vertical), operator.index(horizontal)

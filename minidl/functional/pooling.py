@@ -28,12 +28,14 @@ def max_pool2d(
 
     Parameters
         x               (n, c, h, w), or one image (c, h, w)
-        kernel_size     a whole number, or two: (vertical, horizontal); so are stride, padding and dilation
-        stride          distance of the windows; default: the kernel size
-        padding         with minus infinity, at most half the kernel size
-        dilation        distance of the pixels of a window
+        kernel_size     size of the window, in pixels
+        stride          distance between windows; None: the kernel size
+        padding         pixels of minus infinity added on each side; at most half of the kernel size
+        dilation        distance between the pixels of a window
         ceil_mode       keep a last window that overhangs the image
-        return_indices  return also the pixel w y + x of each maximum, a tensor of integers
+        return_indices  also return the position w y + x of each maximum, a tensor of integers
+
+    Kernel size, stride, padding and dilation are a whole number, or two: (vertical, horizontal).
 
     Raises
         ValueError  for other axes, too much padding, or a window larger than the image
@@ -59,8 +61,8 @@ def avg_pool2d(
 
     Parameters
         x, kernel_size, stride, padding, ceil_mode   as for `max_pool2d`
-        count_include_pad  False: the mean of the image's own pixels in the window
-        divisor_override   divide every sum by this number instead
+        count_include_pad  whether padding counts as pixels; False: the mean of the image's own pixels
+        divisor_override   divisor of every sum; None: the number of pixels
 
     Raises
         ValueError  as `max_pool2d`; also for a divisor_override of 0
@@ -80,10 +82,12 @@ def avg_pool2d(
 
 
 def adaptive_avg_pool2d(x: Any, output_size: Size) -> Tensor:
-    """The means of windows that cover the image as evenly as possible, as many as the result has pixels.
+    """The mean of each of `output_size` windows, which cover the image as evenly as possible.
 
-    x: (n, c, h, w), or one image (c, h, w); output_size: a whole number or two, (vertical, horizontal); None keeps the
-    image's size. Window i of k over s pixels: from floor(i s / k) to ceil((i + 1) s / k).
+    x: (n, c, h, w), or one image (c, h, w)
+    output_size: a whole number, or two: (vertical, horizontal); None keeps the image's size
+
+    Of k windows over s pixels, window i covers floor(i s / k) to ceil((i + 1) s / k).
 
     >>> adaptive_avg_pool2d([[[[1.0, 2.0, 6.0]]]], (1, 2))
     Tensor([[[[1.5, 4. ]]]], float32)
@@ -136,7 +140,7 @@ def _sliding(
     ceil_mode: bool,
     count_include_pad: bool = True,
 ) -> Both:
-    """The windows of rows and of columns, once they are known to fit."""
+    """The windows of rows and of columns. Errors: ValueError if they do not fit."""
     window, padding, dilation = pair(kernel_size), pair(padding), pair(dilation)
     stride = window if stride is None else pair(stride)
     _check_image(operation, shape)

@@ -18,10 +18,10 @@ FIRST, SECOND = 0, 1  # in `saved`: the parents whose values the vjp reads
 
 @tensor_method("__pow__", "pow")
 def pow(a: Any, b: Any) -> Tensor:
-    """a ** b, elementwise; a negative a with a b that is no whole number gives nan.
+    """a ** b, elementwise; nan for a negative a and a fractional b.
 
-    The derivatives are b a**(b - 1) and a**b log(a), with two conventions, PyTorch's: where b = 0 the first is 0, as
-    a**0 = 1 everywhere; where a = 0 and b >= 0 the second is 0. With respect to b it is nan where a < 0.
+    The derivatives are b a**(b - 1) with respect to a, and a**b log(a) with respect to b, with PyTorch's conventions:
+    the first is 0 where b = 0, since a**0 = 1 everywhere; the second is 0 where a = 0 and b >= 0, and nan where a < 0.
 
     >>> pow([-2.0, 3.0], 3)
     Tensor([-8., 27.], float32)

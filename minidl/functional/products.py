@@ -71,11 +71,12 @@ def outer(a: Any, b: Any) -> Tensor:
 
 
 def einsum(equation: str, *operands: Any) -> Tensor:
-    """Multiply the operands and sum over every letter that does not stand behind `->`.
+    """Multiply the operands, and sum over every letter that is not behind `->`.
 
-    equation: a letter for each axis, as "bhqd,bhkd->bhqk" for the scores of attention. Without `->` the letters that
-    occur once are kept, in alphabetical order. Each pair of operands is one matrix product, from left to right.
-    Errors: ValueError for a letter twice in one operand, for `...`, and where lengths differ.
+    equation: a letter for each axis, as in "bhqd,bhkd->bhqk" for the scores of attention. Without `->`, the letters
+    that occur once are kept, in alphabetical order. Operands are contracted from left to right, by one
+    matrix product each.
+    Errors: ValueError for a letter that occurs twice in one operand, for `...`, and for lengths that differ.
     """
     tensors = [operand(each) for each in operands]
     terms, result = _parsed(equation, tensors)
@@ -112,7 +113,7 @@ def _parsed(equation: str, tensors: list[Tensor]) -> tuple[list[str], str]:
 
 
 def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
-    """Two operands as one matrix product for each value of the letters that both have and that are still needed."""
+    """Contract two operands: one matrix product for each value of the letters that both have and the result keeps."""
     one, a = _summed_out(one, a, wanted | set(other))
     other, b = _summed_out(other, b, wanted | set(one))
     batch = [letter for letter in one if letter in other and letter in wanted]
@@ -131,7 +132,7 @@ def _contract(one: str, a: Tensor, other: str, b: Tensor, wanted: set[str]) -> t
 
 
 def _summed_out(letters: str, a: Tensor, wanted: set[str]) -> tuple[str, Tensor]:
-    """Sum over the axes whose letters nobody else has."""
+    """Sum over the axes whose letters are not in `wanted`."""
     axes = tuple(i for i, letter in enumerate(letters) if letter not in wanted)
     if not axes:
         return letters, a

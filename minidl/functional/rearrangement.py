@@ -1,4 +1,4 @@
-"""Copies in another arrangement: repeated, rolled, flipped, cut to a triangle."""
+"""Copies with rearranged elements: repeat, flip, roll, and triangles of matrices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def repeat(a: Any, *sizes: Any) -> Tensor:
 
 @tensor_method("flip")
 def flip(a: Any, *axes: Any, dims: int | Sequence[int] | None = None) -> Tensor:
-    """Backwards along the given axes: `flip(a, 0, 1)`, `flip(a, (0, 1))` or `flip(a, dims=(0, 1))`.
+    """Reverse a along the given axes: `flip(a, 0, 1)`, `flip(a, (0, 1))` or `flip(a, dims=(0, 1))`.
 
     >>> flip([[1.0, 2.0], [3.0, 4.0]], 1)
     Tensor([[2., 1.],
@@ -51,9 +51,9 @@ def flip(a: Any, *axes: Any, dims: int | Sequence[int] | None = None) -> Tensor:
 
 @tensor_method("roll")
 def roll(a: Any, shifts: int | Sequence[int], dims: int | Sequence[int] | None = None) -> Tensor:
-    """Shift by `shifts` places along an axis, or along several; what leaves at one end enters at the other.
+    """Shift by `shifts` places along one axis or several; what leaves at one end enters at the other.
 
-    dims: the axis, or one for each of `shifts`; without it the flattened tensor is rolled.
+    dims: the axis, or one axis for each of `shifts`; None: the flattened tensor is shifted.
 
     >>> roll([1.0, 2.0, 3.0], 1)
     Tensor([3., 1., 2.], float32)
@@ -89,7 +89,7 @@ def tril(a: Any, diagonal: int = 0) -> Tensor:
 
 @tensor_method("triu")
 def triu(a: Any, diagonal: int = 0) -> Tensor:
-    """The upper triangle of each matrix, zeros below; `diagonal=1` leaves out the diagonal itself."""
+    """The upper triangle of each matrix, zeros below; `diagonal=1` excludes the diagonal."""
     return _triangle("triu", operand(a), diagonal)
 
 

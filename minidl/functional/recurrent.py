@@ -15,9 +15,9 @@ from minidl.tensor import Tensor, record
 def lstm(
     x: Any, h: Any, c: Any, weight_ih: Any, weight_hh: Any, bias_ih: Any = None, bias_hh: Any = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A layer of long short-term memory: gates decide what a cell forgets, takes in and shows, step after step.
+    """A layer of long short-term memory: at each step, gates decide what the cell forgets, stores and outputs.
 
-        i, f, g, o = x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh, four blocks of `hidden` columns
+        i, f, g, o = x_t weight_ih^T + bias_ih + h weight_hh^T + bias_hh, in four blocks of `hidden` columns
         c = sigmoid(f) c + sigmoid(i) tanh(g)
         h = sigmoid(o) tanh(c)
 
@@ -28,13 +28,13 @@ def lstm(
         weight_hh         (4 hidden, hidden)
         bias_ih, bias_hh  (4 hidden,) each, or None for both
 
-    Returns the outputs h of all steps (t, n, hidden), and h and c after the last one, (n, hidden) each.
+    Returns the outputs h of all steps, (t, n, hidden), and h and c after the last step, (n, hidden) each.
     Errors: ValueError if the shapes do not fit, TypeError for operands of different types.
     Source: Hochreiter and Schmidhuber, Long Short-Term Memory (1997); Gers et al. (2000) for the forget gate.
 
     Optimizations:
-    * one node, and one product for the inputs of all steps, as for each gradient of a weight;
-    * of a step only its four gates, its cell and its output are kept.
+    * one node; one matrix product for the inputs of all steps, and one for each gradient of a weight;
+    * each step keeps only its four gates, its cell and its output.
     """
     operands: list[Any] = [operand(x), operand(h), operand(c), operand(weight_ih), operand(weight_hh)]
     if (bias_ih is None) != (bias_hh is None):
@@ -93,4 +93,4 @@ def _check_shapes(x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, biases
     }
     for name, (array, shape) in expected.items():
         if array.shape != shape:
-            raise ValueError(f"lstm: {name} {shape} expected beside x {x.shape}, got {array.shape}")
+            raise ValueError(f"lstm: {name} {shape} expected for x {x.shape}, got {array.shape}")

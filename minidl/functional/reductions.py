@@ -1,4 +1,4 @@
-"""Sum and mean over axes: `axis=`, `keepdims=` as numpy's, or `dim=`, `keepdim=` as PyTorch's."""
+"""Sum and mean over axes, with numpy's arguments (`axis=`, `keepdims=`) or PyTorch's (`dim=`, `keepdim=`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minidl.tensor.methods import Axis
 
 @tensor_method("sum")
 def sum(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None, keepdim: bool | None = None) -> Tensor:
-    """The sum over `axis` (all axes by default). The gradient is handed to every summand alike.
+    """The sum over `axis` (all axes by default). Every summand gets the same gradient.
 
     >>> sum([[1.0, 2.0], [3.0, 4.0]], axis=0)
     Tensor([4., 6.], float32)
@@ -41,5 +41,5 @@ def mean(a: Any, axis: Axis = None, keepdims: bool = False, *, dim: Axis = None,
 
 
 def _spread(g: Array, x: Array, axis: Axis, keepdims: bool) -> Array:
-    """g at every element of x that was summed into it."""
+    """g repeated over the axes that were summed: the gradient of every element of x."""
     return array_module(x).broadcast_to(g if keepdims else along(g, axis, x.ndim), x.shape)

@@ -1,4 +1,4 @@
-"""Division of whole numbers: `i // width` and `i % width` make row and column of a flat index.
+"""Division rounded down, and its remainder: `i // width` and `i % width` are row and column of a flat index.
 
 >>> from minidl import arange
 >>> arange(4) // 2, arange(4) % 2

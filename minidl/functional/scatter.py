@@ -1,4 +1,4 @@
-"""The gradient of indexing: every number goes back to where it was taken from, and is added up where several meet."""
+"""The gradient of indexing: every number is added to the element that it was taken from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from minidl.kernels import Array, array_module
 
 
 def scatter(g: Array, index: Any, x: Array) -> Array:
-    """An array like x, of zeros, to which g, shaped as x[index], is added at the index.
+    """Zeros in the shape of x, with g, which has the shape of x[index], added at the index.
 
-    An element that the index names several times collects all their numbers. Arrays of integers for neighbouring axes,
-    with whole axes before and after, name whole rows, columns or slices of x, which are added as such; every other
-    index names single elements.
+    An element that occurs several times in the index collects all its numbers. Integer arrays for neighbouring axes,
+    with whole axes before and after them, select slices of x, which are added as a whole; every other index selects
+    single elements.
     """
     if not g.size:
         return array_module(x).zeros_like(x)
@@ -27,7 +27,7 @@ def scatter(g: Array, index: Any, x: Array) -> Array:
 
 
 def _slices(index: Any, x: Array) -> tuple[int, Array, int] | None:
-    """How many numbers the whole axes before have, which slices the integer arrays name, and of how many; or None."""
+    """The size of the whole axes before, the slices that integer arrays select, and the number of slices; or None."""
     module = array_module(x)
     items = list(index) if isinstance(index, tuple) else [index]
     while items and _is_whole(items[-1]):

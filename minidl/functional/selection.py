@@ -1,4 +1,4 @@
-"""Elements by their indices along an axis: taken (`gather`, `index_select`), added to (`index_add`), or replaced."""
+"""Elements selected by index along an axis, to read (`gather`, `index_select`), to add to, or to replace."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from minidl.tensor import Tensor, record
 
 @tensor_method("gather")
 def gather(a: Any, dim: int, index: Any) -> Tensor:
-    """Elements along `dim` by their indices: for dim = 1, out[i, j] = a[i, index[i, j]].
+    """The elements of a with the given indices along `dim`: for dim = 1, out[i, j] = a[i, index[i, j]].
 
-    index: integers, with as many axes as a; along the others at most as long.
-    The probability of each row's label: `p.gather(1, labels.reshape(-1, 1))`.
+    index: integers, with as many axes as a, and at most as long as a along the axes other than `dim`.
+    `p.gather(1, labels.reshape(-1, 1))` is the probability of each row's label.
 
     >>> gather([[1.0, 2.0], [3.0, 4.0]], 1, np.array([[1], [0]]))
     Tensor([[2.],
@@ -63,7 +63,7 @@ def scatter_add(a: Any, dim: int, index: Any, source: Any) -> Tensor:
 
 @tensor_method("index_select")
 def index_select(a: Any, dim: int, index: Any) -> Tensor:
-    """Whole rows, columns or slices of a by their indices along `dim`: for dim = 1, a[:, index].
+    """The slices of a with the given indices along `dim`: for dim = 1, a[:, index].
 
     >>> index_select([[1.0, 2.0, 3.0]], 1, np.array([2, 0]))
     Tensor([[3., 1.]], float32)
@@ -76,7 +76,7 @@ def index_select(a: Any, dim: int, index: Any) -> Tensor:
 
 @tensor_method("index_add")
 def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Tensor:
-    """a with alpha * source added to the slices of a that index names along `dim`: out[index[i]] += alpha * source[i].
+    """a with alpha * source added to the slices at index along `dim`: for dim = 0, out[index[i]] += alpha * source[i].
 
     >>> index_add(np.zeros((2, 2)), 0, np.array([1, 1]), np.ones((2, 2)))
     Tensor([[0., 0.],
@@ -108,7 +108,7 @@ def index_add(a: Any, dim: int, index: Any, source: Any, alpha: float = 1) -> Te
 
 @tensor_method("masked_fill")
 def masked_fill(a: Any, mask: Any, value: Any) -> Tensor:
-    """a, with `value` where the mask is True; no gradient comes from there.
+    """a with `value` where the mask is True; no gradient passes there.
 
     >>> masked_fill([1.0, 2.0], [False, True], -np.inf)
     Tensor([  1., -inf], float32)
@@ -120,7 +120,9 @@ def masked_fill(a: Any, mask: Any, value: Any) -> Tensor:
 
 
 def one_hot(labels: Any, num_classes: int = -1) -> Tensor:
-    """A row of zeros for each label, with 1 at the label's place; as many columns as classes (largest label + 1).
+    """A row of zeros for each label, with 1 at index label.
+
+    num_classes: length of a row; -1: the largest label + 1.
 
     >>> one_hot(np.array([2, 0]))
     Tensor([[0, 0, 1],
@@ -136,9 +138,9 @@ def one_hot(labels: Any, num_classes: int = -1) -> Tensor:
 
 
 def _added(array: Array, place: tuple[Array, ...], values: Array) -> Array:
-    """The contiguous array with the values added at places that may repeat; floating-point sums are kept in float64.
+    """The contiguous array with values added at places that may repeat; floating-point numbers are summed in float64.
 
-    By one flat index, for which numpy is fast.
+    One flat index is used, with which numpy's `add.at` is fast.
     """
     flat = 0
     for length, positions in zip(array.shape, place, strict=True):

@@ -1,4 +1,4 @@
-"""Errors for operands whose shapes do not fit: both shapes, the rule, and what to type where that is clear."""
+"""Errors for operands whose shapes do not fit. They give both shapes, the rule, and where possible what to type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that move numbers without computing any: reshape, transpose, indexing, concatenation, choice."""
+"""Operations that move numbers without computing any: reshape, transpose, indexing, cat, stack, where."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def reshape(a: Any, *shape: Any) -> Tensor:
 
 @tensor_method("transpose")
 def transpose(a: Any, *axes: Any) -> Tensor:
-    """Put the axes in another order.
+    """Reorder the axes.
 
-    Two axes are exchanged, as in PyTorch: `x.transpose(1, 2)`. More give the whole order, as in numpy:
-    `x.transpose(0, 2, 1)`. None reverse it, as `x.T` does.
+    x.transpose(1, 2)      exchanges two axes, as in PyTorch
+    x.transpose(0, 2, 1)   gives the whole order, as in numpy
+    x.transpose()          reverses the order, as `x.T`
     """
     a = operand(a)
     x = a.data
@@ -48,7 +49,7 @@ Tensor.T = property(transpose)  # type: ignore[assignment]
 
 @tensor_method("__getitem__")
 def getitem(a: Any, index: Any) -> Tensor:
-    """a[index], with numpy's indexing; an element taken several times collects the gradients of all its copies."""
+    """a[index], with numpy's indexing; an element that is selected several times collects the gradient of every copy."""
     a = operand(a)
     x = a.data
     items = index if isinstance(index, tuple) else (index,)
@@ -81,7 +82,7 @@ def _cannot_reshape(x: Array, shape: tuple[Any, ...]) -> ValueError:
 
 
 def _cannot_index(x: Array, index: Any, error: IndexError) -> IndexError:
-    """numpy's words, with the shape; and what to do about floating-point numbers as indices."""
+    """numpy's message with the tensor's shape; for floating-point indices, what to type instead."""
     for item in index if isinstance(index, tuple) else (index,):
         if getattr(item, "dtype", None) is not None and item.dtype.kind == "f":
             return IndexError(
@@ -112,8 +113,8 @@ def cat(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Ten
     Tensor([1., 2., 3.], float32)
     """
     axis = axis if dim is None else dim
-    parts = _parts("cat", tensors)
-    arrays = [part.data for part in parts]
+    operands = _operands("cat", tensors)
+    arrays = [tensor.data for tensor in operands]
     module = array_module(arrays[0])
     try:
         joined = module.concatenate(arrays, axis=axis)
@@ -124,10 +125,10 @@ def cat(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Ten
         ends.append(ends[-1] + array.shape[axis])
 
     def vjp(g: Array, needs: Any) -> list[Array]:
-        pieces = (g.swapaxes(0, axis)[start:end].swapaxes(0, axis) for start, end in pairwise(ends))
-        return [unbroadcast(piece, array) for piece, array in zip(pieces, arrays, strict=True)]
+        slices = (g.swapaxes(0, axis)[start:end].swapaxes(0, axis) for start, end in pairwise(ends))
+        return [unbroadcast(slice_, array) for slice_, array in zip(slices, arrays, strict=True)]
 
-    return record(joined, parts, vjp)
+    return record(joined, operands, vjp)
 
 
 def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Tensor:
@@ -137,8 +138,8 @@ def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> T
     (2, 2)
     """
     axis = axis if dim is None else dim
-    parts = _parts("stack", tensors)
-    arrays = [part.data for part in parts]
+    operands = _operands("stack", tensors)
+    arrays = [tensor.data for tensor in operands]
     module = array_module(arrays[0])
     try:
         stacked = module.stack(arrays, axis=axis)
@@ -146,24 +147,24 @@ def stack(tensors: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> T
         raise _cannot_join("stack", arrays, "equal shapes") from error
 
     def vjp(g: Array, needs: Any) -> list[Array]:
-        return [unbroadcast(piece, array) for piece, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
+        return [unbroadcast(slice_, array) for slice_, array in zip(module.moveaxis(g, axis, 0), arrays, strict=True)]
 
-    return record(stacked, parts, vjp)
+    return record(stacked, operands, vjp)
 
 
 def _cannot_join(operation: str, arrays: list[Array], expected: str) -> ValueError:
     return ValueError(f"{operation}: {expected} expected, got {', '.join(str(array.shape) for array in arrays)}")
 
 
-def _parts(operation: str, tensors: Sequence[Any]) -> tuple[Tensor, ...]:
-    parts = tuple(map(operand, tensors))
-    if not parts:
+def _operands(operation: str, tensors: Sequence[Any]) -> tuple[Tensor, ...]:
+    operands = tuple(map(operand, tensors))
+    if not operands:
         raise ValueError(f"{operation}: at least one tensor is needed, got none")
-    return parts
+    return operands
 
 
 def where(condition: Any, a: Any, b: Any) -> Tensor:
-    """a where the condition holds, b elsewhere; the gradient goes to the one that was taken.
+    """a where the condition holds, b elsewhere; the gradient goes to the selected one.
 
     >>> where([True, False], [1.0, 2.0], 0.0)
     Tensor([1., 0.], float32)

@@ -29,9 +29,10 @@ def var(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The variance over `dim` (all axes by default): squared distances from the mean, summed, over n - correction.
+    """The variance over `dim` (all axes by default): the sum of squared distances from the mean, over n - correction.
 
-    correction: 1 by default, as in PyTorch, also with `axis=` (numpy's is 0). unbiased=False is correction=0.
+    correction: subtracted from n; 1 by default, as in PyTorch, also with `axis=`, where numpy's is 0
+    unbiased: False for correction=0, True for correction=1
 
     >>> var([1.0, 3.0]), var([1.0, 3.0], correction=0)
     (Tensor(2., float32), Tensor(1., float32))
@@ -55,7 +56,7 @@ def std(
     a: Any, dim: Axis = None, correction: float = 1, keepdim: bool | None = None, *, unbiased: bool | None = None,
     axis: Axis = None, keepdims: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """The standard deviation over `dim`: the square root of `var`, with its arguments; where it is 0 no gradient."""
+    """The square root of `var`, with its arguments: the standard deviation. Where it is 0, so is the gradient."""
     axis, kept = one_spelling("std", axis, keepdims, dim, keepdim)
     a = operand(a)
     centred, count = _centred(a, axis)
@@ -72,7 +73,7 @@ def std(
 
 
 def _centred(a: Tensor, axis: Axis) -> tuple[Array, int]:
-    """The distances from the mean, and over how many numbers it is taken."""
+    """The distances from the mean, and the number of elements over which it is taken."""
     x = a.data
     if not is_floating_point(x.dtype):
         raise TypeError(f"var and std need floating-point numbers, not {x.dtype}: convert with .float()")
@@ -91,7 +92,7 @@ def _as_type(array: Array, dtype: Any) -> Array:
 
 
 def _reciprocal(count: float) -> float:
-    """1 / count; nan for none, as 0 / 0: a variance of one number with correction 1."""
+    """1 / count; nan for a count of 0, such as a variance of one number with correction 1."""
     return 1 / count if count > 0 else math.nan
 
 
@@ -103,7 +104,7 @@ def norm(
 ) -> Tensor:  # fmt: skip
     """The p-norm of the numbers over `dim` (all axes by default), for p = 1, 2 or inf.
 
-    Where it is 0 no gradient comes; for p = inf elements that tie share it.
+    Where the norm is 0, so is the gradient; for p = inf, elements that tie share the gradient.
 
     >>> norm([3.0, -4.0]), norm([3.0, -4.0], p=1), norm([3.0, -4.0], p=float("inf"))
     (Tensor(5., float32), Tensor(7., float32), Tensor(4., float32))
@@ -169,7 +170,7 @@ def prod(
 @tensor_method("cumsum")
 @in_float32("a")
 def cumsum(a: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """Running sums along `dim`: out[i] = a[0] + ... + a[i]. Kept in float64 meanwhile, so that long ones do not drift.
+    """Running sums along `dim`: out[i] = a[0] + ... + a[i], summed in float64, so that long sums do not drift.
 
     >>> cumsum([1.0, 2.0, 3.0], 0)
     Tensor([1., 3., 6.], float32)

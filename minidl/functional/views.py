@@ -1,8 +1,8 @@
-"""Views: axes added, dropped, reordered or repeated, and tensors cut into pieces, all without a copy.
+"""Views: axes added, dropped, reordered or repeated, and tensors split, all without a copy.
 
 >>> from minidl import Tensor
 >>> x = Tensor([[1.0, 2.0, 3.0, 4.0]])
->>> x.squeeze(0).unsqueeze(1).shape, x.expand(3, -1).shape, [piece.shape for piece in x.chunk(2, dim=1)]
+>>> x.squeeze(0).unsqueeze(1).shape, x.expand(3, -1).shape, [chunk.shape for chunk in x.chunk(2, dim=1)]
 ((4, 1), (3, 4), [(1, 2), (1, 2)])
 """
 
@@ -50,7 +50,7 @@ def unsqueeze(a: Any, dim: int | None = None, *, axis: int | None = None) -> Ten
 
 @tensor_method("flatten")
 def flatten(a: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes from start_dim to end_dim, both included, as one; `x.flatten(1)` keeps the samples apart."""
+    """Merge the axes from start_dim to end_dim, both included; `x.flatten(1)` makes each sample a row."""
     a = operand(a)
     if not a.ndim:
         return reshape(a, (1,))
@@ -65,7 +65,7 @@ def flatten(a: Any, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @tensor_method("permute")
 def permute(a: Any, *dims: Any) -> Tensor:
-    """The axes in another order: `x.permute(0, 2, 3, 1)` makes (n, c, h, w) to (n, h, w, c)."""
+    """Reorder the axes: `x.permute(0, 2, 3, 1)` turns (n, c, h, w) into (n, h, w, c)."""
     a = operand(a)
     order = [counted_from_start("permute", each, a.data) for each in unpacked(dims)]
     if sorted(order) != list(range(a.ndim)):
@@ -75,7 +75,7 @@ def permute(a: Any, *dims: Any) -> Tensor:
 
 @tensor_method("expand")
 def expand(a: Any, *sizes: Any) -> Tensor:
-    """Repeated along axes of length 1 to the given lengths, without a copy; -1 keeps a length.
+    """Repeat a along its axes of length 1, to the given lengths, without a copy; -1 keeps a length.
 
     >>> expand([[1.0], [2.0]], -1, 3).shape
     (2, 3)
@@ -89,7 +89,7 @@ def expand(a: Any, *sizes: Any) -> Tensor:
 
 @tensor_method("broadcast_to")
 def broadcast_to(a: Any, shape: Any) -> Tensor:
-    """Repeated to `shape` by numpy's rules of broadcasting, without a copy: not to be written into."""
+    """Repeat a to `shape` by numpy's rules of broadcasting, without a copy; the result must not be written into."""
     a = operand(a)
     x = a.data
     try:
@@ -104,11 +104,11 @@ def broadcast_to(a: Any, shape: Any) -> Tensor:
 
 @tensor_method("split")
 def split(a: Any, split_size_or_sections: int | list[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Pieces of the given length along `dim` (the last may be shorter), or of the lengths in a list; views.
+    """Split a along `dim` into views of one length (the last may be shorter), or of the lengths in a list.
 
-    An integer is a length, as in PyTorch; numpy's `split` takes the number of pieces, as `chunk` does here.
+    An integer is a length, as in PyTorch; numpy's `split` takes the number of views, as `chunk` does here.
 
-    >>> [piece.shape for piece in split([1.0, 2.0, 3.0], 2)]
+    >>> [view.shape for view in split([1.0, 2.0, 3.0], 2)]
     [(2,), (1,)]
     """
     a = operand(a)
@@ -123,25 +123,25 @@ def split(a: Any, split_size_or_sections: int | list[int], dim: int = 0) -> tupl
     else:
         size = operator.index(split_size_or_sections)
         if size <= 0:
-            raise ValueError(f"split: a piece has at least length 1, got {size}")
+            raise ValueError(f"split: the length must be at least 1, got {size}")
         lengths = [min(size, length - start) for start in range(0, length, size)] or [0]
-    pieces, start = [], 0
+    views, start = [], 0
     for each in lengths:
-        pieces.append(getitem(a, (*[slice(None)] * axis, slice(start, start + each))))
+        views.append(getitem(a, (*[slice(None)] * axis, slice(start, start + each))))
         start += each
-    return tuple(pieces)
+    return tuple(views)
 
 
 @tensor_method("chunk")
 def chunk(a: Any, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most that many pieces along `dim`, of equal length except the last; views.
+    """Split a along `dim` into at most `chunks` views, of equal length except the last.
 
-    >>> [piece.shape for piece in chunk([1.0, 2.0, 3.0, 4.0, 5.0], 2)]
+    >>> [view.shape for view in chunk([1.0, 2.0, 3.0, 4.0, 5.0], 2)]
     [(3,), (2,)]
     """
     a = operand(a)
     if operator.index(chunks) <= 0:
-        raise ValueError(f"chunk: at least 1 piece expected, got {chunks}")
+        raise ValueError(f"chunk: chunks must be at least 1, got {chunks}")
     length = a.shape[counted_from_start("chunk", dim, a.data)] if a.ndim else 0
     return split(a, max(-(-length // chunks), 1), dim)
 

@@ -1,13 +1,13 @@
-"""The tensor: an array that remembers how it was made. `tensor.py` is the place to begin, after `minidl/tape.py`.
+"""The tensor: an array that remembers how it was made. Read `tensor.py` first, after `minidl/tape.py`.
 
 tensor.py              Tensor, and `record`, with which every operation ends
-methods.py             what else a Tensor can do: operations, which `functional/` binds to it
+methods.py             the operations that `functional/` binds to Tensor
 conversion.py          what a Tensor can be made of
-gradients.py           `grad(outputs, inputs)`, and the gradients that leaves keep
-hooks.py               functions that are called with a leaf's gradient as soon as it is final
+gradients.py           `grad(outputs, inputs)`, and the `.grad` of leaves
+hooks.py               handles of functions that backward calls once a leaf's gradient is final
 numpy_protocols.py     tensors as arguments of numpy's functions
-element_count.py       `x.size`, which can be called as PyTorch's
-missing_attributes.py  the message for an attribute of PyTorch's tensors that does not exist here
+element_count.py       `x.size`, a number that can be called as PyTorch's `x.size()`
+missing_attributes.py  messages for attributes of PyTorch's tensors that do not exist here
 """
 
 from minidl.missing_names import callable_module

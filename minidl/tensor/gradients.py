@@ -1,4 +1,4 @@
-"""Gradients, once the tape has them: added to a leaf's `.grad`, or returned by `grad`."""
+"""What happens to final gradients: backward adds them to the leaves' `.grad`, `grad` returns them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def refuse_second_derivatives(create_graph: bool) -> None:
 
 
 def _tensors(role: str, given: Any) -> list[Tensor]:
-    """The tensors as a list; what is none is named."""
+    """The tensors as a list. Errors: TypeError for anything else."""
     if isinstance(given, Node):
         return [given]  # type: ignore[list-item]
     tensors = list(given) if isinstance(given, (list, tuple)) else [given]

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RemovableHandle:
-    """What registering a hook returns: `remove()` takes the hook away again."""
+    """The handle of a registered hook: `remove()` unregisters it."""
 
     _ids = itertools.count().__next__
 

@@ -1,4 +1,4 @@
-"""Hints for attributes that Tensor does not have: what takes the place of PyTorch's, and frequent misspellings.
+"""Hints for attributes that Tensor does not have: what to type instead of PyTorch's, and frequent misspellings.
 
 The hints are descriptors, one for each name: a `__getattr__` would find the nearest name for all of them, but Python
 reads every attribute of a class that has one more slowly.
@@ -100,7 +100,7 @@ MISSPELLED = {
 
 
 def add_hints(kind: type) -> None:
-    """Put a hint in the place of each attribute that is missing."""
+    """Set a hint for each missing attribute."""
     hints = {**INSTEAD, **{name: f"did you mean {meant!r}?" for name, meant in MISSPELLED.items()}}
     for name, hint in hints.items():
         setattr(kind, name, Missing(name, hint))

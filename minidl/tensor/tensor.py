@@ -1,10 +1,9 @@
 """Tensor: an array that remembers how it was made, so that gradients can flow back through it.
 
-    record()     an operation's result, with its parents and its vector-Jacobian product
-    backward()   the walk along the tape (`tape.py`); what becomes of the gradients is in `gradients.py`
+    record()     an operation's result, with its parents and its vector-Jacobian products
+    backward()   the walk along the tape (`tape.py`); `gradients.py` stores the gradients
 
-The operations are in `functional/`; they bind their operators (`a + b`, `a.sum()`) to Tensor there, and `methods.py`
-lists them. `conversion.py` says what a tensor can be made of, `numpy_protocols.py` what numpy's functions do with one.
+Operations are in `functional/`, which binds them to Tensor (`a + b`, `a.sum()`); `methods.py` lists them.
 """
 
 from __future__ import annotations
@@ -33,16 +32,18 @@ class Tensor(Node, Methods, NumpyProtocols):
     """An array that remembers how it was made, so that gradients can flow back through it.
 
     `data`: an array, a number or nested lists. Numbers and lists become float32; an array keeps its dtype, and its
-    memory is shared, not copied. Where two types meet numpy's rules hold (float32 with an int64 array gives float64); a
-    single number, Python's, numpy's or a 0-d tensor, takes the type of the tensor beside it.
-    With `requires_grad=True`, `backward()` adds the gradient to its `.grad`, an array of the same shape.
+    memory is shared, not copied.
+    `requires_grad`: whether `backward()` adds the gradient to `.grad`, an array of the same shape.
+
+    Operands of two types follow numpy's rules (float32 with an int64 array gives float64), but a single number, whether
+    Python's, numpy's or a 0-d tensor, takes the type of the other operand.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> (x * x).sum().backward()
     >>> x.grad
     array([2., 4.], dtype=float32)
 
-    `x == y` compares elementwise, as in PyTorch; as keys of a dict and in sets, tensors are told apart by identity.
+    `x == y` compares elementwise, as in PyTorch; in sets and as keys of a dict, tensors are compared by identity.
 
     Errors: TypeError for data that is not numeric, or for `requires_grad` on integers.
     """
@@ -74,13 +75,13 @@ class Tensor(Node, Methods, NumpyProtocols):
     data = property(attrgetter("_data"), _set_data, doc="The array. Assigning to it counts as a write in place.")
 
     def increment_version(self) -> None:
-        """Say that `.data` was written in place, so that a backward that still needs the old value raises."""
+        """Note that `.data` was written in place, so that a backward that still needs the old value raises."""
         _root(self)._written = clock()
 
     def copy_(self, source: Any) -> Tensor:
         """Write `source` (array or Tensor, broadcast to the shape) into this tensor's memory; returns self.
 
-        The tape does not see it: if this tensor was made by an operation, gradients still flow to that operation.
+        The write is not recorded: if an operation made this tensor, gradients still flow to that operation.
         """
         self._data[...] = as_array(source)
         self.increment_version()
@@ -100,7 +101,7 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     @property
     def size(self) -> ElementCount:
-        """How many numbers there are in all; called, `x.size()` and `x.size(0)` are the shape and a length of it."""
+        """The number of elements; called, `x.size()` and `x.size(0)` are the shape and one length, as in PyTorch."""
         return ElementCount(self._data)
 
     @property
@@ -114,19 +115,19 @@ class Tensor(Node, Methods, NumpyProtocols):
         return "cpu" if isinstance(self._data, np.ndarray) else f"cuda:{self._data.device.id}"
 
     def detach(self) -> Tensor:
-        """The same memory, off the tape."""
+        """A tensor with the same memory that is not on the tape: no gradient flows back from it."""
         return record(self._data, (), None, view_of=self)
 
     def numpy(self) -> np.ndarray:
-        """The data as a numpy array: the same memory, or a copy if it lies on the GPU."""
+        """The data as a numpy array: the same memory, or a copy if it is on the GPU."""
         return kernels.to_numpy(self._data)
 
     def numel(self) -> int:
-        """How many numbers there are in all, as `size`."""
+        """The number of elements, as `size`."""
         return self._data.size
 
     def dim(self) -> int:
-        """How many axes there are, as `ndim`."""
+        """The number of axes, as `ndim`."""
         return self._data.ndim
 
     def item(self) -> float:
@@ -206,26 +207,27 @@ class Tensor(Node, Methods, NumpyProtocols):
     ) -> None:
         """Add d(self)/d(leaf) to the `.grad` of every leaf that this tensor was made from.
 
-        gradient: the gradient of the final value with respect to this tensor, of its shape; 1 for a scalar by default.
-        inputs: only these tensors get their gradient (and only the nodes on the way to them are visited).
-        retain_graph: keep the graph for another backward; otherwise each node is freed as it is passed.
-        create_graph: refused, since gradients are arrays without a graph.
+        Parameters
+            gradient       the gradient of the loss with respect to this tensor, of its shape; None: 1, for a scalar
+            inputs         the tensors that get their gradient; only nodes made from them are visited; None: every leaf
+            retain_graph   keep the graph for another backward; False: each node is freed once it is visited
+            create_graph   only False: gradients are arrays without a graph
 
-        Errors: RuntimeError if nothing requires a gradient, if the graph was freed before (PyTorch lets those parts
-        pass that keep no arrays), or if a tensor whose values a vjp reads was overwritten meanwhile (PyTorch lets it
-        pass where they are for a gradient that is not needed); ValueError if a gradient of another shape is given, or
-        none for a non-scalar.
-        Source: reverse mode, Linnainmaa (1970); Griewank and Walther, Evaluating Derivatives (2008), chapter 3.
+        Raises
+            RuntimeError   nothing requires a gradient; the graph was freed by an earlier backward (PyTorch raises only
+                           at nodes that keep arrays); a tensor whose values a vjp reads was overwritten (PyTorch
+                           raises only if the gradient that reads them is needed)
+            ValueError     a gradient of another shape, or none for a tensor that is no scalar
         """
         refuse_second_derivatives(create_graph)
         seed = None if gradient is None else as_array(gradient)
         walk([self], [seed], None if inputs is None else list(inputs), retain_graph, accumulate)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Call `hook(tensor)` in every backward as soon as this leaf's `.grad` is final; others may be still to come.
+        """Call `hook(tensor)` in every backward as soon as this leaf's `.grad` is final, before backward has ended.
 
-        `.grad` is then an array that nobody else holds: it may be sent or changed in place. Returns a handle with
-        `remove()`. Errors: RuntimeError for a tensor that is not a leaf, or needs no gradient.
+        `.grad` shares memory with nothing else: the hook may send it or change it in place. Returns a handle with
+        `remove()`. Errors: RuntimeError for a tensor that is no leaf, or requires no gradient.
         """
         if self._vjp is not None or not self.requires_grad:
             raise RuntimeError("a gradient hook needs a leaf that requires a gradient, such as a parameter")
@@ -238,7 +240,7 @@ add_hints(Tensor)
 
 
 def _of_data(data: Any, requires_grad: bool = False) -> None:
-    """The arguments of Tensor and Parameter, for the message about another one."""
+    """The arguments of Tensor and Parameter, for the message about an unknown one."""
 
 
 def _check_may_require_grad(data: Array, requires_grad: Any) -> None:
@@ -264,13 +266,15 @@ def record(
     saved: tuple[int, ...] = (),
     view_of: Tensor | None = None,
 ) -> Tensor:
-    """The result of an operation, on the tape if a parent requires a gradient (and `no_grad` is not in force).
+    """The result of an operation, on the tape if a parent requires a gradient and `no_grad` is not in force.
 
-    vjp: `vjp(g, needs)` returns for every parent the gradient of the loss with respect to it, given g, the gradient
-    with respect to the result; anything where `needs` is False. It may return g itself, views of it, or new arrays,
-    never an array that something else keeps; it must not write into g.
-    saved: the indices of the parents (OUTPUT for the result) whose values the vjp reads: they must not be overwritten.
-    view_of: the tensor whose memory the result may share.
+    Parameters
+        data      the result's array
+        parents   the tensors that it was made from
+        vjp       their vector-Jacobian products, `vjp(g, needs)`, as described at `minidl.tape.Vjp`
+        saved     the indices of the parents whose values the vjp reads, OUTPUT for the result: backward raises if they
+                  were overwritten
+        view_of   the tensor whose memory the result may share
     """
     out = Tensor.__new__(Tensor)
     out._data = data if not isinstance(data, np.generic) else np.asarray(data)
