@@ -28,7 +28,7 @@ Formula = Callable[..., int]
 
 
 def matmul(out: Array, a: Array, b: Array) -> int:
-    """Every number of the result is a sum of so many products as the rows of `a` have numbers."""
+    """Each element of the result sums as many products as a row of `a` has elements."""
     return 2 * out.size * a.shape[-1]
 
 
