@@ -1,10 +1,10 @@
-"""Random numbers: one stream for each purpose, so that no two purposes ever share a number.
+"""Random numbers: one stream for each purpose, so that no two purposes share numbers.
 
 `stream(Purpose.SHUFFLE, seed, epoch)` is a generator that depends on its arguments alone: on any rank, in any order, in
-a run that was resumed. Numpy alone would not keep purposes apart: `default_rng(s)`, `default_rng((s, 0))` and
-`default_rng((s, 0, 0))` are one stream, so a shuffle, the first weights and a dropout mask would share their numbers.
+a resumed run. Seeds of numpy alone would not separate purposes: `default_rng(s)`, `default_rng((s, 0))` and
+`default_rng((s, 0, 0))` are one stream, so that a shuffle, the initial weights and a dropout mask would share numbers.
 
-Code without a purpose of its own draws from `generator()`, which `manual_seed` starts anew.
+Code without its own purpose draws from `generator()`, which `manual_seed` restarts.
 """
 
 from __future__ import annotations
@@ -20,36 +20,37 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import whole_number
+
 
 class Purpose(Enum):
-    """What random numbers are for, with the coordinates that follow the seed in `stream`."""
+    """The uses of random numbers. Each text names the use and the coordinates that follow the seed in `stream`."""
 
-    MANUAL = "what `manual_seed` starts, and code outside this library: what that code likes"
+    MANUAL = "`manual_seed`, and code outside this library: any coordinates"
     PROGRAM = "a rank's own program, `comm.rng`: rank"
-    WEIGHTS = "a model's first weights: none; the same on all ranks"
+    WEIGHTS = "a model's initial weights: none; the same on all ranks"
     SHUFFLE = "the order of an epoch's samples: epoch; the same on all ranks"
-    SHARDS = "which samples belong to which fixed shard: none; the same on all ranks"
+    SHARDS = "the assignment of samples to fixed shards: none; the same on all ranks"
     SHARD_SHUFFLE = "the order within a rank's fixed shard: epoch, rank"
     DROPOUT = "a layer's mask: epoch, step, replica, micro-batch, layer's name, number of the call"
-    ROUNDING = "a compressor's own choices: epoch, rank, name of the parameter"
-    COMMON_CHOICE = "entries that all ranks choose alike: the compressor's seed, epoch, name of the parameter, draw"
-    POWER_ITERATION = "where a power iteration begins: as COMMON_CHOICE; the same on all ranks"
+    ROUNDING = "a compressor's choices on one rank: epoch, rank, name of the parameter"
+    COMMON_CHOICE = "a compressor's choices that all ranks share: its seed, epoch, name of the parameter, draw"
+    POWER_ITERATION = "the start of a power iteration: as COMMON_CHOICE; the same on all ranks"
     MATCHING = "random pairs of nodes: step; the same on all ranks"
-    NEIGHBOUR = "which neighbour a node asks: rank"
-    QUORUM = "which node a partial collective waits for: step; the same on all ranks"
-    JITTER = "how long a simulated node computes: rank"
-    FAULT = "which bit a planned fault flips: rank, call, message"
+    NEIGHBOUR = "the neighbour that a node asks: rank"
+    QUORUM = "the node that a partial collective waits for: step; the same on all ranks"
+    JITTER = "the variation of a simulated node's speed: rank"
+    FAULT = "the bit that a planned fault flips: rank, call, message"
     SPIRALS = "points on spirals: none"
-    GLYPHS = "distorted letters: part (training or test)"
+    GLYPHS = "distorted letters: set (training or test)"
     SPARSE_ROWS = "generated sparse rows: none"
     GRADCHECK = "directions of finite differences: none"
 
 
 def stream(purpose: Purpose, seed: int, *coordinates: int | str) -> np.random.Generator:
-    """The generator of one purpose at one place of a run.
+    """Return the generator of a purpose at the given coordinates of a run.
 
-    Different arguments give independent streams, whatever their number and size: the generator's seed is the SHA-256
-    hash of all of them.
+    Different arguments give independent streams: the generator's seed is the SHA-256 hash of all of them.
 
     >>> stream(Purpose.SHUFFLE, 0, 1).integers(10, size=3), stream(Purpose.SHUFFLE, 0, 2).integers(10, size=3)
     (array([7, 2, 5]), array([0, 4, 3]))
@@ -65,24 +66,25 @@ _generator: ContextVar[np.random.Generator | None] = ContextVar("minidl_generato
 
 
 def manual_seed(seed: int | tuple[int, ...]) -> np.random.Generator:
-    """Start this context's generator anew from a seed (or a tuple such as `(seed, rank, epoch)`) and return it.
+    """Restart this context's generator from a seed, or a tuple such as `(seed, rank, epoch)`, and return it.
 
     >>> manual_seed(0).integers(10, size=3)
     array([9, 9, 7])
     """
-    fresh = stream(Purpose.MANUAL, *(seed if isinstance(seed, tuple) else (seed,)))
+    numbers = seed if isinstance(seed, tuple) else (seed,)
+    fresh = stream(Purpose.MANUAL, *(whole_number("seed", number) for number in numbers))
     use(fresh)
     return fresh
 
 
 def use(fresh: np.random.Generator) -> None:
-    """Make `fresh` this context's generator; a forward pass that was begun is over."""
+    """Make `fresh` this context's generator and end its forward pass, if there is one."""
     _generator.set(fresh)
     _forward.set(None)
 
 
 def generator() -> np.random.Generator:
-    """This context's generator; seeded from the operating system unless `manual_seed` was called.
+    """Return this context's generator; without `manual_seed` the operating system seeds it.
 
     In a forward pass of `parallel.train` it is a stream of that pass alone.
     """
@@ -98,7 +100,7 @@ def generator() -> np.random.Generator:
 
 @contextmanager
 def using(temporary: np.random.Generator) -> Iterator[None]:
-    """Within the `with` block, `generator()` is `temporary`; afterwards it is the caller's again, where it was."""
+    """Make `temporary` this context's generator within the `with` block; afterwards the previous one continues."""
     before, forward = _generator.set(temporary), _forward.set(None)
     try:
         yield
@@ -111,10 +113,11 @@ def using(temporary: np.random.Generator) -> Iterator[None]:
 
 
 class ForwardPass:
-    """The random numbers of one forward pass in a training run: every call of every layer has a stream of its own.
+    """The random numbers of one forward pass in a training run: each call of each layer has its own stream.
 
-    names: each layer's name in the model, which does not depend on how a model is split over ranks.
-    coordinates: seed, epoch, step, replica and micro-batch.
+    Parameters
+        names          maps a layer to its name in the model, which does not depend on how the model is split over ranks
+        seed, epoch, step, replica, micro_batch    coordinates of the pass
     """
 
     def __init__(
@@ -125,13 +128,13 @@ class ForwardPass:
         self._unnamed: np.random.Generator | None = None
 
     def of(self, layer: object) -> np.random.Generator:
-        """The generator of this call of the layer; of code outside the named layers, one for the whole pass."""
+        """Return the generator of this call of the layer; code outside the named layers shares one per pass."""
         name = None if layer is None else self._names.get(layer)
         if name is None:
             if self._unnamed is None:
                 self._unnamed = stream(Purpose.DROPOUT, *self._place)
             return self._unnamed
-        self._calls[name] += 1  # a layer that a model calls twice has two masks
+        self._calls[name] += 1  # a layer that is called twice has two masks
         return stream(Purpose.DROPOUT, *self._place, name, self._calls[name] - 1)
 
 
@@ -139,11 +142,11 @@ _forward: ContextVar[ForwardPass | None] = ContextVar("minidl_forward", default=
 
 
 def begin_forward(forward: ForwardPass | None) -> None:
-    """From here on, layers of this context draw from this forward pass; None: from `generator()` again."""
+    """Let the layers of this context draw from `forward` from now on; None: from `generator()`."""
     _forward.set(forward)
 
 
 def layer_generator(layer: object) -> np.random.Generator:
-    """Where this call of the layer draws from: the forward pass of a training run; outside one, `generator()`."""
+    """Return the generator for this call of the layer: the forward pass's; outside a training run `generator()`."""
     forward = _forward.get()
     return generator() if forward is None else forward.of(layer)

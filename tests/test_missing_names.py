@@ -57,7 +57,7 @@ def vjp_that_returns_a_tensor() -> Tensor:
         # attributes
         (lambda: Tensor(X).t(), AttributeError, r"x\.T"),
         (lambda: Tensor(X).clamp_(0, 1), AttributeError, r"x = x\.clamp"),
-        (lambda: LAYER.register_forward_hook(print), AttributeError, "a Module of yours"),
+        (lambda: LAYER.register_forward_hook(print), AttributeError, "your own Module"),
         # options
         (lambda: nn.ReLU(inplace=True), TypeError, "ReLU takes no arguments: leave it out, the result is always a new"),
         (lambda: nn.ReLU(True), TypeError, "ReLU takes no arguments"),

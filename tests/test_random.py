@@ -275,3 +275,9 @@ def test_sharded_serial_training_draws_the_masks_of_the_nodes():
     serial = parallel.train(job, parallel.Serial(shards=3), on="simulation")
     nodes = parallel.train(job, parallel.Synchronous(algorithm="ordered"), 3, on="simulation")
     assert serial.digests[0] == nodes.digests[0]
+
+
+@pytest.mark.parametrize("seed", [2.0, "2", True, None, (0, 1.5)])
+def test_a_seed_is_a_whole_number_or_a_tuple_of_them(seed: object) -> None:
+    with pytest.raises(TypeError, match="seed must be a whole number, got"):
+        random.manual_seed(seed)  # type: ignore[arg-type]

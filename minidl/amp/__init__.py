@@ -9,16 +9,17 @@
         scaler.step(optimizer)
         scaler.update()
 
-What lies between two operations takes 2 instead of 4 bytes a number. A product is summed in float32 and rounded once.
-It saves memory, not time: this processor computes in float32, and the conversions are extra work.
+Between two operations a number takes 2 bytes instead of 4. A product is summed in float32 and rounded once. This saves
+memory, not time: the processor computes in float32, and the conversions are extra work.
 
     type      significant bits  smallest above 0  largest  needs GradScaler
     float16   11                6.0e-8            65504    yes: most gradients of a deep network are smaller than 6e-5
     bfloat16  8                 9.2e-41           3.4e38   no: it has the range of float32
     float32   24                1.4e-45           3.4e38
 
-Source: Micikevicius et al., Mixed precision training (arXiv:1710.03740), section 3; Kalamkar et al., A study of
-BFLOAT16 (arXiv:1905.12322).
+References
+    Micikevicius et al., Mixed precision training (arXiv:1710.03740), section 3; Kalamkar et al., A study of BFLOAT16
+    (arXiv:1905.12322).
 """
 
 from minidl.amp.autocast import autocast

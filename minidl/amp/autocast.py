@@ -1,4 +1,4 @@
-"""autocast: which operations store their results in 16 bits."""
+"""autocast: store the results of matrix multiplications in 16 bits."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ _R = TypeVar("_R")
 
 
 class autocast:  # noqa: N801  (PyTorch's name)
-    """Within `with autocast(dtype="float16"):` the operations that multiply matrices give their results in 16 bits.
+    """Within `with autocast(dtype="float16"):` operations that multiply matrices return results in 16 bits.
 
-    These are linear, lstm, conv2d, matmul (@) and scaled_dot_product_attention. Their float32 operands are rounded to
-    the type first, weights too; the weights themselves stay float32, and so do their gradients. Elementwise operations,
-    pooling and normalisations keep the type of what they are given. Where 16 bits meet float32, as in a sum with an
-    embedding, the result is float32; so are the losses. Call `backward()` outside of the `with` block; each
-    operation goes back in the types of its forward pass.
+    These are linear, lstm, conv2d, matmul (@) and scaled_dot_product_attention. They round their float32 operands,
+    weights included, to 16 bits; the weights themselves and their gradients stay float32. Elementwise operations,
+    pooling and normalisations keep the type of their input. An operation on 16 bits and float32, such as a sum with an
+    embedding, returns float32; so do the losses. Call `backward()` outside of the `with` block; each operation
+    goes back in the types of its forward pass.
 
     Parameters
-        device_type  "cpu", the only one
+        device_type  "cpu", the only device
         dtype        "float16" or "bfloat16"; also numpy's float16, or ml_dtypes.bfloat16
-        enabled      False: the block changes nothing
+        enabled      False: the block has no effect
 
-    Also a decorator: `@autocast(dtype="bfloat16")`.
-    Errors: ValueError for another device or type.
+    Also a decorator: `@autocast(dtype="bfloat16")`. Raises ValueError for another device or type.
 
     >>> from minidl import Tensor, nn
     >>> layer = nn.Linear(3, 2)

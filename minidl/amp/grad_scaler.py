@@ -1,40 +1,47 @@
-"""GradScaler: a factor on the loss that keeps small gradients above the smallest number of float16."""
+"""GradScaler: scale the loss, so that small gradients stay above the smallest number of float16."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from minidl.arguments import real_number, whole_number
 from minidl.kernels import array_module
 from minidl.kernels.sixteen_bit import is_sixteen_bit
 from minidl.optim import Optimizer
 from minidl.tensor import Tensor
 
 SMALLEST, LARGEST = 2.0**-126, 2.0**127
-"""Between them the factor and 1 / factor are normal numbers in float32."""
+"""Within these bounds the factor and 1 / factor are normal numbers in float32."""
 
 
 class GradScaler:
-    """Multiplies the loss by a large factor, so that small gradients survive float16, and divides the gradients again.
+    """Scale the loss by a large factor, so that small gradients survive float16; unscale them before the step.
 
-        scale(loss)        loss * factor, for backward: all gradients come out `factor` times as large
-        step(optimizer)    gradients / factor; if one is infinite or not a number the step is left out
-        update()           such a step: factor *= backoff_factor; growth_interval steps without: factor *= growth_factor
-
-    The factor stays between 2**-126 and 2**127, the normal numbers of float32: a run whose gradients are never finite
-    leaves out every step, and one whose gradients are all 0 goes on.
+        scale(loss)        return loss * factor; backward then gives gradients that are `factor` times as large
+        step(optimizer)    divide the gradients by factor, then step, unless one of them is infinite or nan
+        update()           after a skipped step: factor *= backoff_factor
+                           after growth_interval steps in a row: factor *= growth_factor
 
     Parameters
-        init_scale       the first factor
-        growth_factor    by how much it grows, above 1
-        backoff_factor   by how much it shrinks, below 1
-        growth_interval  steps in a row without infinities until it grows
+        device           "cpu", the only device
+        init_scale       initial factor, above 0
+        growth_factor    multiplies the factor after growth_interval steps, above 1
+        backoff_factor   multiplies the factor after a skipped step, between 0 and 1
+        growth_interval  steps in a row, none skipped, before the factor grows
         enabled          False: scale and update do nothing, step calls optimizer.step()
 
+    The factor stays between 2**-126 and 2**127, the normal numbers of float32. If gradients are never finite, every
+    step is skipped; if all gradients are 0, training goes on.
     To clip gradients, call `unscale_(optimizer)` before clipping, then `step`.
-    Errors: RuntimeError for calls out of order.
-    Source: Micikevicius et al., Mixed precision training (arXiv:1710.03740), section 3.2; the dynamic factor is
-    PyTorch's.
+
+    Raises
+        TypeError       a setting that is not a number
+        ValueError      a setting out of range, another device
+        RuntimeError    calls out of order
+
+    References
+        Micikevicius et al., Mixed precision training (arXiv:1710.03740), section 3.2; the dynamic factor is PyTorch's.
 
     >>> scaler = GradScaler(init_scale=4.0)
     >>> w = Tensor([1.0], requires_grad=True)
@@ -54,19 +61,16 @@ class GradScaler:
     ) -> None:
         if device != "cpu":
             raise ValueError(f"GradScaler: the first argument is the device, 'cpu', not {device!r}: name the others")
-        if not (init_scale > 0 and growth_factor > 1 and 0 < backoff_factor < 1 and growth_interval >= 1):
-            raise ValueError(
-                "GradScaler: init_scale > 0, growth_factor > 1, 0 < backoff_factor < 1 and growth_interval >= 1 "
-                f"expected, got {init_scale}, {growth_factor}, {backoff_factor} and {growth_interval}"
-            )
-        self._scale, self._enabled = float(init_scale), enabled
-        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
-        self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._is_finite: dict[int, bool] = {}  # of the optimizers whose gradients are divided, by id
+        self._scale, self._enabled = real_number("GradScaler: init_scale", init_scale, above=0), enabled
+        self._growth_factor = real_number("GradScaler: growth_factor", growth_factor, above=1)
+        self._backoff_factor = real_number("GradScaler: backoff_factor", backoff_factor, above=0, below=1)
+        self._growth_interval = whole_number("GradScaler: growth_interval", growth_interval, at_least=1)
+        self._growth_tracker = 0
+        self._is_finite: dict[int, bool] = {}  # by id of each optimizer whose gradients are divided
         self._stepped: set[int] = set()
 
     def scale(self, outputs: Any) -> Any:
-        """The loss, or each of a list or tuple of losses, times the factor."""
+        """Return the loss, or each of a list or tuple of losses, times the factor."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, (list, tuple)):
@@ -74,7 +78,7 @@ class GradScaler:
         return outputs * self._scale
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Divide the gradients of the optimizer's parameters by the factor, in place, unless `step` shall do it."""
+        """Divide the gradients of the optimizer's parameters by the factor, in place; `step` then does not."""
         if not self._enabled:
             return
         if id(optimizer) in self._stepped:
@@ -91,7 +95,7 @@ class GradScaler:
         self._is_finite[id(optimizer)] = is_finite
 
     def step(self, optimizer: Optimizer) -> None:
-        """Divide the gradients by the factor, if `unscale_` has not done it; step if all gradients are finite."""
+        """Divide the gradients by the factor unless `unscale_` did; step if all gradients are finite."""
         if not self._enabled:
             optimizer.step()
             return
@@ -108,7 +112,7 @@ class GradScaler:
             optimizer.step()
 
     def update(self, new_scale: float | None = None) -> None:
-        """Adapt the factor to what the steps since the last update have met; or set it to `new_scale`."""
+        """Adapt the factor to the steps since the last update, or set it to `new_scale`."""
         if not self._enabled:
             return
         if new_scale is not None:
@@ -127,25 +131,25 @@ class GradScaler:
         self._stepped.clear()
 
     def get_scale(self) -> float:
-        """The factor; 1 if the scaler is not enabled."""
+        """Return the factor; 1 if the scaler is not enabled."""
         return self._scale if self._enabled else 1.0
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Return whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """The factor, its options and the steps since it last changed, under PyTorch's names; {} if not enabled."""
+        """Return the factor, the settings and the steps since its last change under PyTorch's names; {} if disabled."""
         names = ("scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker")
         return {name: getattr(self, "_" + name.lstrip("_")) for name in names} if self._enabled else {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state_dict()` gave, here or in PyTorch."""
+        """Load the state that `state_dict()` returned, here or in PyTorch."""
         if not self._enabled:
             return
         missing = [name for name in self.state_dict() if name not in state]
         if missing:
-            raise ValueError(f"this is no state of an enabled GradScaler: it lacks {', '.join(missing)}")
+            raise ValueError(f"this is not the state of an enabled GradScaler: it lacks {', '.join(missing)}")
         for name in self.state_dict():
             setattr(self, "_" + name.lstrip("_"), state[name])
 

@@ -167,16 +167,16 @@ def _name_hash(name: str) -> int:
 
 def _read_tokens(names: Iterable[str], n: int) -> NDArray[np.int64]:
     """Return the first `n` tokens of the concatenated modules."""
-    pieces: list[NDArray[np.int64]] = []
+    modules: list[NDArray[np.int64]] = []
     found = 0
     for name in names:
         if found >= n:
             break
-        pieces.append(encode((_library() / name).read_text(encoding="utf-8", errors="ignore")))
-        found += len(pieces[-1])
+        modules.append(encode((_library() / name).read_text(encoding="utf-8", errors="ignore")))
+        found += len(modules[-1])
     if found < n:
         raise DataError(
             f"stdlib_text needs {n:,} characters of Python source for one of its sets but found {found:,} in "
             f"{_library()}: ask for fewer with n_chars"
         )
-    return np.concatenate(pieces)[:n]
+    return np.concatenate(modules)[:n]

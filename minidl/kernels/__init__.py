@@ -1,19 +1,19 @@
 """Kernels: arrays in, arrays out, no Tensor.
 
-Every kernel exists as readable numpy in `reference/`; where it pays, the same name exists as compiled numba in `jit/`.
-Both mean the same, and one test-suite runs over both. The reference code asks each array for its own module, so that
+Every kernel exists as readable numpy in `reference/`; where it pays, a compiled numba kernel of the same name exists in
+`jit/`. Both compute the same, and one test suite covers both. The reference code uses each array's own module, so that
 it runs unchanged on CuPy arrays.
 
-    kernels.use("numpy")             # from here on, in this thread
-    with kernels.use("numba"): ...   # for a while
-    kernels.current().relu(x)        # the kernel that is in use
-    with kernels.counted() as work:  # what is computed here: work.flops, work.nbytes
+    kernels.use("numpy")             # from now on, in this thread
+    with kernels.use("numba"): ...   # within the block
+    kernels.current().relu(x)        # the selected kernel
+    with kernels.counted() as work:  # counts work.flops and work.nbytes within the block
         loss.backward()
 
-The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the choice at the start; numba is the default, and
-is imported when the first kernel is called. From that call on the choice stands until `use` changes it.
+The environment variable MINIDL_KERNELS (numpy, numba or cupy) sets the initial choice; the default is numba, which is
+imported when the first kernel is called. After that call only `use` changes the choice.
 
-`sixteen_bit.py` lets every kernel take float16 and bfloat16; `counting.py` counts, by the formulas in `flops.py`.
+`sixteen_bit.py` makes every kernel accept float16 and bfloat16; `counting.py` counts with the formulas in `flops.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import one_of
 from minidl.kernels import counting
 from minidl.kernels.counting import counted as counted
 
@@ -38,18 +39,16 @@ _name: ContextVar[str | None] = ContextVar("minidl_kernels", default=None)
 
 
 class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernels.use("numpy"):`)
-    """Choose the kernels by name: "numpy", "numba" or "cupy".
+    """Select the kernels by name: "numpy", "numba" or "cupy".
 
-    Takes effect at once; used in a `with` statement, the former choice comes back at the end. With "cupy", new tensors
-    are placed on the GPU. Raises ValueError for another name and ImportError where the package is missing.
+    The choice takes effect at once; the end of a `with` block restores the previous one. With "cupy", new tensors are
+    placed on the GPU. Raises ValueError for another name, ImportError if the package is missing.
     """
 
     def __init__(self, name: str) -> None:
-        if name not in NAMES:
-            raise ValueError(f"unknown kernels {name!r}: choose one of {', '.join(NAMES)}")
-        if name == "cupy":
+        if one_of("kernels", name, NAMES) == "cupy":
             _import_cupy()
-        _module(name)  # here, so that numba's absence is noticed where it is chosen
+        _module(name)  # imported here, so that a missing numba is noticed when it is selected
         self._token: Token[str | None] = _name.set(name)
         counting.in_use.set(None)
 
@@ -64,9 +63,9 @@ class use:  # noqa: N801  (reads as a verb: `kernels.use("numpy")`, `with kernel
 
 
 def current() -> ModuleType:
-    """The module whose kernels are in use: `minidl.kernels.jit` or `minidl.kernels.reference`.
+    """Return the module of the selected kernels: `minidl.kernels.jit` or `minidl.kernels.reference`.
 
-    While counting is on (`counted`), a module with the same kernels, which count what they do.
+    While counting is on (`counted`), return a module of the same kernels that count their work.
     """
     module = counting.in_use.get()
     if module is None:
@@ -79,7 +78,7 @@ def current() -> ModuleType:
 
 
 def uncounted(name: str) -> Any:
-    """The kernel of this name for a step within an operation whose work is counted as a whole."""
+    """Return the kernel `name` without counting, for a step of an operation that is counted as a whole."""
     kernel = getattr(current(), name)
     return kernel.__wrapped__ if isinstance(kernel, counting.CountedKernel) else kernel
 
@@ -89,27 +88,24 @@ def _module(name: str) -> ModuleType:
 
 
 def active() -> str:
-    """The name of the kernels in use: "numpy", "numba" or "cupy"."""
-    name = _name.get() or os.environ.get("MINIDL_KERNELS") or "numba"
-    if name not in NAMES:
-        raise ValueError(f"unknown kernels {name!r} in MINIDL_KERNELS: choose one of {', '.join(NAMES)}")
-    return name
+    """Return the name of the selected kernels: "numpy", "numba" or "cupy"."""
+    return _name.get() or one_of("MINIDL_KERNELS", os.environ.get("MINIDL_KERNELS") or "numba", NAMES)
 
 
 def array_module(array: Array) -> ModuleType:
-    """The module that an array belongs to: numpy, or cupy for an array on the GPU."""
+    """Return the module of an array: numpy, or cupy for an array on the GPU."""
     if isinstance(array, (np.ndarray, np.generic)):
         return np
     return sys.modules[type(array).__module__.partition(".")[0]]
 
 
 def to_numpy(array: Array) -> np.ndarray:
-    """The array in the host's memory: itself, or a copy if it lies on the GPU."""
+    """Return the array in host memory: itself, or a copy of an array on the GPU."""
     return array if isinstance(array, np.ndarray) else array.get()
 
 
 def new_array_module() -> ModuleType:
-    """The module in which new arrays are made: cupy when its kernels are in use, else numpy."""
+    """Return the module that makes new arrays: cupy if its kernels are selected, else numpy."""
     return _import_cupy() if _name.get() == "cupy" or (_name.get() is None and active() == "cupy") else np
 
 

@@ -1,20 +1,20 @@
-"""Counting the arithmetic and the memory traffic of a program: flops, and bytes that its operations read and wrote.
+"""Count a program's arithmetic and memory traffic: flops, and the bytes that its operations read and write.
 
     with kernels.counted() as work:
         loss.backward()
     work.flops, work.nbytes
 
-A simulation charges its virtual clock with what each rank's kernels did: `start()` in the rank's context, and `take()`
-whenever it wants to know. The count belongs to the context (contextvars), so ranks do not mix; a new thread starts
-without one.
+A simulation charges its virtual clock with the work of each rank's kernels: it calls `start()` in the rank's context,
+then `take()` for each charge. The count belongs to the context (contextvars), so that ranks do not mix; a new thread
+starts without one.
 
-Counted are, by the formulas of `flops.py`, all kernels; and of the differentiable operations that call no kernel (the
-arithmetic of `functional`, or a user's own) one flop for every number of the largest array they read or write. Bytes
-are those of the arrays that are read and of the arrays that are written. Not seen is what a program does itself on
-plain arrays: `w.data -= lr * w.grad`; a simulated program states it, `comm.compute(flops=...)`.
+Every kernel is counted by its formula in `flops.py`. A differentiable operation that calls no kernel (the arithmetic of
+`functional`, or a user's own) counts one flop for every element of the largest array that it reads or writes. Bytes are
+those of the arrays that are read and written. Arithmetic on plain arrays, such as `w.data -= lr * w.grad`, is not
+counted; a simulated program states it with `comm.compute(flops=...)`.
 
-Off, which is the default, counting costs a look at one variable an operation: the stand-ins for the kernels are what
-`kernels.current()` returns while it is on.
+By default counting is off and costs one look-up per operation. While it is on, `kernels.current()` returns counting
+stand-ins for the kernels.
 """
 
 from __future__ import annotations
@@ -31,34 +31,34 @@ from minidl.kernels.flops import OPERATIONS, UPDATES, WRITTEN
 
 
 class Work(NamedTuple):
-    """Floating-point operations, and bytes that were read or written."""
+    """Floating-point operations, and bytes read or written."""
 
     flops: int
     nbytes: int
 
 
 class Counter:
-    """What has been counted in one context."""
+    """The count of one context."""
 
     __slots__ = ("flops", "nbytes", "taken", "within_kernels")
 
     def __init__(self) -> None:
         self.flops = self.nbytes = 0
-        self.taken = Work(0, 0)  # of that, what `take` has told
-        self.within_kernels = False  # the operation that is under way has called a kernel, which has counted itself
+        self.taken = Work(0, 0)  # already returned by `take`
+        self.within_kernels = False  # the current operation has called a kernel, which counted itself
 
     def add(self, flops: int, nbytes: int) -> None:
         self.flops += flops
         self.nbytes += nbytes
 
     def elementwise(self, read: Sequence[Any], written: Any) -> None:
-        """An operation of numpy on whole arrays: one flop for every number of the largest of them."""
+        """Count an elementwise operation of numpy: one flop for every element of the largest array."""
         self.add(max(array.size for array in (*read, written)), sum(array.nbytes for array in (*read, written)))
 
     def operation(self, out: Any, inputs: Sequence[Any], moves: bool) -> None:
-        """A differentiable operation has been computed; what its kernels did is counted already.
+        """Count a differentiable operation; its kernels are counted already.
 
-        moves: it moved numbers without computing any, as a view, or as a copy where a view was not possible.
+        `moves`: it moved numbers without arithmetic, as a view, or as a copy if a view was not possible.
         """
         if self.within_kernels:
             self.within_kernels = False
@@ -68,7 +68,7 @@ class Counter:
             self.add(0, 2 * out.nbytes)
 
     def vjp(self, vjp: Callable[..., Sequence[Any]], g: Any, needs: Sequence[bool]) -> Sequence[Any]:
-        """Call the vector-Jacobian product; where it calls no kernel, every new gradient is elementwise arithmetic."""
+        """Call the vector-Jacobian product; without a kernel call, count every new gradient as elementwise."""
         self.within_kernels = False
         gradients = vjp(g, needs)
         if not self.within_kernels:
@@ -86,7 +86,7 @@ class Counter:
 
 
 def _owner(array: Any) -> Any:
-    """The array whose memory this one is, or is a view of."""
+    """Return the array that owns this array's memory."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
@@ -94,11 +94,11 @@ def _owner(array: Any) -> Any:
 
 active: ContextVar[Counter | None] = ContextVar("minidl_counter", default=None)
 in_use: ContextVar[ModuleType | None] = ContextVar("minidl_kernels_module", default=None)
-"""The kernels in use, or the stand-ins that count for them; None until they are next asked for."""
+"""The selected kernels, or their counting stand-ins; None until `kernels.current` is called again."""
 
 
 def start() -> None:
-    """Count from here on in this context, from zero."""
+    """Start to count in this context, from zero."""
     active.set(Counter())
     in_use.set(None)
 
@@ -110,9 +110,9 @@ def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]], Callable[[Any, 
 
 
 def take() -> Work:
-    """What has been counted in this context since `start`, or since `take` was last called.
+    """Return the work in this context since `start` or the last `take`.
 
-    Errors: RuntimeError where nothing is being counted.
+    Raises RuntimeError if counting is off.
 
     >>> import contextvars
     >>> from minidl import Tensor
@@ -132,9 +132,9 @@ def take() -> Work:
 
 
 class counted:  # noqa: N801  (reads as a phrase: `with kernels.counted() as work:`)
-    """What is computed within `with kernels.counted() as work:`; `work.flops` and `work.nbytes` grow as it goes on.
+    """Count the work within `with kernels.counted() as work:` in `work.flops` and `work.nbytes`.
 
-    Within another count both count. Conventions: see `flops.py`; a multiply-add is two flops.
+    Nested blocks both count. The conventions are those of `flops.py`; a multiply-add is two flops.
 
     >>> from minidl import functional as F
     >>> with counted() as work:
@@ -183,7 +183,7 @@ class counted:  # noqa: N801  (reads as a phrase: `with kernels.counted() as wor
 
 
 class CountedKernel:
-    """Calls the kernel and counts what it did, if counting is (still) on where it is called."""
+    """Call the kernel, and count its work if counting is on in the caller's context."""
 
     def __init__(self, name: str, kernel: Callable[..., Any]) -> None:
         self.__name__, self.__doc__, self.__wrapped__ = name, kernel.__doc__, kernel
@@ -205,7 +205,7 @@ class CountedKernel:
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _itself, (self.__wrapped__,)  # on another node nothing is being counted
+        return _itself, (self.__wrapped__,)  # another node does not count
 
 
 def _itself(kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -218,7 +218,7 @@ def _nbytes(values: Iterable[Any]) -> int:
 
 @cache
 def stand_in(kernels: ModuleType) -> ModuleType:
-    """A module like `kernels` whose kernels count."""
+    """Return a copy of the module `kernels` whose kernels count."""
     module = ModuleType(kernels.__name__, kernels.__doc__)
     module.__dict__.update(vars(kernels))
     for name in (*OPERATIONS, *UPDATES):

@@ -1,15 +1,15 @@
-"""How many floating-point operations each kernel does: one table, name -> formula.
+"""Floating-point operations of each kernel: one table, name -> formula.
 
 The conventions:
 
 * An addition, multiplication, division, maximum, square root or elementary function (exp, tanh, ...) is one flop, so a
   multiply-add is two, as for LINPACK and in PyTorch's FlopCounterMode. Others count a multiply-add as one: the 3.8
   billion of ResNet-50 in He et al. (arXiv:1512.03385, table 1) are 7.6 billion here.
-* A function of one number (relu, tanh, gelu and their derivatives) is one flop, whatever is inside.
-* Copies, comparisons and work on indices are none. What is done once a row or a channel (the logarithm of a sum) is
-  not counted beside what is done for every number in it; a sum of n numbers is n.
-* The formulas follow the textbook, not the implementation: both kernels count the same, and what is computed in vain
-  (masked attention, products with the zeros of padding) counts as in the textbook's loops.
+* A function of one number (relu, tanh, gelu and their derivatives) is one flop, however it is computed.
+* Copies, comparisons and index arithmetic count nothing. Work per row or per channel (the logarithm of a sum) is
+  neglected against work per element; a sum of n numbers is n flops.
+* The formulas follow the textbook, not the implementation: both kernels count the same, and useless work (masked
+  attention, products with the zeros of padding) counts as in the textbook's loops.
 
 A formula is called with the kernel's result and the kernel's own arguments, in their order.
 """
@@ -28,7 +28,7 @@ Formula = Callable[..., int]
 
 
 def matmul(out: Array, a: Array, b: Array) -> int:
-    """Every number of the result is a sum of so many products as the rows of `a` have numbers."""
+    """Each element of the result sums as many products as a row of `a` has elements."""
     return 2 * out.size * a.shape[-1]
 
 
@@ -37,7 +37,7 @@ def linear(out: Array, x: Array, weight: Array, bias: Array | None) -> int:
 
 
 def conv2d(out: Array, x: Array, weight: Array, bias: Array | None, *geometry: Any) -> int:
-    """Every number of the result is a sum over a window of the group's channels: 2 c / groups kh kw, 1 for the bias."""
+    """Each element of the result sums a window of the group's channels: 2 c / groups kh kw, 1 for the bias."""
     return 2 * out.size * prod(weight.shape[1:]) + (out.size if bias is not None else 0)
 
 
@@ -50,22 +50,22 @@ def conv2d_backward_weight(out: Array, g: Array, x: Array, shape: tuple[int, ...
 
 
 def max_pool2d(out: tuple[Array, Array], x: Array, rows: Windows, columns: Windows) -> int:
-    """A comparison less than each window has pixels."""
+    """One comparison fewer than each window has pixels."""
     return _pixels(x.shape, rows, columns) - out[0].size
 
 
 def avg_pool2d(out: Array, x: Array, rows: Windows, columns: Windows) -> int:
-    """An addition less than each window has pixels, and a division."""
+    """One addition fewer than each window has pixels, and a division."""
     return _pixels(x.shape, rows, columns)
 
 
 def avg_pool2d_backward(out: Array, g: Array, shape: tuple[int, ...], rows: Windows, columns: Windows) -> int:
-    """A division for every number of g, and an addition for every pixel of its window."""
+    """A division per element of g, and an addition per pixel of its window."""
     return g.size + _pixels(shape, rows, columns)
 
 
 def _pixels(shape: tuple[int, ...], rows: Windows, columns: Windows) -> int:
-    """The pixels of all windows; padding is none."""
+    """Return the number of pixels in all windows, without padding."""
     return prod(shape[:2]) * rows.covered * columns.covered
 
 
@@ -82,7 +82,7 @@ def batch_norm_backward(
 
 
 def each(count: int) -> Formula:
-    """So many flops for every number of the kernel's first argument."""
+    """Return a formula: `count` flops per element of the kernel's first argument."""
     return lambda out, first, *args: count * first.size
 
 
@@ -97,14 +97,14 @@ OPERATIONS: dict[str, Formula] = {
     "conv2d_backward_input": conv2d_backward_input,
     "conv2d_backward_weight": conv2d_backward_weight,
     "max_pool2d": max_pool2d,
-    "max_pool2d_backward": each(1),  # every number of g is added to its place
+    "max_pool2d_backward": each(1),  # every element of g is added once
     "avg_pool2d": avg_pool2d,
     "avg_pool2d_backward": avg_pool2d_backward,
     "channel_statistics": each(4),  # mean 1, minus 1, squares 1, their mean 1
     "batch_norm": each(4),  # minus mean, times 1 / std, times weight, plus bias
     "batch_norm_backward": batch_norm_backward,
     "layer_norm": layer_norm,
-    "layer_norm_backward": each(11),  # weight and bias 3; g weight 1; two means 3; their parts subtracted 3; 1 / std 1
+    "layer_norm_backward": each(11),  # weight and bias 3; g weight 1; two means 3; subtracting them 3; 1 / std 1
     "group_norm": each(7),  # as layer norm
     "group_norm_backward": each(11),
     "softmax": each(5),  # maximum, minus, exp, sum, division
@@ -129,7 +129,7 @@ OPERATIONS: dict[str, Formula] = {
     **{name: each(1) for name in ("sigmoid", "sigmoid_backward", "gelu", "gelu_backward")},
     **{name: each(1) for name in ("softplus", "softplus_backward", "log_sigmoid", "log_sigmoid_backward")},
 }
-"""The kernels that differentiable operations are made of."""
+"""Kernels of differentiable operations."""
 
 
 # ---- optimizers: p is the parameter; weight decay adds a product and a sum, unless it is 0 ----
@@ -187,7 +187,7 @@ def lamb_direction(
 def sparse_logistic_epoch(
     out: float, weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
 ) -> int:
-    """For every number of the rows 2 in the product with the weights, and 2 in the step."""
+    """Per element of the rows 2 for the product with the weights, and 2 for the step."""
     return 4 * int(starts[-1] - starts[0])
 
 
@@ -206,7 +206,7 @@ UPDATES: dict[str, Formula] = {
     "l2_norm": each(2),
     "sparse_logistic_epoch": sparse_logistic_epoch,
 }
-"""The kernels of optimizers, which are part of no operation."""
+"""Kernels of optimizers, which belong to no operation."""
 
 WRITTEN: dict[str, tuple[str, ...]] = {
     "sgd": ("p", "buffer"),
@@ -218,4 +218,4 @@ WRITTEN: dict[str, tuple[str, ...]] = {
     "lamb_direction": ("exp_avg", "exp_avg_sq"),
     "sparse_logistic_epoch": ("weights",),
 }
-"""The arguments that a kernel writes in place, beside reading them."""
+"""Arguments that a kernel reads and writes in place."""

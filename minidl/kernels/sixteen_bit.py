@@ -1,9 +1,8 @@
-"""Arithmetic on numbers that are stored in 16 bits (float16, bfloat16): in float32, rounded once at the end.
+"""Arithmetic on numbers stored in 16 bits (float16, bfloat16): in float32, rounded once at the end.
 
-Neither numpy nor BLAS computes in these types: numpy's own float16 products take a hundred times as long, and its sums
-round after every addition. So a kernel widens its 16-bit arguments, computes in float32 and rounds its result to the
-type of its arguments. What stays in memory between two operations has 2 bytes a number; the float32 copies live as long
-as one kernel runs.
+BLAS does not compute in these types; numpy's float16 products take a hundred times as long, and its sums round after
+every addition. So a kernel widens its 16-bit arguments, computes in float32 and rounds its result to the type of its
+arguments. Between two operations each number takes 2 bytes; the float32 copies live as long as one kernel runs.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ _KEEP_SMALL_RESULTS = {
     *("channel_statistics", "batch_norm", "batch_norm_backward", "group_norm", "group_norm_backward"),
     *("layer_norm", "layer_norm_backward", "cross_entropy", "sum_rows", "sum_channels", "embedding_backward"),
 }
-"""Kernels whose results with fewer axes than their first argument stay float32: sums and statistics."""
+"""Kernels of sums and statistics: results with fewer axes than the first argument stay float32."""
 
 _OWN_CHECK = {"matmul", "linear"}
-"""Kernels that ask for 16-bit arguments themselves."""
+"""Kernels that handle 16-bit arguments themselves."""
 
 _DECIDED_BY_SECOND = {"cross_entropy_backward"}
-"""Kernels whose first argument may be float32 while the second is not: the gradient of a loss, and probabilities."""
+"""Kernels whose second argument decides the type: the first, the gradient of a loss, may be float32."""
 
 
 def is_sixteen_bit(dtype: Any) -> bool:
-    """Whether it is float16 or bfloat16 (whose kind numpy calls V, as it is not numpy's own)."""
+    """Return whether `dtype` is float16 or bfloat16 (kind V, since numpy does not define it)."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def is_floating_point(dtype: Any) -> bool:
-    """Whether it is one of numpy's floating-point types, or bfloat16."""
+    """Return whether `dtype` is one of numpy's floating-point types or bfloat16."""
     return dtype.kind == "f" or is_sixteen_bit(dtype)
 
 
 def widening(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel, which from now on takes 16-bit arguments as well."""
+    """Return the kernel extended to 16-bit arguments."""
     if kernel.__name__ in _OWN_CHECK:
         return kernel
     deciding = 1 if kernel.__name__ in _DECIDED_BY_SECOND else 0
@@ -59,17 +58,17 @@ def widening(kernel: Callable[..., Any]) -> Callable[..., Any]:
         return in_float32(kernel, dtype, arguments) if is_sixteen_bit(dtype) else kernel(*arguments)
 
     found = wraps(kernel)(takes_sixteen_bits)
-    found.__module__ = "minidl.kernels.reference"  # where pickle finds this one
+    found.__module__ = "minidl.kernels.reference"  # where pickle finds this function
     return found
 
 
 def in_float32(kernel: Callable[..., Any], dtype: Any, arguments: tuple[Any, ...]) -> Any:
-    """Call the kernel in use of that name on float32 copies; round its result, and what it writes in place."""
+    """Call the selected kernel of that name on float32 copies; round its result and what it writes in place."""
     name = kernel.__name__
     wide = [_widened(argument) for argument in arguments]
     chosen = kernel if kernels.active() != "numba" else getattr(_compiled("jit"), name)
     least_axes = arguments[0].ndim if name in _KEEP_SMALL_RESULTS else 0
-    with np.errstate(over="ignore", invalid="ignore"):  # infinity beyond the range: GradScaler looks for it
+    with np.errstate(over="ignore", invalid="ignore"):  # beyond the range is infinity, which GradScaler looks for
         result = chosen(*wide)
         if name in WRITTEN:
             for before, after in zip(arguments, wide, strict=True):
@@ -90,22 +89,22 @@ def _narrowed(result: Any, dtype: Any, least_axes: int) -> Any:
 
 
 def cast(array: Any, dtype: Any) -> Any:
-    """array.astype(dtype): infinity beyond the type's range, without a warning, as in PyTorch.
+    """Return array.astype(dtype), with infinity beyond the type's range and without a warning, as PyTorch does.
 
-    Between float32 and 16 bits it is compiled, where the compiled kernels are in use.
+    With the compiled kernels, conversions between float32 and 16 bits are compiled.
     """
     convert = _CONVERSIONS.get((array.dtype, dtype))
     if convert is None or type(array) is not np.ndarray or not array.ndim or kernels.active() != "numba":
         with np.errstate(over="ignore", invalid="ignore"):
             return array.astype(dtype)
     if array.flags.f_contiguous and not array.flags.c_contiguous:
-        return convert(array.T).T  # keeps its layout, which BLAS takes as it is
+        return convert(array.T).T  # keeps its layout, which BLAS accepts
     return convert(np.ascontiguousarray(array))
 
 
 @cache
 def _compiled(module: str) -> Any:
-    """The module of compiled kernels, imported when it is first needed."""
+    """Return a module of compiled kernels, imported on first use."""
     return import_module(f"minidl.kernels.{module}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minidl import functional as F
+from minidl.arguments import real_number
 from minidl.functional.bind import operand
 from minidl.nn.module import Module
 from minidl.tensor import Tensor
@@ -35,6 +36,7 @@ class LeakyReLU(Module):
     """
 
     def __init__(self, negative_slope: float = 0.01) -> None:
+        real_number("LeakyReLU: negative_slope", negative_slope)
         self.negative_slope = negative_slope
 
     def forward(self, x: Any) -> Tensor:

@@ -7,14 +7,15 @@ the model but not trained, and those that are a Module are its children. Everyth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from minidl import kernels
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.missing_names import OPTIONS, Missing, unknown_option, without_missing
-from minidl.tensor import Tensor, as_array
+from minidl.nn.state_dict import IncompatibleKeys, load_state, save_state
+from minidl.tensor import Tensor
 
 _T = TypeVar("_T")
 
@@ -42,13 +43,6 @@ class Buffer(Tensor):
     """A tensor that belongs to a module's state but is not trained, such as the running mean of batch norm."""
 
     __slots__ = ()
-
-
-class IncompatibleKeys(NamedTuple):
-    """Names that `load_state_dict` did not find in the given state, and names there that the module lacks."""
-
-    missing_keys: list[str]
-    unexpected_keys: list[str]
 
 
 class Module:
@@ -159,13 +153,7 @@ class Module:
         >>> {name: array.shape for name, array in nn.Linear(3, 2).state_dict().items()}
         {'weight': (2, 3), 'bias': (2,)}
         """
-        copies: dict[Tensor, np.ndarray] = {}
-        state = {}
-        for name, tensor in self._named_tensors():
-            if tensor not in copies:
-                copies[tensor] = tensor.numpy().copy()
-            state[name] = copies[tensor]
-        return state
+        return save_state(self._named_tensors())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True) -> IncompatibleKeys:
         """Copy arrays into the parameters and buffers of the same names.
@@ -179,31 +167,7 @@ class Module:
         Raises
             ValueError    lists all missing and unexpected names and wrong shapes; nothing is copied then
         """
-        if not hasattr(state_dict, "keys"):
-            kind = type(state_dict).__name__
-            raise TypeError(f"a dict of names and arrays is expected, as state_dict() gives, not a {kind}")
-        tensors = dict(self._named_tensors())
-        missing = [name for name in tensors if name not in state_dict]
-        unexpected = [name for name in state_dict if name not in tensors]
-        problems = []
-        if strict and missing:
-            problems.append(f"missing: {', '.join(missing)}")
-        if strict and unexpected:
-            problems.append(f"unexpected: {', '.join(unexpected)}")
-        arrays = {name: state_dict[name] for name in tensors if name in state_dict}
-        for name, value in arrays.items():
-            try:
-                arrays[name] = as_array(value)
-            except TypeError as error:
-                problems.append(f"{name}: {error}")
-            else:
-                if arrays[name].shape != tensors[name].shape:
-                    problems.append(f"{name}: has shape {arrays[name].shape}, the model needs {tensors[name].shape}")
-        if problems:
-            raise ValueError(f"this state does not fit {type(self).__name__}:\n  " + "\n  ".join(problems))
-        for name, array in arrays.items():
-            tensors[name].copy_(array)
-        return IncompatibleKeys(missing, unexpected)
+        return load_state(type(self).__name__, dict(self._named_tensors()), state_dict, strict)
 
     def to(self, dtype: Any = None, *, device: Any = None) -> Self:
         """Convert floating-point parameters, buffers and gradients in place to another floating-point type.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minidl import functional as F
-from minidl.arguments import whole_number
+from minidl.arguments import real_number, whole_number
 from minidl.functional.bind import operand
 from minidl.kernels import array_module
 from minidl.nn.module import Module, Parameter
@@ -39,6 +39,9 @@ class BatchNorm(Module):
         track_running_stats: bool = True,
     ) -> None:
         num_features = whole_number(f"{self.name}: num_features", num_features, at_least=0)
+        real_number(f"{self.name}: eps", eps)
+        if momentum is not None:
+            real_number(f"{self.name}: momentum", momentum, hint="None takes the mean over all batches")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self.weight = Parameter(np.ones(num_features, np.float32)) if affine else None
@@ -158,6 +161,7 @@ class LayerNorm(Module):
         self.normalized_shape = tuple(
             whole_number("LayerNorm: normalized_shape", length, at_least=0) for length in lengths
         )
+        real_number("LayerNorm: eps", eps)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self.weight = Parameter(np.ones(self.normalized_shape, np.float32)) if elementwise_affine else None
         self.bias = Parameter(np.zeros(self.normalized_shape, np.float32)) if elementwise_affine and bias else None
@@ -198,6 +202,7 @@ class GroupNorm(Module):
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         num_groups = whole_number("GroupNorm: num_groups", num_groups, at_least=1)
         num_channels = whole_number("GroupNorm: num_channels", num_channels, at_least=0)
+        real_number("GroupNorm: eps", eps)
         if num_channels % num_groups:
             raise ValueError(
                 f"GroupNorm: num_groups must divide num_channels, got {num_groups} groups of {num_channels} channels"

@@ -1,4 +1,4 @@
-"""Where the bars of a timeline lie: a track for each rank, halves of it where a rank does two things at once."""
+"""The geometry of a timeline's bars: a track per rank, split in halves while a rank does two things at once."""
 
 from __future__ import annotations
 
@@ -10,23 +10,39 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-HEIGHT = 0.8  # of a rank's bar, of the distance between two ranks
-BESIDE = 0.32  # the part of it that goes to what runs beside the program, if anything does
-COLUMNS = 600  # where a track has more bars than that, each column shows the shares of its time
-ROOM_FOR_A_GAP = 0.006  # of the picture's width: messages as long as that are told apart
-NEAR = 0.001  # of it: what lies between two messages cannot be seen
-LABELLED = ("compute", "reduce", "send", "receive")  # bars without a message are told apart by their labels
-UPWARDS = ("compute", "receive", "send", "reduce", "wait")  # in a column; sends above receives, as in halves
+HEIGHT = 0.8  # height of a rank's bar, as a share of the distance between two ranks
+LANES = 0.32  # share of that height for the lanes of concurrent activities, if there are any
+COLUMNS = 600  # a track with more bars is drawn in this many columns, each with the shares of its time
+ROOM_FOR_A_GAP = 0.006  # share of the picture's width: messages of at least this length are separated by a line
+NEAR = 0.001  # share of the picture's width: a shorter gap between two messages is invisible
+LABELLED = (
+    "compute",
+    "reduce",
+    "send",
+    "receive",
+)  # adjacent bars are separated if labels differ
+UPWARDS = (
+    "compute",
+    "receive",
+    "send",
+    "reduce",
+    "wait",
+)  # from bottom to top; sends above receives, as in halves
 
 Polygons = dict[str, list[npt.NDArray[np.float64]]]
 
 
 class Bar(NamedTuple):
-    """What a rank does from `start` to `end` (seconds).
+    """One activity of a rank.
 
-    lane: 0 is the rank's program, 1 ... what runs beside it. label: written into the bar if there is room; after a
-    newline, what may be left out. half: "upper" or "lower" where the rank does something else at once, in the other
-    half. message: of a send or a receive, which one it is, so that two messages are told apart.
+    Parameters
+        rank          the rank
+        kind          "compute", "send", "receive", "reduce", "wait" or "fault"
+        start, end    times in seconds
+        label         text in the bar, if there is room; the text after a newline is optional
+        lane          0: the rank's program; 1, 2, ...: activities that run concurrently with it
+        half          "upper" or "lower" while the other half shows a simultaneous activity; "": full height
+        message       identity of the message that is sent or received, to separate messages
     """
 
     rank: int
@@ -41,23 +57,23 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class Geometry:
-    """Where the tracks lie: a rank's program above, the lanes beside it below, thinner."""
+    """Positions of the tracks: a rank's program above, the thinner lanes of concurrent activities below."""
 
     lanes: int
 
     def extent(self, rank: int, lane: int, half: str = "") -> tuple[float, float]:
-        """The upper and the lower edge of a track, or of a half of it (the axis points down)."""
-        top, beside = rank - HEIGHT / 2, BESIDE if self.lanes else 0.0
-        bottom = top + HEIGHT - beside
+        """Return the upper and the lower edge of a track or of its half; the axis points down."""
+        top, below = rank - HEIGHT / 2, LANES if self.lanes else 0.0
+        bottom = top + HEIGHT - below
         if lane:
-            height = beside / self.lanes
+            height = below / self.lanes
             top, bottom = bottom + (lane - 1 + 0.15) * height, bottom + lane * height
         middle = (top + bottom) / 2
         return middle if half == "lower" else top, middle if half == "upper" else bottom
 
 
 def polygons(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -> Polygons:
-    """The shapes of one track, by kind; stacked columns where it has more bars than can be told apart."""
+    """Return the shapes of one track by kind; a track with too many bars becomes stacked columns."""
     if len(track) > COLUMNS:
         return _stack(track, geometry, start, end)
     shapes: Polygons = {}
@@ -69,7 +85,7 @@ def polygons(track: Sequence[Bar], geometry: Geometry, start: float, end: float)
 
 
 def _stack(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -> Polygons:
-    """Divide the track into columns and each column by the shares of its time, so that areas stay true."""
+    """Divide the track into columns and each column by the shares of its time: areas stay correct."""
     top, bottom = geometry.extent(track[0].rank, track[0].lane)
     edges = np.linspace(start, end, COLUMNS + 1)
     base = np.full(COLUMNS, bottom)
@@ -92,16 +108,16 @@ def _stack(track: Sequence[Bar], geometry: Geometry, start: float, end: float) -
 
 
 def messages(track: Sequence[Bar], kind: str) -> list[list[Bar]]:
-    """The bars of that kind, those of one message together."""
+    """Return the bars of `kind`, grouped by message."""
     bars = (bar for bar in track if bar.kind == kind and bar.message is not None)
     return [list(group) for _, group in groupby(bars, key=lambda bar: bar.message)]
 
 
 def gaps(track: Sequence[Bar], geometry: Geometry, width: float) -> Iterator[npt.NDArray[np.float64]]:
-    """Lines between bars of one colour that follow each other at once, where they are two messages or have two labels.
+    """Yield lines between adjacent bars of one colour that have different messages or labels.
 
-    width: the seconds that the picture shows. Bars that are too short for a line of their own count as part of the bar
-    before.
+    `width` is the duration of the picture in seconds. A bar that is too short for a line is merged with the previous
+    one.
     """
     if len(track) > COLUMNS:
         return

@@ -1,4 +1,4 @@
-"""Who has what: a grid a moment, a row a rank and a column a chunk of its array, and arrows for what was sent."""
+"""Which rank has which chunk: one grid per moment, with a row per rank, a column per chunk, and arrows for messages."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EMPTY, FULL = (1.0, 1.0, 1.0), (0.0, 0.30, 0.50)  # white, and the blue of "compute"
-DARK = 0.6  # from this share of FULL on, letters are white
+DARK = 0.6  # from this share of FULL on, text is white
 
 
 class Cell(NamedTuple):
-    """What is written in a cell, and how much of the whole it holds: 0 (white) to 1 (dark)."""
+    """The text of a cell and its share of the whole: 0 (white) to 1 (dark)."""
 
     text: str
     share: float
 
 
 class Arrow(NamedTuple):
-    """A chunk that was sent: from one rank to another, in this column."""
+    """A chunk that was sent from rank `src` to rank `dst`, in column `column`."""
 
     src: int
     dst: int
@@ -33,7 +33,7 @@ class Arrow(NamedTuple):
 
 @dataclass(frozen=True)
 class Panel:
-    """One moment: `cells[rank][column]`, and the arrows of what has just arrived (their heads' cells get a frame)."""
+    """One moment: `cells[rank][column]`, and arrows to the chunks that have just arrived, whose cells get a frame."""
 
     title: str
     cells: Sequence[Sequence[Cell]]
@@ -42,9 +42,13 @@ class Panel:
 
 @style.applied()
 def draw(panels: Sequence[Panel], *, columns: int, source: str, title: str = "") -> Figure:
-    """Draw the panels, so many in a row; returns the figure.
+    """Draw the panels and return the figure.
 
-    source: "measured", "simulated" or "formula": where what is in the cells comes from.
+    Parameters
+        panels     one grid each
+        columns    panels per row
+        source     "measured", "simulated" or "formula"
+        title      text above the figure
 
     >>> cells = [[Cell("A", 0.5)], [Cell("B", 0.5)]]
     >>> figure = draw([Panel("before", cells), Panel("after", cells, [Arrow(0, 1, 0)])], columns=2, source="simulated")
@@ -92,7 +96,7 @@ def _draw_panel(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_arrow(axes: Axes, arrow: Arrow) -> None:
-    """Straight to a neighbour; in a bow past the ranks between, on two lanes, so that no tail runs into a head."""
+    """Draw an arrow: straight to a neighbour, else bent past the ranks between, on two lanes to avoid overlaps."""
     is_down, is_far = arrow.dst > arrow.src, abs(arrow.dst - arrow.src) > 1
     side = 0.34 + (0.07 if arrow.src % 2 else -0.07) * is_far
     side = side if is_down else -side

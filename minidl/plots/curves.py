@@ -1,4 +1,4 @@
-"""Learning curves: training loss and test accuracy, against epochs and against time."""
+"""Learning curves: training loss and test accuracy against epochs and time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ if TYPE_CHECKING:
 
 @style.applied()
 def draw(rows: Sequence[Mapping[str, float]], *, source: str, title: str = "") -> Figure:
-    """Draw training loss and test accuracy, left against epochs and right against seconds; returns the figure.
+    """Draw training loss and test accuracy, left against epochs and right against seconds; return the figure.
 
-    rows: one an epoch, with "epoch", "seconds" (since the start), "loss" and "accuracy" (a fraction); other keys are
-    not looked at. source: "measured", "simulated" or "formula".
+    Parameters
+        rows      one per epoch, with "epoch", "seconds" (since the start), "loss" and "accuracy" (0 to 1); other keys
+                  are ignored
+        source    "measured", "simulated" or "formula"
+        title     text above the figure
 
     >>> figure = draw([{"epoch": 1, "seconds": 0.5, "loss": 1.2, "accuracy": 0.8}], source="measured")
     """
@@ -36,7 +39,7 @@ def draw(rows: Sequence[Mapping[str, float]], *, source: str, title: str = "") -
 
 
 def _panel(axes: Axes, x: Sequence[float], loss: Sequence[float], accuracy: Sequence[float], name: str) -> None:
-    """Loss on the left axis, accuracy in percent on the right one; axis labels carry the lines' colours."""
+    """Draw loss on the left axis, accuracy in percent on the right one; axis labels have the lines' colours."""
     blue, vermilion = style.SERIES[:2]
     axes.plot(x, loss, style.DASHES[0], color=blue, marker="o", markersize=3)
     axes.set_xlabel(name)

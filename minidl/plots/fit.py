@@ -1,4 +1,4 @@
-"""A line that was fitted to times, beside the times themselves, and what is left over."""
+"""Times, the line fitted to them, and the residuals."""
 
 from __future__ import annotations
 
@@ -24,9 +24,16 @@ def draw(
     limit_name: str = "",
     title: str = "",
 ) -> Figure:
-    """Draw points (bytes, seconds) and the line alpha + beta n; below, points / line - 1. Returns the figure.
+    """Draw points (bytes, seconds) and the line alpha + beta n; below, points / line - 1. Return the figure.
 
-    source: where the points come from, "measured" or "simulated". limit: a number of bytes to be marked by name.
+    Parameters
+        points         pairs (bytes, seconds)
+        alpha          latency in seconds
+        beta           seconds per byte
+        source         source of the points, "measured" or "simulated"
+        limit          number of bytes to mark with a vertical line
+        limit_name     text at that line
+        title          text above the figure
 
     >>> figure = draw([(64, 2e-5), (1 << 20, 1e-3)], alpha=2e-5, beta=1e-9, source="measured")
     """

@@ -1,4 +1,4 @@
-"""A computation graph: a box a node, with its value and its gradient; arrows from what it was made from."""
+"""A computation graph: one box per node with its value and gradient, arrows from its parents."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LEAF, MADE = "#E8E8E8", "#FFFFFF"
-GRADIENT = "#A33C00"  # vermilion, dark enough to be read on both
+GRADIENT = "#A33C00"  # vermilion, dark enough to be legible on both
 WIDTH, HEIGHT = 0.62, 0.62  # of a box; columns and rows are 1 apart
 
 
 @dataclass(frozen=True)
 class Box:
-    """A node: `name` ("s = x + y"), its value, its gradient (None: not known yet), and `parents`, places in the list.
+    """A node of the graph.
 
-    A parent may be there twice; two arrows are drawn then.
+    Parameters
+        name        text such as "s = x + y"
+        value       its value
+        gradient    its gradient; None: not known yet
+        parents     indices of its parents in the list of boxes; a parent given twice gets two arrows
     """
 
     name: str
@@ -31,9 +35,15 @@ class Box:
 
 @style.applied()
 def draw(boxes: Sequence[Box], *, source: str, title: str = "", note: str = "") -> Figure:
-    """Draw a graph from left (leaves, grey) to right; parents come before their children in `boxes`.
+    """Draw a graph from left (leaves, grey) to right and return the figure.
 
-    source: "measured", "simulated" or "formula". Errors: ValueError for a parent that does not come before its child.
+    Parameters
+        boxes     nodes; parents before their children
+        source    "measured", "simulated" or "formula"
+        title     text above the graph
+        note      text after the source
+
+    Raises ValueError for a parent that does not come before its child.
 
     >>> figure = draw([Box("x", 3.0, 6.0), Box("f = x * x", 9.0, 1.0, (0, 0))], source="measured")
     """
@@ -69,14 +79,14 @@ def draw(boxes: Sequence[Box], *, source: str, title: str = "", note: str = "") 
 
 
 def bends(count: int, distance: float) -> list[float]:
-    """How much each of `count` arrows between two boxes is bent; one over several columns goes around what is there."""
+    """Return the bend of each of `count` arrows between two boxes; a single arrow over several columns is bent too."""
     if count > 1:
         return [0.35 * (2 * i / (count - 1) - 1) for i in range(count)]
     return [0.0 if distance <= 1 else 0.12]
 
 
 def positions(boxes: Sequence[Box]) -> list[tuple[float, float]]:
-    """The middle of each box: made nodes right of all their parents, leaves just left of their first use.
+    """Return the centre of each box: results right of all their parents, leaves just left of their first use.
 
     >>> positions([Box("a", 1.0), Box("b", 1.0), Box("a + b", 2.0, None, (0, 1))])
     [(0, 0.5), (0, -0.5), (1, 0.0)]
@@ -100,6 +110,6 @@ def positions(boxes: Sequence[Box]) -> list[tuple[float, float]]:
 
 
 def _wish(box: Box, heights: dict[int, float]) -> float:
-    """The height of the middle between a box's parents."""
+    """Return the mean height of a box's parents."""
     known = [heights[parent] for parent in box.parents]
     return sum(known) / len(known) if known else 0.0

@@ -1,4 +1,4 @@
-"""Lines and points in panels side by side: what was measured as points or solid lines, what a formula says dashed."""
+"""Lines and points in a row of panels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from minidl.arguments import one_of
 from minidl.plots import style
 
 if TYPE_CHECKING:
@@ -14,12 +15,19 @@ if TYPE_CHECKING:
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LOOKS = ("line", "points", "both")
-WIDEST = 9.6  # inches: a wider picture is shrunk on a page, and its letters with it
+WIDEST = 9.6  # inches: a page shrinks wider pictures, letters included
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series. look: "line", "points" or "both"; tone: its number in the palette (else: its place in the panel)."""
+    """One series of points.
+
+    Parameters
+        label    text in the legend; "": none
+        x, y     coordinates, equally many
+        look     "line", "points" or "both"
+        tone     number of its colour, marker and dashes in the palette; default its position in the panel
+    """
 
     label: str
     x: Sequence[float]
@@ -28,15 +36,22 @@ class Line:
     tone: int | None = None
 
     def __post_init__(self) -> None:
-        if self.look not in LOOKS:
-            raise ValueError(f"look must be one of {', '.join(LOOKS)}, got {self.look!r}")
+        one_of("look", self.look, LOOKS)
         if len(self.x) != len(self.y):
             raise ValueError(f"{self.label}: {len(self.x)} values of x, but {len(self.y)} of y")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines on a pair of axes. xlabel, ylabel: with units. log: "", "x", "y" or "xy". xlim, ylim: to show a part."""
+    """Lines on a pair of axes.
+
+    Parameters
+        lines             the series
+        xlabel, ylabel    names of the axes with units
+        title             text above the axes
+        log               axes with a logarithmic scale: "", "x", "y" or "xy"
+        xlim, ylim        range of each axis; default all points
+    """
 
     lines: Sequence[Line]
     xlabel: str
@@ -51,7 +66,11 @@ class Panel:
 def draw(panels: Sequence[Panel], *, source: str | Sequence[str], title: str = "", height: float = 3.2) -> Figure:
     """Draw the panels in a row and return the figure; series of one tone share colour, marker and dashes.
 
-    source: "measured", "simulated", "formula", or several of these. height: of the figure, in inches.
+    Parameters
+        panels    one pair of axes each
+        source    "measured", "simulated", "formula", or several of these
+        title     text above the figure
+        height    height of the figure in inches
 
     >>> line = Line("GD", [0, 1, 2], [1.0, 0.5, 0.25], look="both")
     >>> figure = draw([Panel([line], "updates", "loss", log="y")], source="measured")

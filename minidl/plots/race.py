@@ -1,4 +1,4 @@
-"""A race: the loss of several runs against time and against samples, a column of panels for each place of the race."""
+"""The loss of several runs against time and against samples, with one column of panels per setting."""
 
 from __future__ import annotations
 
@@ -14,18 +14,28 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-MANY_TICKS = 20.0  # from the least to the greatest: beyond that, labels at 1, 2 and 5 would touch
+MANY_TICKS = 20.0  # ratio of largest to smallest value beyond which labels at 1, 2 and 5 would touch
 
-PANELS, LINE = 4.9, 0.18  # inches: height of the panels, of a line of the title or the legend
+PANELS, LINE = 4.9, 0.18  # inches: height of the panels; of a line in the title or the legend
 NARROWEST = 7.4  # inches: room for a title of 80 characters
-BOLD, NORMAL, BESIDE = 0.09, 0.07, 0.9  # inches: a character of the title, one of the legend, what is beside a label
+BOLD, NORMAL, HANDLE = (
+    0.09,
+    0.07,
+    0.9,
+)  # inches: width of a character in title and legend, of an entry's line
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: at the end of each epoch the seconds and samples so far, and the loss. note: how it ended, if early.
+    """One run, with one value per epoch.
 
-    band: the lower and the upper edge of a band around the loss, if it is the mean of several runs.
+    Parameters
+        label      text in the legend
+        seconds    time since the start at the end of each epoch
+        samples    samples since the start, on all nodes
+        loss       loss at the end of each epoch
+        note       how the run ended, if early
+        band       lower and upper edge of a band around the loss, for the mean of several runs
     """
 
     label: str
@@ -44,9 +54,14 @@ def draw(
     title: str = "",
     ylabel: str = "test loss",
 ) -> Figure:
-    """Draw the runs of each place, such as a network, above against seconds and below against samples.
+    """Draw the runs of each place, such as a network: above against seconds, below against samples.
 
-    places: a heading and the runs there, the same runs in the same order at each. source: "measured" or "simulated".
+    Parameters
+        places    pairs of a heading and runs; the same runs in the same order everywhere
+        source    "measured" or "simulated"
+        title     text above the figure
+        ylabel    name of the loss axis
+
     Seconds and losses have logarithmic scales, the same in all panels, so that places can be compared.
 
     >>> run = Run("synchronous", [0.1, 0.2], [100, 200], [1.0, 0.5])
@@ -58,10 +73,10 @@ def draw(
         loss for _, runs in places for run in runs for losses in (run.loss, *(run.band or ())) for loss in losses
     ]
     width = max(NARROWEST, 2.6 * columns + 1.2)
-    labels = [fill(label, round((width - BESIDE) / NORMAL)) for label in _labels(places)]
+    labels = [fill(label, round((width - HANDLE) / NORMAL)) for label in _labels(places)]
     lines = [part for line in title.splitlines() for part in fill(line, int(width / BOLD)).splitlines()]
     longest = max((len(line) for label in labels for line in label.splitlines()), default=0)
-    ncols = 2 if 2 * (longest * NORMAL + BESIDE) < width else 1
+    ncols = 2 if 2 * (longest * NORMAL + HANDLE) < width else 1
     rows = sum(label.count("\n") + 1 for label in labels) / ncols
     height = PANELS + LINE * (len(lines) + rows)
     figure, axes = style.new_figure(width, height, columns, [1, 1], sharex="row", sharey="all")
@@ -88,7 +103,7 @@ def draw(
 
 
 def _labels(places: Sequence[tuple[str, Sequence[Run]]]) -> list[str]:
-    """The runs' labels with their notes; a note that is not of all places names its own."""
+    """Return the runs' labels with their notes; notes that differ between places are given with the place."""
     labels = []
     for number, first in enumerate(places[0][1]):
         notes = [(heading, runs[number].note) for heading, runs in places if number < len(runs)]
@@ -115,10 +130,10 @@ def _line(axes: Axes, run: Run, x: Sequence[float], number: int) -> None:
 
 
 def _log_ticks(axes: Axes, name: str, values: Sequence[float]) -> None:
-    """A logarithmic scale with ticks at the powers of ten; where the values are near, at 2 and 5 times these too."""
+    """Set a logarithmic scale with ticks at powers of ten; for a small range also at 2 and 5 times these."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    if not values:  # the logarithms of nothing cannot be drawn
+    if not values:  # a logarithmic scale needs a value
         return
     axis = axes.xaxis if name == "x" else axes.yaxis
     (axes.set_xscale if name == "x" else axes.set_yscale)("log")

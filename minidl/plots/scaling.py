@@ -1,4 +1,4 @@
-"""How long something takes on more and more nodes, or for more and more bytes: a line an algorithm, on log scales."""
+"""Time against the number of nodes or bytes: one line per algorithm, on logarithmic scales."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
 @dataclass(frozen=True)
 class Line:
-    """The seconds of one algorithm at each x.
+    """The times of one algorithm.
 
-    is_choice: they are another line's too, of which it was the choice. series: which colour, dash and marker it has, so
-    that it looks the same in several pictures; by default its place among the lines.
+    Parameters
+        label        text in the legend
+        x            numbers of nodes or bytes
+        seconds      time at each x
+        is_choice    True for the choice of "auto": circles around the points of the chosen lines
+        series       number of colour, dashes and marker, for equal looks in several pictures; default its position
     """
 
     label: str
@@ -32,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines that are compared with each other."""
+    """Lines on one pair of axes."""
 
     title: str
     lines: Sequence[Line]
@@ -48,10 +52,17 @@ def draw(
     title: str = "",
     name_x: Callable[[float], str] = "{:g}".format,
 ) -> Figure:
-    """Draw the panels, so many in a row, each on its own scale of time; returns the figure.
+    """Draw the panels, each on its own scale of time, and return the figure.
 
-    source: "measured", "simulated" or "formula". name_x: how a value of x is written at the axis. Where all lines have
-    one x only, the seconds are drawn as bars.
+    Parameters
+        panels     one pair of axes each
+        columns    panels per row
+        xlabel     name of the x axis
+        source     "measured", "simulated" or "formula"
+        title      text above the figure
+        name_x     function that writes a value of x at the axis
+
+    If every line has a single x, times are drawn as bars.
 
     >>> lines = [Line("ring", [2, 4], [1.0, 1.5]), Line("tree", [2, 4], [2.0, 4.0])]
     >>> figure = draw([Panel("10gbe", lines)], columns=1, xlabel="nodes", source="simulated")
@@ -84,7 +95,7 @@ def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) ->
 
     count, place = len(style.SERIES), 0
     for line in lines:
-        if line.is_choice:  # rings round the points of the line that was chosen
+        if line.is_choice:  # circles around the points of the chosen line
             axes.plot(line.x, line.seconds, "o", color="black", fillstyle="none", markersize=11, label=line.label)
             continue
         color = place if line.series is None else line.series
@@ -94,7 +105,7 @@ def _lines(axes: Axes, lines: Sequence[Line], name_x: Callable[[float], str]) ->
             color=style.SERIES[color % count],
             linestyle=style.DASHES[(color + color // count) % count],
             marker=MARKERS[color % len(MARKERS)],
-            markersize=max(7 - 0.6 * place, 3),  # the later ones narrower, so that lines that coincide are all seen
+            markersize=max(7 - 0.6 * place, 3),  # later lines are narrower, so that coinciding lines stay visible
             linewidth=max(2.4 - 0.25 * place, 1),
             label=line.label,
         )

@@ -1,7 +1,8 @@
-"""One look for every picture: colours, sizes, and the word that says where the numbers come from.
+"""The style of all pictures: colours, sizes, and the label that says where the numbers come from.
 
-The colours of series are those of Okabe and Ito (2008), Color Universal Design. Those of activities keep their hues,
-which colour-blind readers can tell apart, and climb in even steps of lightness (CIELAB L 31, 47, 62, 77, 92), for grey.
+The colours of series are those of Okabe and Ito (2008), Color Universal Design, which colour-blind readers can
+distinguish. Those of activities keep their hues, in even steps of lightness (CIELAB L 31, 47, 62, 77, 92) for grey
+print.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from minidl.arguments import one_of
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SOURCES = ("measured", "simulated", "formula")
 
-# What a rank does.
+# Activities of a rank.
 ACTIVITY = {
     "compute": "#004C80",  # blue
     "send": "#C04F00",  # vermilion
@@ -25,7 +28,7 @@ ACTIVITY = {
     "reduce": "#2FA982",  # green
     "wait": "#E8E8E8",  # light grey: nothing happens
 }
-FAULT = "#CC79A7"  # reddish purple: something was broken on purpose
+FAULT = "#CC79A7"  # reddish purple: a planned fault
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
@@ -43,7 +46,7 @@ _SETTINGS: Any = {
 
 @contextlib.contextmanager
 def applied() -> Iterator[None]:
-    """The project's style, for everything that is drawn inside."""
+    """Apply the project's style to everything drawn within the block."""
     import matplotlib
 
     with matplotlib.rc_context(_SETTINGS):
@@ -53,10 +56,15 @@ def applied() -> Iterator[None]:
 def new_figure(
     width: float = 8.0, height: float = 3.5, columns: int = 1, heights: Sequence[float] = (1,), **axes: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of that many inches with a row of axes, or several rows of those relative heights.
+    """Return a figure and its axes, row by row.
 
-    axes: what else `Figure.subplots` takes, `sharex=True` for instance.
-    The figure belongs to no window and no pyplot state; a notebook shows it as a picture.
+    Parameters
+        width, height    size of the figure in inches
+        columns          number of axes in each row
+        heights          relative height of each row of axes
+        axes             further arguments of `Figure.subplots`, such as sharex=True
+
+    The figure has no window and does not use pyplot; a notebook shows it as a picture.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -74,11 +82,10 @@ def new_figure(
 
 
 def label_source(figure: Figure, source: str | Sequence[str], note: str = "") -> None:
-    """Write under the figure whether its numbers are measured, simulated or from a formula (or several of these)."""
+    """Write the source under the figure: "measured", "simulated", "formula", or several of these."""
     sources = [source] if isinstance(source, str) else source
-    for one in sources:
-        if one not in SOURCES:
-            raise ValueError(f"source must be one of {', '.join(SOURCES)}, got {one!r}")
+    for each in sources:
+        one_of("source", each, SOURCES)
     words = " and ".join(sources)
     figure.supxlabel(
         f"{words}; {note}" if note else words, fontsize=8, style="italic", color="0.35", x=0.99, ha="right"
@@ -86,7 +93,7 @@ def label_source(figure: Figure, source: str | Sequence[str], note: str = "") ->
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """The unit in which a span of time is best read: `(units per second, name)`."""
+    """Return the unit in which a duration is best read: `(units per second, name)`."""
     for factor, name in ((1.0, "s"), (1e3, "ms")):
         if seconds * factor >= 2:
             return factor, name
@@ -94,7 +101,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 
 def time_text(seconds: float) -> str:
-    """To four digits, in seconds, milliseconds or microseconds.
+    """Return a duration with four digits, in seconds, milliseconds or microseconds.
 
     >>> time_text(2.5), time_text(0.14028), time_text(50e-6)
     ('2.5 s', '140.3 ms', '50 µs')
@@ -104,7 +111,7 @@ def time_text(seconds: float) -> str:
 
 
 def bytes_text(nbytes: float) -> str:
-    """To three digits, in powers of 1000.
+    """Return a number of bytes with three digits, in powers of 1000.
 
     >>> bytes_text(100_000_000), bytes_text(65536), bytes_text(12)
     ('100 MB', '65.5 KB', '12 B')

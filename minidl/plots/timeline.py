@@ -1,4 +1,4 @@
-"""The Gantt picture of a run: a row a rank, time to the right, coloured by what the rank does."""
+"""Gantt chart of a run: one row per rank, time to the right, coloured by activity."""
 
 from __future__ import annotations
 
@@ -18,21 +18,30 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Row = tuple[int, str, float, float, str] | tuple[int, str, float, float, str, int] | Bar
-"""Rank, activity, start and end in seconds, label; and the lane: 0 (or none): the rank's program, 1 ...: beside it."""
+"""Rank, activity, start and end in seconds, label, lane (default 0): see `Bar`."""
 
 Span = tuple[int, int, float, float]  # rank, lane, start and end in seconds
 
-LABEL_WIDTH = 0.012  # of the picture, for each letter of a compute bar's label
-MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message
+LABEL_WIDTH = 0.012  # share of the picture's width for each letter of a compute bar's label
+MESSAGE_WIDTH = 0.006  # the same for the smaller letters of a message's label
 ROW_HEIGHT = 0.36  # inches between two ranks
-MESSAGE_HEIGHT = 0.122  # inches for each line of a message's letters
-HAIR = 1e-9  # of the picture: shorter bars come from rounding, and would be drawn as hairlines
+MESSAGE_HEIGHT = 0.122  # inches for each line of a message's label
+HAIR = 1e-9  # share of the picture's width: shorter bars come from rounding and are not drawn
 MANY_RANKS = 16  # above, there is no room for labels
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One run: its rows, its ranks, and "measured", "simulated" or "formula"; spans in `outline` get a frame."""
+    """One run.
+
+    Parameters
+        rows       activities of the ranks
+        ranks      number of ranks
+        source     "measured", "simulated" or "formula"
+        title      text above the chart
+        note       text after the source
+        outline    spans `(rank, lane, start, end)` that get a frame
+    """
 
     rows: Sequence[Row]
     ranks: int
@@ -43,7 +52,7 @@ class Panel:
 
     @property
     def end(self) -> float:
-        """When the last row ends."""
+        """Return the end of the last row in seconds."""
         return max((row[3] for row in self.rows), default=0.0)
 
 
@@ -58,11 +67,17 @@ def draw(
     note: str = "",
     outline: Sequence[Span] = (),
 ) -> Figure:
-    """Draw rows `(rank, activity, start, end, label[, lane])`, in seconds, and return the figure.
+    """Draw the chart of one run and return the figure.
 
-    activity: one of "compute", "send", "receive", "reduce" and "wait", or "fault", a moment. source: "measured",
-    "simulated" or "formula". start, end: the part of the time to show; to the end of the last row by default.
-    outline: spans `(rank, lane, start, end)`, the critical path, to be framed. Legible from 2 to 64 ranks.
+    Parameters
+        rows          tuples `(rank, activity, start, end, label[, lane])` in seconds; activity is "compute", "send",
+                      "receive", "reduce" or "wait", or "fault" for a moment
+        ranks         number of ranks; legible from 2 to 64
+        source        "measured", "simulated" or "formula"
+        start, end    interval to show, in seconds; default from 0 to the end of the last row
+        title         text above the chart
+        note          text after the source
+        outline       spans `(rank, lane, start, end)` that get a frame: the critical path
 
     >>> figure = draw([(0, "compute", 0.0, 1.0, "forward"), (1, "wait", 0.0, 0.5, "")], ranks=2, source="measured")
     """
@@ -73,10 +88,12 @@ def draw(
 def compare(
     panels: Sequence[Panel], start: float = 0.0, end: float | None = None, row_height: float = ROW_HEIGHT
 ) -> Figure:
-    """Draw several runs one above the other, on one scale of time and with one legend.
+    """Draw several runs one above the other, with one time axis and one legend, and return the figure.
 
-    start, end: the part of the time to show, in seconds; to the end of the run that lasts longest by default.
-    row_height: inches between two ranks; 0.17 for small multiples, in which the shape counts more than the letters.
+    Parameters
+        panels        one run each
+        start, end    interval to show, in seconds; default from 0 to the end of the longest run
+        row_height    inches between two ranks; 0.17 for small charts that show the shape only
 
     >>> rows = [(0, "compute", 0.0, 1.0, "forward")]
     >>> figure = compare([Panel(rows, 1, "measured"), Panel(rows, 1, "simulated")])
@@ -107,7 +124,7 @@ def compare(
 
 
 def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: float, line_height: float) -> bool:
-    """Draw one run; returns whether there were more bars than can be told apart."""
+    """Draw one run; return whether a track had too many bars to be drawn one by one."""
     tracks: dict[tuple[int, int], list[Bar]] = {}
     for bar in (row if isinstance(row, Bar) else Bar(*row) for row in panel.rows):
         if bar.start <= end and bar.end >= start and bar.end - bar.start > HAIR * (end - start):
@@ -136,7 +153,7 @@ def _draw_panel(axes: Axes, panel: Panel, start: float, end: float, factor: floa
 
 
 def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]], factor: float) -> None:
-    """Polygons of one colour as one collection: a trace has thousands."""
+    """Draw the polygons of each colour as one collection: a trace has thousands."""
     from matplotlib.collections import LineCollection, PolyCollection
 
     for kind, shapes in polygons.items():
@@ -148,7 +165,7 @@ def _fill(axes: Axes, polygons: Polygons, gaps: Sequence[npt.NDArray[np.float64]
 
 
 def _label_work(axes: Axes, track: Sequence[Bar], geometry: Geometry, start: float, end: float, factor: float) -> None:
-    """Write the label into those compute bars that have room for it."""
+    """Write the labels of compute bars that are wide enough."""
     for bar in track:
         first, last = max(bar.start, start), min(bar.end, end)
         if bar.kind == "compute" and bar.label and last - first > LABEL_WIDTH * len(bar.label) * (end - start):
@@ -165,9 +182,9 @@ def _label_messages(
     factor: float,
     line_height: float,
 ) -> None:
-    """Write whom a message goes to or comes from, and its bytes, into those that have room for it.
+    """Write the peer and the bytes of messages that are wide enough.
 
-    line_height: of its letters, in parts of the distance between two ranks.
+    `line_height` is the height of a line as a share of the distance between two ranks.
     """
     if len(track) > bars.COLUMNS:
         return
@@ -188,7 +205,7 @@ def _label_messages(
 
 
 def _outline(axes: Axes, spans: Sequence[Span], geometry: Geometry, factor: float) -> None:
-    """Frame the spans, and join those that follow each other on different tracks."""
+    """Frame the spans, and connect successive ones on different tracks."""
     from matplotlib.collections import LineCollection
 
     merged: list[Span] = []
@@ -210,7 +227,7 @@ def _outline(axes: Axes, spans: Sequence[Span], geometry: Geometry, factor: floa
 
 
 def _mark_faults(axes: Axes, panel: Panel, geometry: Geometry, start: float, end: float, factor: float) -> None:
-    """A cross where a planned fault took effect, and what it was."""
+    """Mark each planned fault by a cross and its label."""
     for rank, kind, first, _, label, *_ in panel.rows:
         if kind == "fault" and start <= first <= end:
             place = first * factor, sum(geometry.extent(rank, 0)) / 2
@@ -224,7 +241,7 @@ def _mark_faults(axes: Axes, panel: Panel, geometry: Geometry, start: float, end
 
 
 def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
-    """The activities, and marks for what else there is."""
+    """Draw the legend: the activities, the critical path and faults."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -240,7 +257,7 @@ def _legend(figure: Figure, panels: Sequence[Panel]) -> None:
 
 
 def _heading(panel: Panel, factor: float, unit: str) -> str:
-    """What stands above one of several runs."""
+    """Return the text above one of several runs."""
     lasts = panel.end * factor
     parts = [f"{panel.source}: {panel.title}" if panel.title else panel.source]
     parts.append(f"{lasts:.3g} {unit}" if lasts < 1000 else f"{lasts:.0f} {unit}")

@@ -1,4 +1,4 @@
-"""A loss of two weights as a map with contours, and on it the paths that optimizers take: a small map a path."""
+"""A loss of two weights as a contour map, with the path of an optimizer: one small map per path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-GRID = 121  # points a side at which the loss is evaluated
+GRID = 121  # points per side of the grid on which the loss is evaluated
 CONTOURS = 9
 
 
@@ -30,16 +30,24 @@ def draw(
     source: str = "measured",
     title: str = "",
 ) -> Figure:
-    """Draw a map for each path, `columns` in a row, with the start (circle), the end (square) and the minimum (star).
+    """Draw one map per path, with the start (circle), the end (square) and the minimum (star); return the figure.
 
-    loss: of arrays of the first and of the second weight, to an array of their shape, positive off the minimum.
-    paths: a name to an array (steps + 1, 2). x, y: the part of the plane that is shown; contours are evenly spaced in
-    the logarithm of the loss. A path that leaves the picture is cut at its edge.
+    Parameters
+        loss       function of two arrays, the first and the second weight, to an array of their shape; positive except
+                   at the minimum
+        paths      maps a name to an array (steps + 1, 2)
+        x, y       range of each weight in the picture; a path is cut at the edge
+        minimum    position of the minimum
+        columns    maps per row
+        source     "measured", "simulated" or "formula"
+        title      text above the figure
+
+    Contours are evenly spaced in the logarithm of the loss.
 
     >>> path = [(1.0, 1.0), (0.5, -0.5), (0.2, 0.1)]
     >>> figure = draw(lambda a, b: a**2 + 9 * b**2, {"GD": path}, x=(-1.2, 1.2), y=(-1.2, 1.2))
 
-    Errors: ValueError for a path that is not (steps + 1, 2).
+    Raises ValueError for a path that is not (steps + 1, 2).
     """
     first, second = np.meshgrid(np.linspace(*x, GRID), np.linspace(*y, GRID))
     height = np.log10(np.maximum(loss(first, second), np.finfo(np.float64).tiny))

@@ -147,7 +147,10 @@ def test_calls_out_of_order_are_refused() -> None:
 
 def test_settings_that_make_no_sense_are_refused() -> None:
     for options in ({"init_scale": 0}, {"growth_factor": 1}, {"backoff_factor": 1}, {"growth_interval": 0}):
-        with pytest.raises(ValueError, match="init_scale > 0, growth_factor > 1"):
+        with pytest.raises(ValueError, match=f"GradScaler: {next(iter(options))} must be"):
+            amp.GradScaler(**options)  # type: ignore[arg-type]
+    for options in ({"init_scale": "4"}, {"growth_factor": True}, {"backoff_factor": None}, {"growth_interval": 2.5}):
+        with pytest.raises(TypeError, match=f"GradScaler: {next(iter(options))} must be"):
             amp.GradScaler(**options)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the first argument is the device, 'cpu', not 1024"):
         amp.GradScaler(1024.0)  # type: ignore[arg-type]

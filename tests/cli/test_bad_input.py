@@ -51,7 +51,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_one(capsys, option, name, s
 
 def test_an_unknown_name_in_the_environment_is_refused(capsys, monkeypatch):
     monkeypatch.setenv("MINIDL_KERNELS", "foo")
-    assert "unknown kernels 'foo' in MINIDL_KERNELS" in refused(capsys, "train")
+    assert "MINIDL_KERNELS must be 'numpy', 'numba' or 'cupy', got 'foo'" in refused(capsys, "train")
 
 
 def test_an_unknown_command_or_option_is_refused_with_the_nearest_one(capsys):

@@ -24,7 +24,7 @@ def test_the_table_has_every_row_and_fits_80_columns(tmp_path):
 def test_wrong_kernels_in_the_environment_are_told_in_the_table(tmp_path):
     result = minidl(tmp_path, "info", MINIDL_KERNELS="foo")
     assert result.returncode == 0
-    assert "unknown kernels 'foo' in MINIDL_KERNELS" in result.stdout
+    assert "MINIDL_KERNELS must be 'numpy', 'numba' or 'cupy', got 'foo'" in result.stdout
 
 
 def test_a_gpu_is_named(monkeypatch):

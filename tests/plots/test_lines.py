@@ -61,5 +61,5 @@ def test_no_picture_is_wider_than_a_page(panels: int, inches: float) -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(ValueError, match="loss: 2 values of x, but 3 of y"):
         Line("loss", [0, 1], np.zeros(3))
-    with pytest.raises(ValueError, match="one of line, points, both, got 'dots'"):
+    with pytest.raises(ValueError, match="look must be 'line', 'points' or 'both', got 'dots'"):
         Line("loss", [0], [0], "dots")

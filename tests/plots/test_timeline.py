@@ -59,7 +59,7 @@ def test_the_time_axis_has_a_unit_that_fits(end: float, unit: str) -> None:
 def test_the_caption_says_where_the_numbers_come_from() -> None:
     figure = timeline.draw(ROWS, ranks=2, source="simulated", note="the last 3 events were not kept")
     assert figure.get_supxlabel() == "simulated; the last 3 events were not kept"
-    with pytest.raises(ValueError, match="measured, simulated, formula"):
+    with pytest.raises(ValueError, match="source must be 'measured', 'simulated' or 'formula'"):
         timeline.draw(ROWS, ranks=2, source="guessed")
 
 

@@ -1,6 +1,6 @@
-"""The kernels compiled by numba where that pays; the reference's for all others.
+"""The kernels, compiled by numba where that pays; all others are the reference's.
 
-`powers.py` is the place to begin: a function that prepares arrays, and the compiled loop that it calls.
+Read `powers.py` first: a function that prepares arrays, and the compiled loop that it calls.
 
 kernels, as in `reference/`    activations.py powers.py remainders.py reductions.py softmax.py pooling.py convolution.py
                                recurrent.py batch_norm.py layer_norm.py group_norm.py sparse.py updates.py (optimizers)

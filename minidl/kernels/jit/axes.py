@@ -1,4 +1,4 @@
-"""Any reduction as a few passes over (a, r, b): a matrices of r rows and b columns, of which the rows are reduced."""
+"""Any reduction as a few passes over arrays (a, r, b): a matrices of r rows and b columns, whose rows are reduced."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Axis = int | tuple[int, ...] | None
 class Passes(NamedTuple):
     """How an array is reduced."""
 
-    order: tuple[int, ...] | None  # its axes as they lie in memory; None: as they are numbered
+    order: tuple[int, ...] | None  # its axes in memory order; None: in their numbered order
     steps: tuple[tuple[int, int, int], ...]  # (a, r, b) of every pass, the last axes first
     kept: tuple[int, ...]  # the shape of the result in this order, reduced axes with length 1
     back: tuple[int, ...]  # the order that undoes this one
     shape: tuple[int, ...]  # the result's shape, reduced axes left out
     axes: tuple[int, ...]  # the reduced axes as they are numbered
-    times: int  # how many numbers are reduced to one
+    times: int  # number of elements that are reduced to one
 
 
 def passes(x: Array, axis: Axis) -> tuple[Array, Passes]:
-    """The array in the order in which it lies in memory, and how it is reduced; one with gaps is copied.
+    """Return the array with its axes in memory order, and how it is reduced; an array with gaps is copied.
 
-    Errors: numpy's AxisError for an axis that is not there, ValueError for one that is given twice.
+    Raises numpy's AxisError for an axis that does not exist, ValueError for one that is given twice.
 
     >>> passes(np.ones((5, 3, 4, 2)), (0, 2, 3))[1].steps  # the last two axes of 15 pairs, then the first one
     ((15, 8, 1), (1, 5, 3))
@@ -48,7 +48,7 @@ def _passes(shape: tuple[int, ...], strides: tuple[int, ...] | None, axis: Axis)
     axes = tuple(range(len(shape))) if axis is None else normalize_axis_tuple(axis, len(shape))
     numbers = range(len(shape))
     order = tuple(numbers) if strides is None else tuple(sorted(numbers, key=lambda number: -strides[number]))
-    groups: list[tuple[bool, int]] = []  # neighbouring axes that are both reduced, or both kept, count as one
+    groups: list[tuple[bool, int]] = []  # neighbouring axes that are both reduced, or both kept, are merged
     for number in order:
         if shape[number] > 1:
             reduced, length = number in axes, shape[number]
@@ -74,7 +74,7 @@ def _passes(shape: tuple[int, ...], strides: tuple[int, ...] | None, axis: Axis)
 
 
 def repeated(x: Array, axis: Axis) -> tuple[Array, int]:
-    """A broadcast array with the equal numbers along the reduced axes taken once, and how often each stood there.
+    """Return a broadcast array without repetitions along the reduced axes, and the number of repetitions.
 
     >>> repeated(np.broadcast_to(np.ones(3), (4, 3)), 0)
     (array([[1., 1., 1.]]), 4)

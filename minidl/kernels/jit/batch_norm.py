@@ -1,8 +1,8 @@
-"""Batch norm with as few passes over memory as the dependences allow.
+"""Batch norm with as few passes over memory as the data dependences allow.
 
-The m numbers of one sample and channel lie next to each other. Where they are many (images), the loops run along them.
-Where they are few (features; images of 2 x 2), the loops run along whole samples, c m numbers, or several samples at a
-time where these are short too.
+The m numbers of one sample and channel are adjacent in memory. If they are many (images), the loops run along them. If
+they are few (features; images of 2 x 2), the loops run along whole samples, c m numbers, or along several samples if
+these are short too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, ep
 def batch_norm_backward(
     g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
 ) -> tuple[Array, Array, Array]:
-    """-> the gradients with respect to x, weight and bias. Not training, mean and std are constants."""
+    """-> the gradients with respect to x, weight and bias. Without training, mean and std are constants."""
     arrays = contiguous(g, normalized, inverse_std, weight)
     if arrays is None:
         return reference.batch_norm_backward(g, normalized, inverse_std, weight, training)
@@ -78,12 +78,12 @@ def batch_norm_backward(
 
 
 def _planes(x: Array) -> Array:
-    """(n, c, ...) -> (n, c, m): the m numbers of one sample and channel lie next to each other."""
+    """(n, c, ...) -> (n, c, m), with the m numbers of one sample and channel adjacent in memory."""
     return x.reshape(x.shape[0], x.shape[1], -1)
 
 
 def _together(planes: Array) -> int:
-    """How many samples are read as one row."""
+    """Return the number of samples that are read as one row."""
     n, channels, m = planes.shape
     return max(1, min(WIDTH // (channels * m), n // 8))
 

@@ -1,7 +1,7 @@
-"""Batch norm of samples with few numbers a channel: loops along rows, each of one or more whole samples.
+"""Batch norm of samples with few numbers per channel: loops along rows of one or more whole samples.
 
-A row has `together` samples of c channels of m numbers. All arrays are flat; the last row may have fewer samples. What
-is known of a channel is laid out once as a row; what is summed up is summed as a row in float64, and then by channel.
+A row has `together` samples of c channels of m numbers. All arrays are flat; the last row may have fewer samples.
+Values per channel are expanded to a row once; sums are accumulated as a row in float64, then summed by channel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from minidl.kernels.jit.summation import add_column_products, add_columns
 
 @compiled(REASSOCIATE)
 def statistics_of_samples(x: Any, m: int, together: int, mean: Any, var: Any) -> None:
-    """-> mean and (biased) variance of every channel, both (c,). Two passes, as the mean must be known first."""
+    """-> mean and (biased) variance of every channel, both (c,). Two passes, since the second needs the mean."""
     channels = mean.size
     width = together * channels * m
     count = x.size // channels
@@ -87,7 +87,7 @@ def _backward_row(g: Any, normalized: Any, mean_g: Any, mean_gx: Any, factor: An
 
 @inner()
 def _row(of_channels: Any, m: int, together: int) -> Any:
-    """The channels' numbers where those channels lie in a row."""
+    """Expand the channels' numbers to a row."""
     row = np.empty(together * of_channels.size * m, of_channels.dtype)
     k = 0
     for _ in range(together):
@@ -100,7 +100,7 @@ def _row(of_channels: Any, m: int, together: int) -> Any:
 
 @inner()
 def _by_channel(row: Any, channels: int, m: int) -> Any:
-    """The sums over a row's numbers of the same channel."""
+    """Sum a row's numbers by channel."""
     sums = np.zeros(channels)
     for start in range(0, row.size, channels * m):
         for c in range(channels):
@@ -111,7 +111,7 @@ def _by_channel(row: Any, channels: int, m: int) -> Any:
 
 @inner(REASSOCIATE)
 def _add_squares(x: Any, centre: Any, total: Any) -> None:
-    """Add the squared deviations from `centre`, row by row: four of them in their own type, then in float64."""
+    """Add the squared deviations from `centre`, row by row: four rows in their own type, then in float64."""
     width = total.size
     whole = x.size // (4 * width) * 4 * width
     for start in range(0, whole, 4 * width):

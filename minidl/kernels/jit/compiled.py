@@ -1,4 +1,4 @@
-"""How a kernel is compiled: once a machine, kept on disk, and anew when any file of this folder has changed."""
+"""How a kernel is compiled: once per machine, cached on disk, and again when any file of this folder has changed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path i
 def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
     """Compile the decorated function at its first call, or load it from the cache on disk.
 
-    Numba takes a cached function to be current if its own file has not changed. But the functions that it calls are
-    compiled into it, and some are in other files: so the stamp that is compared is made that of the whole folder.
-    Without the Python interpreter's lock; dividing by zero gives inf as in numpy, which also lets loops be vectorised.
+    Numba considers a cached function current if its own file has not changed. But the functions that it calls are
+    compiled into it, and some are in other files. So the time stamp that numba compares is that of the whole folder.
+    The function releases the interpreter's lock. Division by zero gives inf as in numpy, so that loops are vectorised.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -32,5 +32,5 @@ def compiled(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]]
 
 
 def inner(fastmath: bool | set[str] = False) -> Callable[[Callable[..., Any]], Any]:
-    """Compile the decorated function as a part of the kernels that call it."""
+    """Compile the decorated function into the kernels that call it."""
     return njit(nogil=True, error_model="numpy", fastmath=fastmath)

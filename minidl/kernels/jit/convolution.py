@@ -1,7 +1,7 @@
-"""Convolution, compiled: by sliding images over themselves, or, for many filters, by unfolding and a matrix product.
+"""Convolution, compiled: by sliding images over themselves or, for many filters, by unfolding and a matrix product.
 
 convolution_by_sliding.py   few filters: the windows are never unfolded
-convolution_by_product.py   many filters: unfolding costs little beside the product, which BLAS computes
+convolution_by_product.py   many filters: unfolding is cheap compared to the product, which BLAS computes
 here                        the choice
 """
 
@@ -54,7 +54,7 @@ def conv2d_backward_weight(
 
 
 def _is_product(shape: Shape) -> bool:
-    """Whether a window is one pixel: there the reference is already nothing but a matrix product."""
+    """Return whether a window is one pixel: the reference then is just a matrix product."""
     return shape[2:] == (1, 1)
 
 

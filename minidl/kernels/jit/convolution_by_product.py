@@ -1,7 +1,7 @@
 """Convolution by unfolding: every window becomes a column of a matrix, and BLAS multiplies it by the filters.
 
-The images are laid out as for sliding (layout.py), so that what a tap of the filter reads for a row of the result is
-one run of neighbours. Some rows of the result at a time: their columns stay in the second cache.
+The images are laid out as for sliding (layout.py), so that a tap of the filter reads adjacent numbers for a row of the
+result. A few rows of the result are computed at a time: their columns stay in the second-level cache.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def conv2d_backward_input(
 ) -> Array:
     """g (n, f, oh, ow) -> the gradient with respect to x, of the given shape.
 
-    With stride 1 it is a convolution of g by the mirrored filters, as unfolding is faster than folding. Not so with
-    few channels, of which a product has few rows, nor with so many filters that mirroring takes longer.
+    With stride 1 it is a convolution of g by the mirrored filters, since unfolding is faster than folding. Exceptions
+    are few channels, which give products with few rows, and so many filters that mirroring takes longer.
     """
     own, (channels, kh, kw) = weight.shape[0] // groups, weight.shape[1:]
     around = dilation[0] * (kh - 1) - padding[0], dilation[1] * (kw - 1) - padding[1]
@@ -76,14 +76,14 @@ def conv2d_backward_weight(
 
 
 def _worth_a_copy(g: Array, filters: int) -> bool:
-    """Whether the products with g (n, f, oh, ow) take so long that a copy of the filters costs little beside."""
+    """Return whether the products with g (n, f, oh, ow) are so expensive that a copy of the filters is worth it."""
     return g.shape[0] * g.shape[2] * g.shape[3] >= 8 * filters
 
 
 def _columns(x: Array, groups: int, layout: Layout) -> Iterator[tuple[int, int, Array]]:
-    """Block after block: the group of channels, the first row of the result, and columns (taps, positions).
+    """Yield for each block: the group of channels, the first row of the result, and columns (taps, positions).
 
-    Rows are counted through all images: row y of image i is number i oh + y.
+    Rows are numbered across images: row y of image i has number i oh + y.
     """
     images, lead, stride, height, pitch, *_ = layout.numbers
     (oh, ow), shifts = layout.size, layout.shifts[: layout.taps]
@@ -136,7 +136,7 @@ def _copy_8(a: Any, source: int, b: Any, target: int) -> None:
 
 
 def _gathered(g: Array, group: int, filters: int, row: int, count: int) -> Array:
-    """The group's part of so many rows of g (n, f, oh, ow), as (f / groups, count ow)."""
+    """Return `count` rows of the group's channels of g (n, f, oh, ow) as (f / groups, count ow)."""
     rows = np.empty((filters, count * g.shape[3]), dtype=g.dtype)
     _gather(g, group, row, rows)
     return rows
@@ -155,7 +155,7 @@ def _gather(g: Any, group: int, row: int, rows: Any) -> None:
 
 @compiled()
 def _spread(products: Any, out: Any, group: int, row: int, bias: Any) -> None:
-    """Write the products (f / groups, rows ow), with the bias, into out (n, f, oh, ow), from the given row on."""
+    """Write the products (f / groups, rows ow), plus the bias into out (n, f, oh, ow), starting at the given row."""
     filters, oh, ow = products.shape[0], out.shape[2], out.shape[3]
     flat, target = products.reshape(-1), out.reshape(-1)
     for k in range(filters):
@@ -179,7 +179,7 @@ def _fold(
     columns: Any, first_row: int, count: int, group: int, window: Any, stride: Any, padding: Any, dilation: Any,
     size: Any, gradient: Any,
 ) -> None:  # fmt: skip
-    """Every number of the columns, of so many rows of the result, is added to the pixel that it is multiplied with."""
+    """Add every element of the columns to the pixel that it multiplies."""
     _, all_channels, h, w = gradient.shape
     channels = columns.shape[0] // (window[0] * window[1])
     flat, target = columns.reshape(-1), gradient.reshape(-1)
@@ -199,7 +199,7 @@ def _fold(
 
 @inner()
 def _inside(width: int, offset: int, stride: int, count: int) -> Any:
-    """The windows first, ..., last - 1 of `count` for which stride i + offset is a pixel."""
+    """Return (first, last): stride i + offset is a pixel for the windows i = first, ..., last - 1 of `count`."""
     first = min(count, max(0, -(offset // stride)))
     return first, max(first, min(count, (width - 1 - offset) // stride + 1))
 

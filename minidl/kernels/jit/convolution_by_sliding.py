@@ -1,6 +1,6 @@
-"""Convolution without unfolding: images are laid out row after row with zeros between, and slid over themselves.
+"""Convolution without unfolding: images are laid out row by row with zeros in between, and slid over themselves.
 
-layout.py    where the numbers lie, so that every tap of the filter is one constant shift
+layout.py    positions in memory, chosen so that every tap of the filter is one constant shift
 sliding.py   the inner loops
 here         image -> rows -> sums -> image, for the output and for both gradients
 """

@@ -1,4 +1,4 @@
-"""Which arrays the compiled kernels take; all others go to the reference."""
+"""The arrays that compiled kernels accept; the reference handles all others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def eligible(first: Array, *others: Array) -> bool:
-    """Whether all are contiguous numpy arrays of one type, float32 or float64, with at least one number in each."""
+    """Return whether all are contiguous, non-empty numpy arrays of one type, float32 or float64."""
     if type(first) is not np.ndarray or first.dtype not in (FLOAT32, FLOAT64):  # by ==: pickle copies a dtype
         return False
     for array in (first, *others):
@@ -22,7 +22,7 @@ def eligible(first: Array, *others: Array) -> bool:
 
 
 def contiguous(*arrays: Array) -> list[Array] | None:
-    """The arrays, copied where they have gaps or another order; None if the compiled kernels do not take their type."""
+    """Return the arrays, copied if not contiguous; None if the compiled kernels do not support their type."""
     dtype = arrays[0].dtype
     if dtype not in (FLOAT32, FLOAT64):
         return None

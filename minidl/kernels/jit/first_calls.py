@@ -1,4 +1,4 @@
-"""First calls of compiled kernels, so that later calls, and processes forked from this one, find them ready.
+"""First calls of compiled kernels, so that later calls, and processes forked from this one, need not compile.
 
 warm_up()      what the models of `nn.models` and their optimizers call
 call_all()     every kernel
@@ -21,7 +21,7 @@ ONCE = (1, 1)
 def warm_up() -> None:
     """Compile the kernels that the models of `nn.models` call in training for float32, or load them from the cache.
 
-    Measured: 21 s of processor time for the first time, 0.4 s from the cache.
+    Measured: 21 s of processor time the first time, 0.4 s from the cache.
     """
     rows, labels = np.ones((4, 4), dtype=np.float32), np.zeros(4, dtype=np.int64)
     for elementwise in (jit.relu, jit.gelu):
@@ -49,7 +49,7 @@ def warm_up() -> None:
 def call_all(dtype: Any = np.float32) -> None:
     """Compile all kernels for numbers of this type, or load them from the cache on disk.
 
-    Measured for float32: 40 s of processor time for the first time, 0.8 s from the cache.
+    Measured for float32: 40 s of processor time the first time, 0.8 s from the cache.
     """
     rows, labels = np.ones((4, 4), dtype=dtype), np.zeros(4, dtype=np.int64)
     for elementwise in (jit.exp, jit.relu, jit.gelu, jit.sigmoid, jit.softplus, jit.log_sigmoid):

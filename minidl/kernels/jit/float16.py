@@ -1,6 +1,6 @@
-"""float32 to float16 and back: by the processor's own instruction, or without branches, for vector instructions.
+"""float32 to float16 and back: by the processor's instruction, or by branch-free code that LLVM can vectorise.
 
-Numpy converts number by number: 2.6 nanoseconds each, and several times that below 6.1e-5, where gradients are. Numba
+numpy converts number by number: 2.6 nanoseconds each, several times that below 6.1e-5, where gradients are. Numba
 has no float16, so the 16 bits are an unsigned integer here.
 Source: Giesen, float->half variants (gist.github.com/rygorous/2156668).
 """

@@ -1,4 +1,4 @@
-"""Attributes of compiled functions that LLVM knows and numba has no argument for: called first in the function."""
+"""Attributes of compiled functions for which numba has no argument: call them first in the function."""
 
 from __future__ import annotations
 

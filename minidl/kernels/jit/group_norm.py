@@ -1,4 +1,4 @@
-"""Group norm: the loops run along the numbers of a channel where these are many, else layer norm's loops normalise."""
+"""Group norm: loops along the numbers of a channel if these are many, else layer norm's loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layer norm: rows of numbers, each brought to mean 0 and variance 1 while it is in the first cache."""
+"""Layer norm: each row is normalised to mean 0 and variance 1 while it is in the first-level cache."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _layer_norm_backward(
 
 @inner(REASSOCIATE)
 def _two_sums(g: Any, normalized: Any, weight: Any) -> Any:
-    """The sums of g weight and of g weight xhat, both in float64."""
+    """Return the sums of g weight and of g weight xhat, in float64."""
     total_g, total_gx = 0.0, 0.0
     for start in range(0, g.size, BLOCK):
         stop = min(start + BLOCK, g.size)

@@ -1,7 +1,7 @@
-"""Layer norm of short rows: many rows side by side, one number of each at a time.
+"""Layer norm of short rows: many rows at once, one number of each at a time.
 
-A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array in which the
-first numbers of all rows lie next to each other, then the second ones, and so on.
+A loop along ten numbers is too short for vector instructions. LANES rows are copied into a scratch array that
+holds the first numbers of all rows, then the second ones, and so on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the numbers of padded images lie in memory, so that every tap of a filter reads them at one constant shift.
+"""The memory layout of padded images: every tap of a filter reads at one constant shift.
 
 The images of one channel are written row after row, one below the other, into one plane. Between two rows lie only as
 many zeros as a window can overhang: they are the right margin of one row and the left margin of the next. With a
@@ -21,7 +21,7 @@ TILE = 1200  # positions summed at a time: four filters' sums (19 KB) and the ta
 
 
 class Layout(NamedTuple):
-    """How the images lie, and where the sums go."""
+    """The layout of the images and the positions of the sums."""
 
     taps: int  # the taps of a filter
     shifts: Array  # from a position to the number that each tap reads there; the last one repeated to a multiple of 4
@@ -143,7 +143,7 @@ class _Axis(NamedTuple):
         return (taps * self.dilation - a) // self.stride
 
     def lead(self) -> int:
-        """The zeros that must precede the gradient, so that mirrored taps read zeros before its start."""
+        """Return the number of zeros before the gradient, which mirrored taps read."""
         return max(0, *(self.last(a) - self.first(a) for a in range(self.stride)))
 
     def length_forward(self) -> int:

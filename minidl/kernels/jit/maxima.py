@@ -1,4 +1,4 @@
-"""The loops that take maxima, and share the gradient of a maximum or minimum among the places where it stands."""
+"""Loops that find maxima, and loops that distribute the gradient of a maximum or minimum among ties."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ WIDTH = 64  # rows shorter than this are read several at a time
 def max_of_each_row(bits: Any, infinity: Any, most: Any, sign: Any, inverted: int, out: Any) -> None:
     """x (a, r) -> out (a,), both as the integers that their bits are; nan is the maximum of its row.
 
-    infinity: the bits of inf; most: the largest integer; sign: the number of the sign bit; inverted: 0, or -1 for the
-    minimum, which is the maximum of all bits inverted. Where negative numbers have
-    all bits but the sign inverted, the integers are in the order of the numbers. LLVM turns the maximum of integers
-    into vector instructions; that of numbers it does not, because of nan.
+    infinity    bits of inf
+    most        largest integer
+    sign        number of the sign bit
+    inverted    0; -1 for the minimum, which is the maximum of all bits inverted
+
+    With all bits but the sign of negative numbers inverted, the integers have the order of the numbers. LLVM vectorises
+    the maximum of integers; that of floating-point numbers it does not, because of nan.
     """
     wide_vectors()
     for i in range(bits.shape[0]):
@@ -71,7 +74,7 @@ def _take_larger(lanes: Any, numbers: Any, factor: Any) -> None:
 
 @inner()
 def _take_largest_of_four(lanes: Any, numbers: Any, factor: Any) -> None:
-    """Four times as many numbers as lanes: these are read and written a fourth as often."""
+    """Process four numbers per lane: lanes are read and written a fourth as often."""
     width = lanes.size
     a, b, c, d = (numbers[:width], numbers[width : 2 * width], numbers[2 * width : 3 * width], numbers[3 * width :])
     for j in range(width):

@@ -1,4 +1,4 @@
-"""Compiled loops over single numbers take them in the order in which they lie in memory, whatever the axes are called.
+"""Compiled elementwise loops run in memory order, regardless of the order of the axes.
 
 A transposed matrix is read as fast as the matrix itself, and the result has its layout, as with numpy and PyTorch.
 """
@@ -18,7 +18,7 @@ Loop = Callable[..., Any]
 
 
 def fits(x: Array, *others: Array) -> bool:
-    """Whether all are numpy arrays of one type, float32 or float64, and of one shape, with a number in them."""
+    """Return whether all are non-empty numpy arrays of one type, float32 or float64, and of one shape."""
     if type(x) is not np.ndarray or x.dtype not in (FLOAT32, FLOAT64) or not x.size:
         return False
     for other in others:
@@ -28,7 +28,7 @@ def fits(x: Array, *others: Array) -> bool:
 
 
 def mapped(loop: Loop, x: Array) -> Array:
-    """loop(line of x, line of the result), where a line has all numbers, one behind the other."""
+    """Call loop(line of x, line of the result), where a line is the array's numbers in memory order."""
     out = np.empty_like(x)
     if x.flags.c_contiguous:
         loop(x.reshape(-1), out.reshape(-1))
@@ -38,7 +38,7 @@ def mapped(loop: Loop, x: Array) -> Array:
 
 
 def mapped_pairs(loop: Loop, g: Array, x: Array) -> Array:
-    """loop(line of g, line of x, line of the result); the result has the layout of x."""
+    """Call loop(line of g, line of x, line of the result); the result has the layout of x."""
     out = np.empty_like(x)
     if x.flags.c_contiguous and g.flags.c_contiguous:
         loop(g.reshape(-1), x.reshape(-1), out.reshape(-1))
@@ -68,5 +68,5 @@ def along_axis(axis: int, x: Array, *others: Array) -> tuple[Array, list[Array]]
 
 
 def dense(x: Array) -> Array:
-    """x, or a copy in which the numbers lie side by side, in the same order."""
+    """Return x, or a copy without gaps in the same order."""
     return x if x.flags.forc else x.copy(order="K")

@@ -1,4 +1,4 @@
-"""Pooling over windows of an image: every window is read once, every row of the result written once."""
+"""Pooling over windows of an image: every window is read once, every row of the result is written once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
 
 
 def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
-    """Every number of g is added to the pixel that was the maximum of its window."""
+    """Add every element of g to the pixel that was the maximum of its window."""
     arrays = contiguous(g)
     if arrays is None:
         return reference.max_pool2d_backward(g, position, shape)
@@ -62,7 +62,7 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
 
 
 def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
-    """Every number of g is shared out evenly over its window."""
+    """Distribute every element of g evenly over its window."""
     arrays = contiguous(g)
     if arrays is None:
         return reference.avg_pool2d_backward(g, shape, rows, columns)
@@ -110,14 +110,14 @@ def _largest(plane: Any, width: int, top: int, bottom: int, down: int, left: int
     for y in range(top, bottom, down):
         for z in range(y * width + left, y * width + right, across):
             value = plane[np.uint64(z)]
-            if value > largest or value != value:  # not a number wins, so that it is seen
+            if value > largest or value != value:  # nan wins, so that it stays visible
                 largest, where = value, z
     return largest, where
 
 
 @inner()
 def _largest_of_many(plane: Any, width: int, top: int, bottom: int, left: int, right: int) -> Any:
-    """In a large window a new maximum is rare: one comparison that is predicted; in a small one it is not rare."""
+    """Find the maximum of a large window by branches: a new maximum is rare, so that they are predicted well."""
     where = top * width + left
     largest = plane[np.uint64(where)]
     for y in range(top, bottom):

@@ -1,4 +1,4 @@
-"""exp, log and x ** y of numbers that lie apart from each other in memory, or that are below 0."""
+"""exp, log and x ** y, also of arrays with gaps in memory and of negative numbers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def power(x: Array, y: Any) -> Array:
 
 
 def _arranged(x: Array, out: Array) -> Array:
-    """The numbers of x, broadcast to the shape of out, as a line in out's order."""
+    """Return x, broadcast to the shape of out, as a line in out's memory order."""
     if x.shape == out.shape and x.strides == out.strides:
         return x.ravel("K")
     line = np.empty_like(out)
@@ -68,7 +68,7 @@ def _powers_of_e(x: Any, out: Any) -> None:
 
 @compiled()
 def _put_signs(x: Any, y: Any, out: Any) -> None:
-    """Make |x| ** y, in `out`, to x ** y; y has as many numbers as x, or one."""
+    """Turn |x| ** y in `out` into x ** y; y has one number, or as many as x."""
     wide_vectors()
     infinity, nan, half = x.dtype.type(math.inf), x.dtype.type(math.nan), x.dtype.type(0.5)
     many = y.size > 1

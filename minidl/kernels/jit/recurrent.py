@@ -1,4 +1,4 @@
-"""A step of long short-term memory: one pass over the gates, besides numpy's tanh, which is vectorised already."""
+"""A step of long short-term memory: one pass over the gates, and numpy's tanh, which is already vectorised."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ __all__ = [
     "sum_rows",
 ]
 
-LONG = 2048  # from here on numpy's maximum of a row is the faster one
+LONG = 2048  # from this length on numpy's maximum of a row is faster
 BITS: dict[str, tuple[Any, ...]] = {  # the integer of each type; then its inf, its largest number, its sign bit
     "f": (np.int32, np.array(np.inf, np.float32).view(np.int32)[()], np.int32(2**31 - 1), np.int32(31)),
     "d": (np.int64, np.array(np.inf, np.float64).view(np.int64)[()], np.int64(2**63 - 1), np.int64(63)),
@@ -85,7 +85,7 @@ def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
 
 
 def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
-    """The gradient of x; g and extremum, the maxima or minima, have the reduced axes with length 1. Ties share it."""
+    """The gradient of x; ties share it. g and extremum (maxima or minima) keep the reduced axes with length 1."""
     if _compilable(x) and type(g) is type(extremum) is np.ndarray and g.dtype == extremum.dtype == x.dtype:
         memory, plan = passes(x, axis)
         if len(plan.steps) == 1:
@@ -145,7 +145,7 @@ def _compilable(x: Array) -> bool:
 
 
 def _reduced(x: Array, axis: Axis, keepdims: bool, reduce: Callable[..., Array], divide: bool) -> Array:
-    """Reduce x pass by pass, in the order in which it lies in memory."""
+    """Reduce x pass by pass, in memory order."""
     memory, plan = passes(x, axis)
     out = reduce(memory, plan.steps, plan.times if divide else 1)
     if plan.order is None:

@@ -28,7 +28,7 @@ def floor_divide(x: Array, y: Array) -> Array:
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """x - y * (x // y): of y's sign."""
+    """x - y * (x // y), with the sign of y."""
     out = _mapped(_remainders, x, y)
     return reference.remainder(x, y) if out is None else out
 

@@ -1,4 +1,4 @@
-"""Running sums, and products: loops in which every number waits for the one before, so several rows go together."""
+"""Running sums, and products: every number depends on the previous one, so that several rows are processed together."""
 
 from __future__ import annotations
 

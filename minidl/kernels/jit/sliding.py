@@ -1,6 +1,6 @@
 """The inner loops of convolution: weighted sums of shifted copies of a long row of numbers, and their adjoint.
 
-A padded image, written row after row, is one long row of numbers, and a tap of the filter reads it from another start.
+A padded image, written row by row, is one long row of numbers; each tap of the filter reads it at a different start.
 So a convolution is out[f, p] += weight[f, tap] rows[shift of the tap + p]; done for 4 filters and 8 taps at a time it
 takes 32 multiply-adds for 12 loads and 4 stores, and the windows are never unfolded. Measured on one core with AVX-512,
 16 -> 16 channels of 32x32, window 3x3: 87 GFLOP/s (80 with 4 taps, 63 with 12); the matrix product with the unfolded
@@ -21,7 +21,7 @@ from minidl.kernels.jit.never_inlined import never_inlined
 def slide(rows: Any, start: int, shifts: Any, weights: Any, out: Any) -> None:
     """out[f, p] = sum over t of weights[f, t] rows[start + shifts[t] + p]
 
-    No tap is added to fill up the last eight: 0 times infinity is not a number.
+    No zero taps fill up the last eight: 0 times infinity is nan.
     """
     never_inlined()
     filters, taps = weights.shape

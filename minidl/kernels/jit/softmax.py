@@ -1,6 +1,6 @@
-"""Softmax and the cross entropy built on it: each row is read from memory once and stays in the first cache.
+"""Softmax and the cross entropy built on it: each row is read from memory once and stays in the first-level cache.
 
-Where the axis is not the last one in memory, whole rows of numbers are worked on together: `softmax_columns.py`.
+If the axis is not the last one in memory, whole rows are processed together: `softmax_columns.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Softmax over the middle axis of (outer, n, inner): numbers that lie side by side are worked on together.
+"""Softmax over the middle axis of (outer, n, inner): adjacent numbers are processed together.
 
 A block of columns is read three times (maximum, sum, result), the last two times from the cache.
 """
@@ -90,7 +90,7 @@ def log_softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
 
 @inner()
 def _largest_of_each(x: Any, start: int, end: int, largest: Any) -> None:
-    """The largest number of each column; where one is not a number, any."""
+    """The largest number of each column; any number if the column contains nan."""
     largest[: end - start] = x[0, start:end]
     for j in range(1, x.shape[0]):
         _take_larger(x[j, start:end], largest)

@@ -1,4 +1,4 @@
-"""Logistic regression on sparse rows, compiled: a step takes as long as it takes to fetch its weights from memory."""
+"""Logistic regression on sparse rows, compiled: fetching the weights from memory takes most of a step's time."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The loops that add up: blocks of numbers in their own type, the sums of blocks in float64.
+"""Loops that sum: blocks of numbers in their own type, the sums of blocks in float64.
 
-Added one after another in float32, n numbers lose up to n times the rounding error of one addition: 1,000,000 times 0.1
-gives 100,958. In blocks the error is that of a few additions, whatever n is, and the loops stay as fast as in float32.
+n numbers, added one after another in float32, lose up to n times the rounding error of one addition: 1,000,000 times
+0.1 gives 100,958. In blocks the error is that of a few additions for any n, and loops are as fast as in float32.
 Source: Higham, The Accuracy of Floating Point Summation, SIAM Journal on Scientific Computing 14 (1993), section 4.
 """
 

@@ -1,8 +1,8 @@
-"""One step of each optimizer on one parameter, compiled: one pass over memory where the reference makes many.
+"""One step of each optimizer on one parameter, compiled to one pass over memory; the reference makes many.
 
-The public functions mean what those of `reference/updates.py` mean. They hand C-contiguous float32 and float64 arrays
-to the compiled loops below, as flat views (`ravel`), and everything else to the reference. Within a loop all scalars
-are cast to the arrays' dtype first: one float64 among float32 would make the whole loop run in float64.
+The public functions compute what those of `reference/updates.py` compute. They pass C-contiguous float32 and float64
+arrays to the compiled loops below, as flat views (`ravel`), and everything else to the reference. Each loop first casts
+all scalars to the arrays' dtype: one float64 among float32 would make the whole loop run in float64.
 """
 
 from __future__ import annotations
@@ -170,9 +170,9 @@ def l2_norm(x: Array) -> float:
 
 
 def _compilable(p: Array, *others: Array) -> bool:
-    """Whether the compiled loops can run: numpy arrays of one supported dtype and one size, C-contiguous, writeable.
+    """Return whether the loops accept the arrays: numpy, one supported dtype, one size, C-contiguous, writeable.
 
-    The loops check no bounds, so that the sizes are compared here; what does not fit fails in numpy, with a reason.
+    The loops check no bounds, so that sizes are compared here; numpy reports arrays that do not fit.
     """
     if type(p) is not np.ndarray or p.dtype not in _DTYPES or not p.flags.carray:
         return False

@@ -29,7 +29,7 @@ def relu(x: Array) -> Array:
 
 
 def relu_backward(g: Array, out: Array) -> Array:
-    """0 where the output is 0, else g: it is passed on where the output is not a number."""
+    """0 where the output is 0, else g: also where the output is nan."""
     return array_module(out).where(out <= 0, 0, g)
 
 
@@ -41,7 +41,7 @@ def tanh_backward(g: Array, out: Array) -> Array:
     return g * (1 - out * out)
 
 
-# exp(-|x|) is at most 1, so that nothing overflows; and no 1 is added to a small number that is needed.
+# exp(-|x|) is at most 1, so that nothing overflows; and 1 is never added to a small number whose digits matter.
 
 
 def sigmoid(x: Array) -> Array:
@@ -75,14 +75,14 @@ def log_sigmoid_backward(g: Array, x: Array) -> Array:
 
 
 def gelu(x: Array) -> Array:
-    """x Phi(x), Phi the normal distribution function."""
+    """x Phi(x), where Phi is the normal distribution function."""
     module = array_module(x)
     below = module.exp(-0.5 * x * x) * tail_ratio(x)
     return x * module.where(x < 0, below, 1 - below)
 
 
 def gelu_backward(g: Array, x: Array) -> Array:
-    """g (Phi(x) + x phi(x)), phi the normal density."""
+    """g (Phi(x) + x phi(x)), where phi is the normal density."""
     module = array_module(x)
     power = module.exp(-0.5 * x * x)
     below = power * tail_ratio(x)

@@ -1,4 +1,4 @@
-"""Convolution by unfolding: every window becomes a column, and a matrix product does the rest; in numpy (or CuPy)."""
+"""Convolution by unfolding: every window becomes a column of a matrix product; in numpy (or CuPy)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def conv2d_backward_weight(
 
 
 def _matrices(weight: Array, groups: int) -> Array:
-    """The filters as rows of a matrix for each group: (G, f / G, c kh kw / G)."""
+    """Return the filters as the rows of one matrix per group: (G, f / G, c kh kw / G)."""
     f, *rest = weight.shape
     return weight.reshape(groups, f // groups, rest[0] * rest[1] * rest[2])
 
@@ -74,7 +74,7 @@ def unfold(x: Array, window: Pair, stride: Pair, padding: Pair, dilation: Pair, 
 
 
 def fold(columns: Array, shape: Shape, window: Pair, stride: Pair, padding: Pair, dilation: Pair) -> Array:
-    """The transpose of `unfold`: every number of a column is added back to the pixel that it came from ("col2im")."""
+    """The transpose of `unfold`: add every element of a column to the pixel that it came from ("col2im")."""
     (n, c, h, w), (kh, kw), (sh, sw), (ph, pw) = shape, window, stride, padding
     oh, ow = output_size(shape, window, stride, padding, dilation)
     columns = columns.reshape(n, c, kh, kw, oh, ow)

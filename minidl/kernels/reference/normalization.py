@@ -39,7 +39,7 @@ def batch_norm(x: Array, mean: Array, var: Array, weight: Array, bias: Array, ep
 def batch_norm_backward(
     g: Array, normalized: Array, inverse_std: Array, weight: Array, training: bool
 ) -> tuple[Array, Array, Array]:
-    """-> the gradients with respect to x, weight and bias. Not training, mean and std are constants."""
+    """-> the gradients with respect to x, weight and bias. Without training, mean and std are constants."""
     axes = (0, *range(2, g.ndim))
     shape = (-1,) + (1,) * (g.ndim - 2)
     gx = g * normalized

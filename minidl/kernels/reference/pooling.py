@@ -13,7 +13,7 @@ Shape = tuple[int, ...]
 def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]:
     """x (n, c, h, w) -> the maxima (n, c, oh, ow), and the pixel w y + x of each, int32.
 
-    The first of equal numbers counts; not a number is larger than every number, and the last of them counts.
+    The first of equal maxima counts. nan is larger than every number, and the last nan counts.
     """
     module, width = array_module(x), x.shape[3]
     out, position = None, None
@@ -32,7 +32,7 @@ def max_pool2d(x: Array, rows: Windows, columns: Windows) -> tuple[Array, Array]
 
 
 def _taps(windows: Windows):  # type: ignore[no-untyped-def]
-    """For k = 0, 1, ...: pixel number k of every window, and whether it has one (else some pixel of the image)."""
+    """Yield for k = 0, 1, ...: pixel k of every window, and whether the window has it (else any pixel)."""
     longest = int((windows.stop - windows.start).max())
     for offset in range(0, longest, windows.step):
         pixel = windows.start + offset
@@ -41,7 +41,7 @@ def _taps(windows: Windows):  # type: ignore[no-untyped-def]
 
 
 def max_pool2d_backward(g: Array, position: Array, shape: Shape) -> Array:
-    """Every number of g is added to the pixel that was the maximum of its window."""
+    """Add every element of g to the pixel that was the maximum of its window."""
     module, (n, c, h, w) = array_module(g), shape
     gradient = module.zeros(n * c * h * w, dtype=g.dtype)
     plane = module.arange(n * c).reshape(n, c, 1, 1) * (h * w)
@@ -62,7 +62,7 @@ def avg_pool2d(x: Array, rows: Windows, columns: Windows) -> Array:
 
 
 def avg_pool2d_backward(g: Array, shape: Shape, rows: Windows, columns: Windows) -> Array:
-    """Every number of g is shared out evenly over its window."""
+    """Distribute every element of g evenly over its window."""
     module = array_module(g)
     narrow = module.zeros((*shape[:3], g.shape[3]), dtype=g.dtype)
     for i, (start, stop, divisor) in enumerate(_each(rows)):

@@ -19,14 +19,14 @@ def log(x: Array) -> Array:
 
 
 def power(x: Array, y: Any) -> Array:
-    """x ** y for an array of floating-point numbers; y is an array of them that broadcasts, or a number.
+    """x ** y for a floating-point array x; y is a number, or a floating-point array that broadcasts.
 
-    numpy raises numbers below 0 with the C library's function, at 45 ns a number. Here |x| is raised, and the sign put
-    in: that of x for odd y; nan for x < 0 where y is no whole number. Three small exponents are products.
+    For x < 0 numpy calls the C library's function, at 45 ns per number. Here |x| is raised and the sign set: that of x
+    for odd y; nan for x < 0 and a y that is not a whole number. Three small exponents are products.
     """
     if isinstance(y, (int, float)):
         if y in (1, 2, 0.5):
-            return x**y  # numpy knows these
+            return x**y  # numpy has fast paths for these
         if y in (3, -1, -2):
             return x * x * x if y == 3 else 1 / (x if y == -1 else x * x)
         if y == -0.5:

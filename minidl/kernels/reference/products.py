@@ -1,6 +1,6 @@
-"""Matrix products, which the BLAS library behind numpy (or CuPy) computes; there is nothing to compile.
+"""Matrix products: the BLAS library behind numpy (or CuPy) computes them, so that nothing is compiled here.
 
-They ask for 16-bit numbers themselves (`kernels/sixteen_bit.py`): a call around each would be felt in small products.
+They handle 16-bit numbers themselves (`kernels/sixteen_bit.py`): a wrapper would slow down small products.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ BLOCK = 1024  # products that BLAS adds one after another
 def matmul(a: Array, b: Array) -> Array:
     """a @ b.
 
-    BLAS adds the products of a vector one after another, which over a million rows loses a hundredth in float32 (the
-    weight's gradient of a linear layer with one output). Long ones are computed in blocks, whose sums `sum` adds. The
-    products of two matrices BLAS computes in blocks itself.
+    For a vector BLAS adds the products one after another, which in float32 loses 1 % over a million rows (the weight's
+    gradient of a linear layer with one output). Long sums are therefore computed in blocks, and `sum` adds the blocks.
+    For two matrices BLAS computes in blocks itself.
     """
     if a.dtype.itemsize == 2 and is_sixteen_bit(a.dtype):
         return in_float32(matmul, a.dtype, (a, b))

@@ -1,6 +1,6 @@
 """A step of long short-term memory after its matrix products: the gates, the cell and the output, elementwise.
 
-The gates lie side by side, (n, 4 hidden): input gate i, forget gate f, candidate g, output gate o, PyTorch's order.
+The gates are concatenated, (n, 4 hidden), in PyTorch's order: input gate i, forget gate f, candidate g, output gate o.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def lstm_cell(gates: Array, c: Array) -> tuple[Array, Array, Array]:
 def lstm_cell_backward(gh: Array, gc: Array, gates: Array, c: Array, new: Array) -> tuple[Array, Array]:
     """The gradients with respect to the gates before sigmoid and tanh, and to c, from those of h' and c'.
 
-    gates: what `lstm_cell` made of them; c, new: the cell before and after the step.
+    gates: as `lstm_cell` returned them; c, new: the cell before and after the step.
     """
     module, n = array_module(gh), c.shape[1]
     i, f, g, o = (gates[:, k * n : (k + 1) * n] for k in range(4))

@@ -1,7 +1,7 @@
 """Sums, means, extrema, products and running sums; sums that scatter or gather rows: readable numpy (or CuPy).
 
 numpy adds the rows of a matrix one after another in their own type, which in float32 loses digits with every addition
-(1,000,000 rows of 0.1 give 100,958); so all sums are taken in float64 and rounded once.
+(1,000,000 rows of 0.1 give 100,958). So all sums here are computed in float64 and rounded once.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def cumsum(x: Array, axis: int, backwards: bool = False) -> Array:
 
 
 def extremum_backward(g: Array, x: Array, extremum: Array, axis: Axis) -> Array:
-    """The gradient of x; g and extremum, the maxima or minima, have the reduced axes with length 1. Ties share it."""
+    """The gradient of x; ties share it. g and extremum (maxima or minima) keep the reduced axes with length 1."""
     ties = x == extremum
     return ties * (g / ties.sum(axis=axis, keepdims=True).astype(x.dtype))
 
@@ -79,7 +79,7 @@ def sum_channels(x: Array) -> Array:
 
 
 def embedding(weight: Array, indices: Array) -> Array:
-    """The rows of weight (n, d) with the given indices: (*indices.shape, d)."""
+    """Return the rows of weight (n, d) at the given indices: (*indices.shape, d)."""
     return weight[indices]
 
 

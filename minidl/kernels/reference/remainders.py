@@ -13,5 +13,5 @@ def floor_divide(x: Array, y: Array) -> Array:
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """x - y * (x // y): of y's sign."""
+    """x - y * (x // y), with the sign of y."""
     return x % y

@@ -10,14 +10,14 @@ __all__ = ["sparse_logistic_epoch"]
 def sparse_logistic_epoch(
     weights: Array, values: Array, columns: Array, starts: Array, labels: Array, lr: float
 ) -> float:
-    """One pass of SGD over sparse rows x with labels y of -1 or 1, a row a step; returns the sum of the rows' losses.
+    """Run one pass of SGD over sparse rows x with labels y of -1 or 1, one row per step; return the sum of the losses.
 
-    weights: (d,), written in place. Row i has the numbers `values[starts[i]:starts[i + 1]]` in the columns
-    `columns[starts[i]:starts[i + 1]]` (CSR), so that `starts[i:j + 1]` and `labels[i:j]` alone are the rows i to j - 1.
+    weights (d,) is updated in place. Row i has the numbers `values[starts[i]:starts[i + 1]]` in the columns
+    `columns[starts[i]:starts[i + 1]]` (CSR); rows i to j - 1 are passed as `starts[i:j + 1]` and `labels[i:j]`.
 
-    The loss of a row is log(1 + exp(-y x.w)), taken before its step, which is w += lr y / (1 + exp(y x.w)) x. It reads
-    and writes the row's columns only, without a lock, so that processes may work on the same weights. With lr = 0 the
-    sum is that of the weights as they are.
+    The loss of a row, log(1 + exp(-y x.w)), is computed before its step, w += lr y / (1 + exp(y x.w)) x. A step reads
+    and writes the row's columns only, without a lock, so that several processes may train the same weights. With lr = 0
+    the weights stay, and the sum is their loss.
     """
     module = array_module(weights)
     total = 0.0

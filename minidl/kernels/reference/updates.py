@@ -1,7 +1,7 @@
 """One step of each optimizer on one parameter, in readable numpy (or CuPy), in place.
 
-`p` is the parameter, `g` its gradient (never written), the other arrays are the optimizer's state; all of one shape
-and dtype. The order of the operations is PyTorch's, so that the rounding agrees too. The papers are named in `optim/`.
+`p` is the parameter, `g` its gradient (never written), the other arrays are the optimizer's state; all have one shape
+and dtype. The order of operations is PyTorch's, so that the rounding agrees too. `optim/` cites the papers.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def rmsprop(
 ) -> None:
     """s = alpha s + (1 - alpha) g^2, then p -= lr g / (sqrt(s) + eps).
 
-    With `grad_avg` (centered) the variance s - mean^2 takes the place of s; with `buffer` the step has momentum.
+    `grad_avg` (centered) replaces s by the variance s - mean^2; `buffer` adds momentum.
     """
     module = array_module(p)
     g = _with_decay(g, p, weight_decay)
@@ -79,7 +79,7 @@ def rmsprop(
     scale = square_avg
     if grad_avg is not None:
         grad_avg += (1 - alpha) * (g - grad_avg)
-        scale = module.maximum(square_avg - grad_avg * grad_avg, 0)  # rounding may take a variance below 0
+        scale = module.maximum(square_avg - grad_avg * grad_avg, 0)  # rounding may make a variance negative
     scale = module.sqrt(scale) + eps
     if buffer is not None:
         buffer *= momentum
@@ -104,7 +104,7 @@ def adam(
 ) -> None:
     """Moments m and v, then p -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps).
 
-    `decoupled` decay shrinks p itself (AdamW), the other kind is added to the gradient (Adam).
+    `decoupled` decay shrinks p itself (AdamW); otherwise the decay is added to the gradient (Adam).
     """
     if decoupled:
         p *= 1 - lr * weight_decay
@@ -116,7 +116,7 @@ def adam(
 
 
 def lars(p: Array, g: Array, velocity: Array, local_lr: float, momentum: float, weight_decay: float) -> None:
-    """v = mu v + local_lr (g + decay p), then p -= v: the rate is inside the velocity."""
+    """v = mu v + local_lr (g + decay p), then p -= v, with the rate inside the velocity."""
     velocity *= momentum
     velocity += local_lr * _with_decay(g, p, weight_decay)
     p -= velocity
@@ -133,7 +133,7 @@ def lamb_direction(
     eps: float,
     weight_decay: float,
 ) -> Array:
-    """Update Adam's moments; the direction m_hat / (sqrt(v_hat) + eps) + decay p, a new array."""
+    """Update Adam's moments; return the direction m_hat / (sqrt(v_hat) + eps) + decay p, a new array."""
     _update_moments(g, exp_avg, exp_avg_sq, beta1, beta2)
     scale = array_module(p).sqrt(exp_avg_sq) / math.sqrt(1 - beta2**step) + eps
     return _with_decay(exp_avg / (1 - beta1**step) / scale, p, weight_decay)

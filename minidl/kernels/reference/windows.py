@@ -1,4 +1,4 @@
-"""Which pixels the windows of an image cover: what convolution and pooling have in common."""
+"""The windows of an image and the pixels that they cover, for convolution and pooling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Pair = tuple[int, int]  # vertical, horizontal
 
 
 def output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pair, dilation: Pair = (1, 1)) -> Pair:
-    """Height and width of the result, for an image (n, c, h, w) of this shape.
+    """Return height and width of the result for an image of shape (n, c, h, w).
 
     >>> output_size((1, 1, 28, 28), window=(5, 5), stride=(1, 1), padding=(2, 2))
     (28, 28)
@@ -25,10 +25,10 @@ def output_size(shape: tuple[int, ...], window: Pair, stride: Pair, padding: Pai
 class Windows(NamedTuple):
     """The windows along one axis of an image. Window i covers the pixels start[i], start[i] + step, ... below stop[i].
 
-    start, stop: numpy arrays of int64; padding is outside 0 <= pixel < size and never covered.
-    divisor: float64; the mean over window i is the sum over its pixels divided by divisor[i].
-    number: how many there are.
-    tile: the length of the windows if they lie side by side from pixel 0 on and have one divisor, else 0.
+    start, stop    int64; padding lies outside 0 <= pixel < size and is never covered
+    divisor        float64; the mean over window i is the sum over its pixels divided by divisor[i]
+    number         number of windows
+    tile           length of the windows if they are adjacent from pixel 0 on and have one divisor, else 0
     """
 
     start: np.ndarray
@@ -40,7 +40,7 @@ class Windows(NamedTuple):
 
     @property
     def covered(self) -> int:
-        """The pixels of all windows together; a pixel counts once for every window that covers it."""
+        """Return the number of pixels in all windows; a pixel counts once per window that covers it."""
         return int((-(-(self.stop - self.start) // self.step)).sum())
 
 
@@ -54,10 +54,11 @@ def sliding_windows(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Windows:
-    """Windows at equal distances along an axis of `size` pixels with `padding` on both sides.
+    """Return windows at equal distances along an axis of `size` pixels with `padding` on both sides.
 
-    dilation: the distance between two pixels of a window. ceil_mode: a window that overhangs the end is kept if it
-    starts inside the image or its left padding. count_include_pad: padding counts in the divisor.
+    dilation             distance between two pixels of a window
+    ceil_mode            keep a window that extends beyond the end if it starts inside the image or its left padding
+    count_include_pad    count padding in the divisor
 
     >>> sliding_windows(5, window=2, stride=2, padding=0).stop
     array([2, 4])
@@ -69,7 +70,7 @@ def sliding_windows(
     if ceil_mode and (count - 1) * stride >= size + padding:
         count -= 1
     first = np.arange(max(count, 0)) * stride - padding
-    start = np.where(first < 0, first % dilation, first)  # the first tap that is not in the padding
+    start = np.where(first < 0, first % dilation, first)  # the first tap outside the padding
     stop = np.minimum(first + reach, size)
     divisor = np.minimum(first + reach, size + padding) - first if count_include_pad else stop - start
     return _windows(start, stop, dilation, divisor)
