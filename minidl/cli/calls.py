@@ -111,19 +111,17 @@ def _arguments(
 ) -> dict[str, ast.expr]:
     """The nodes of the call by the names of the settings."""
     there_is = f"its settings are {', '.join(known)}" if known else "it has no settings"
-    if len(call.args) > len(known) or any(isinstance(one, ast.Starred) for one in call.args):
-        raise ValueError(f"{name} was given {len(call.args)} values: {there_is}")
-    given: dict[str, ast.expr] = dict(zip(known, call.args, strict=False))
+    given: dict[str, ast.expr] = {}
     for pair in call.keywords:
         if pair.arg is None:
             raise ValueError(f"{name}: write setting=value, not **")
         if not known and not others:
-            raise ValueError(f"{name} has no setting {pair.arg!r}: it has none at all")
+            raise ValueError(f"{name} has no settings, got {pair.arg!r}")
         one_of(f"a setting of {name}", pair.arg, dict.fromkeys((*known, *others)))
         if pair.arg in given:
             raise ValueError(f"{name}: {pair.arg} is given twice")
         given[pair.arg] = pair.value
-    missing = [one for one, setting in known.items() if setting.default is setting.empty and one not in given]
-    if missing:
-        raise ValueError(f"{name} needs {' and '.join(missing)}: write {name}({missing[0]}=...), {there_is}")
-    return given
+    try:
+        return inspect.Signature([*known.values()]).bind(*call.args, **given).arguments
+    except TypeError as error:  # too many values, one that is given twice, or one that is missing
+        raise ValueError(f"{name}: {error}; {there_is}") from None

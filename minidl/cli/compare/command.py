@@ -1,23 +1,13 @@
-"""`minidl compare`: train one job by several strategies on several networks."""
+"""`minidl compare`: its options."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from minidl.cli.ending import ending
-from minidl.cli.several_words import items
 from minidl.cli.shared_options import Data, Kernels, LearningRate, LearningRateDecay, Model, Out, Seed
-
-if TYPE_CHECKING:
-    from minidl.cli.compare.runs import Comparison
-    from minidl.cluster import Network, Node
-
-PIPED_WIDTH = 120  # of tables that no terminal bounds: names of strategies with their settings are long
-DEFAULT_NETWORKS = {"simulation": "1gbe,10gbe,infiniband", "processes": "none"}
 
 
 def compare(
@@ -95,97 +85,9 @@ def compare(
     differ by chance: --seeds 5 shows by how much.
     """
     with ending("compare"):
+        from minidl.cli.compare.run import print_list, run  # here, so that --help comes at once
+
         if show:
-            _list()
-            return
-        texts = list(dict.fromkeys(text.strip() for text in strategies or [] if text.strip()))
-        if not texts:
-            raise ValueError("name strategies, such as --strategies synchronous local_sgd; --list shows what there is")
-        from minidl.arguments import real_number, whole_number  # here, so that --help comes at once
-        from minidl.cli import engines, job
-        from minidl.cli.compare.runs import JOB, Comparison
-
-        options = job.completed({name: context.params[name] for name in JOB})
-        engines.check(on, nodes)
-        job.check_minibatch(options)
-        comparison = Comparison(
-            **options,
-            momentum=momentum,
-            node=_node(on, flops, memory, jitter),
-            slow=dict(_slow(text, nodes) for text in items("--slow", slow, "")),
-            seeds=whole_number("--seeds", seeds, at_least=1),
-            target=real_number("--target", target, above=0, at_most=1),
-        )
-        names = items("--networks", networks, DEFAULT_NETWORKS[on])
-        _run(comparison, texts, [(name, engines.network_of(name)) for name in names], out)
-
-
-def _list() -> None:
-    from rich.console import Console
-
-    from minidl.cli.strategies import listings
-
-    for table in listings():
-        Console().print(table)
-
-
-def _run(
-    comparison: Comparison, texts: list[str], networks: list[tuple[str, Network | None]], out: Path | None
-) -> None:
-    """Run every strategy on every network, show the progress, and write the folder."""
-    from rich.console import Console
-
-    from minidl import kernels
-    from minidl.cli import run_folder
-    from minidl.cli.compare import report as reports
-    from minidl.cli.compare import runs
-    from minidl.cli.compare.progress import ComparisonProgress
-    from minidl.cli.display import say
-
-    kernels.use(comparison.kernels)
-    contestants = [runs.contestant(text, comparison) for text in texts]
-    if out is not None and (out / reports.RUNS).exists():
-        raise ValueError(f"{out} holds a comparison already: choose another --out")
-    folder = run_folder.prepare(out, f"compare-{comparison.model}-{comparison.data}")
-    report = reports.ComparisonReport(comparison, contestants, folder)
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
-    say(console, report.title)
-    try:
-        with ComparisonProgress(console, len(contestants) * len(networks) * comparison.seeds, comparison) as progress:
-            for run in runs.trained(contestants, networks, comparison, progress):
-                report.add(run)  # at once, so that finished runs are kept if the command is stopped
-                progress.finished(run)
-    except (KeyboardInterrupt, SystemExit):
-        say(console, run_folder.what_is_left(folder))
-        raise
-    report.draw()
-    for table in report.tables():
-        console.print(table)
-    say(console, run_folder.contents(folder))
-
-
-# ---- what is typed ----
-
-
-def _node(on: str, flops: float, memory: float, jitter: float) -> Node | None:
-    from minidl.cli import engines
-
-    if on == "simulation":
-        return engines.simulated_node(flops, memory, jitter)
-    if jitter:
-        raise ValueError("--jitter is for simulated nodes: leave it out, or give --on simulation")
-    return None
-
-
-def _slow(text: str, nodes: int) -> tuple[int, float]:
-    """The node and the factor of NODE:FACTOR."""
-    node, _, factor = text.partition(":")
-    try:
-        number, times = int(node), float(factor)
-    except ValueError:
-        raise ValueError(f"--slow takes a node and how many times slower it is, such as 3:4, got {text!r}") from None
-    if not 0 <= number < nodes:
-        raise ValueError(f"--slow {text}: there is no node {number}, the nodes are 0 to {nodes - 1}")
-    if not 1 <= times < float("inf"):
-        raise ValueError(f"--slow {text}: a node can be made slower by a factor of at least 1, not by {factor}")
-    return number, times
+            print_list()
+        else:
+            run(context.params)

@@ -1,9 +1,9 @@
-"""`minidl train`: train a model on one or more nodes, watch it, and keep the run in a folder."""
+"""`minidl train`: its options."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
@@ -68,16 +68,17 @@ def train(
     node weights of its own), the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
-        from minidl.cli.train import options as run_options  # here, so that --help comes at once
+        from minidl.cli.train.options import completed, of_checkpoint  # here, so that --help comes at once
         from minidl.cli.train.run import run
 
-        options = {name: value for name, value in context.params.items() if name in run_options.TYPES}
+        options = {name: value for name, value in context.params.items() if name not in ("out", "resume")}
         if resume is not None:
             resume = resume / "checkpoint.npz" if resume.is_dir() else resume
             out = out or resume.parent
+            hints = get_type_hints(train)
             explicit = {name: options[name] for name in options if _is_explicit(context, name)}
-            options = run_options.of_checkpoint(resume, explicit)
-        run(run_options.completed(options), out, resume)
+            options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
+        run(completed(options), out, resume)
 
 
 def _is_explicit(context: typer.Context, name: str) -> bool:

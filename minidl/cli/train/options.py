@@ -15,25 +15,6 @@ from minidl.cli.value_types import fits
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 
-TYPES: dict[str, Any] = {
-    "model": str,
-    "data": str,
-    "nodes": int,
-    "batch_size": int,
-    "epochs": int,
-    "lr": float,
-    "momentum": float,
-    "lr_decay": float,
-    "seed": int,
-    "kernels": str,
-    "algorithm": str,
-    "bucket_mb": float,
-    "strategy": str | None,
-    "on": str,
-    "network": str,
-}
-"""The options that a checkpoint keeps, and their types."""
-
 ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines.NO_NETWORK, "momentum": None}
 """Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
 
@@ -82,11 +63,12 @@ def _with_settings_of_the_strategy(options: Options) -> Options:
     return options | of_the_optimizer
 
 
-def of_checkpoint(path: Path, explicit: Options) -> Options:
+def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Options:
     """The options of the run that wrote the checkpoint, with the number of epochs that is asked for now.
 
     Parameters
         explicit  the options that stand on the command line
+        types     names and types of all options that a checkpoint keeps
 
     Raises
         CheckpointError  the checkpoint is missing, damaged, not written by `minidl train`, or already at the last
@@ -96,7 +78,7 @@ def of_checkpoint(path: Path, explicit: Options) -> Options:
     options = ADDED | checkpoint.config
     if options["momentum"] is None and options.get("model") in MODELS:
         options["momentum"] = MODELS[options["model"]].momentum
-    if options.keys() != TYPES.keys() or not all(fits(options[name], hint) for name, hint in TYPES.items()):
+    if options.keys() != types.keys() or not all(fits(options[name], hint) for name, hint in types.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
     for name in explicit.keys() - {"epochs"}:
         if explicit[name] != options[name]:
