@@ -279,11 +279,12 @@ def test_a_single_array_is_no_checkpoint(capsys, tmp_path):
     assert "is damaged, or no checkpoint" in refused(capsys, "train", "--resume", "array.npy")
 
 
-def test_the_checkpoint_of_another_program_is_refused(capsys, tmp_path):
+@pytest.mark.parametrize("config", [{"model": "mine"}, {"model": ["mine"]}], ids=["a word", "a list"])
+def test_the_checkpoint_of_another_program_is_refused(capsys, tmp_path, config):
     job = parallel.Job(
         lambda: nn.models.MLP(2, 4, 3), lambda: data.spirals(30), lambda p: optim.SGD(p, lr=0.1), epochs=1
     )
-    parallel.train(job, folder=tmp_path, config={"model": "mine"})
+    parallel.train(job, folder=tmp_path, config=config)
     assert "was not written by `minidl train`" in refused(capsys, "train", "--resume", tmp_path)
 
 

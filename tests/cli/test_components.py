@@ -12,10 +12,15 @@ import pytest
 
 from minidl import compress, parallel
 from minidl.cli import calls, components, strategies
-from minidl.cli.strategies import COMPRESSORS, STRATEGIES, parse
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cli.value_types import fits
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
+
+
+def parse(text: str) -> parallel.Strategy:
+    """The strategy alone."""
+    return strategies.parse(text)[0]
 
 
 def typed(cls: type) -> str:
@@ -198,25 +203,22 @@ def test_what_is_typed_is_never_run(tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_settings_of_a_run_are_told_from_those_of_a_strategy() -> None:
-    strategy, own = strategies.parse_with("synchronous:lr=0.5,algorithm=ring", {"lr": float})
-    assert (strategy, own) == (parallel.Synchronous(algorithm="ring"), {"lr": 0.5})
-    with pytest.raises(ValueError, match=r"a setting of synchronous must be .* got 'lr'"):
-        parse("synchronous:lr=0.5")
-    with pytest.raises(ValueError, match="lr must be a number, got fast"):
-        strategies.parse_with("synchronous:lr=fast", {"lr": float})
-
-
-def test_a_setting_of_the_run_is_given_once_and_named_with_the_strategys_own() -> None:
-    others = {"lr": float, "momentum": float}
+def test_settings_of_the_optimizer_can_be_typed_with_every_strategy() -> None:
+    assert strategies.parse("synchronous:lr=0.5,algorithm=ring") == (
+        parallel.Synchronous(algorithm="ring"),
+        {"lr": 0.5},
+    )
+    assert strategies.parse("elastic_averaging:momentum=0.5")[1] == {}  # a setting of its own
     for text, sentence in (
         ("synchronous:lr=0.1,lr=0.2", "synchronous: lr is given twice"),
         ("local_sgd:lr=fast", "local_sgd: lr must be a number, got fast"),
+        ("local_sgd:lr=0", "local_sgd:lr=0: lr must be above 0, got 0"),
+        ("synchronous:compressor=sign(lr=1)", "sign has no settings, got 'lr'"),
         ("serial:learning_rate=1", "a setting of serial must be 'shards', 'lr' or 'momentum', got 'learning_rate'"),
         ("serial:lrr=1", "did you mean 'lr'?"),
     ):
         with pytest.raises(ValueError) as error:
-            strategies.parse_with(text, others)
+            strategies.parse(text)
         assert sentence in str(error.value)
 
 

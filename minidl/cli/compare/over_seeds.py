@@ -95,12 +95,7 @@ class OverSeeds:
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:
-    """The mean, and below it the standard deviation unless all values are equal.
-
-    Parameters
-        text       formats the mean
-        deviation  formats the standard deviation, which it gets together with the mean
-    """
+    """The mean, formatted by `text`; below it the standard deviation, formatted by `deviation`, unless it is 0."""
     if len(set(values)) == 1:
         return text(values[0])
     return f"{text(mean(values))}\n± {deviation(stdev(values), mean(values))}"

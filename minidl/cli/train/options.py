@@ -49,14 +49,14 @@ def strategy_of(options: Options) -> parallel.Strategy:
             "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
             "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
         )
-    return strategies.parse_with_optimizer(text)[0]
+    return strategies.parse(text)[0]
 
 
 def _with_settings_of_the_strategy(options: Options) -> Options:
     """The options, with the learning rate and the momentum that are typed as settings of the strategy."""
     if options["strategy"] is None:
         return options
-    _, of_the_optimizer = strategies.parse_with_optimizer(options["strategy"])
+    _, of_the_optimizer = strategies.parse(options["strategy"])
     for name, value in of_the_optimizer.items():
         if options[name] not in (None, value):
             raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")
@@ -76,10 +76,10 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config
-    if options["momentum"] is None and options.get("model") in MODELS:
-        options["momentum"] = MODELS[options["model"]].momentum
     if options.keys() != types.keys() or not all(fits(options[name], hint) for name, hint in types.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
+    if options["momentum"] is None and options["model"] in MODELS:
+        options["momentum"] = MODELS[options["model"]].momentum
     for name in explicit.keys() - {"epochs"}:
         if explicit[name] != options[name]:
             raise CheckpointError(
