@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Data, Kernels, LearningRate, LearningRateDecay, Model, Out, Seed
 
 
 def compare(
-    context: typer.Context,
+    context: Context,
     strategies: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Names of strategies, with settings after a colon: 'local_sgd:period=8' "
             "'synchronous:compressor=top_k(0.01)'. lr= and momentum= are settings of every strategy that has none of "
             "that name."
@@ -22,59 +22,54 @@ def compare(
     ] = None,
     networks: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="1gbe, 10gbe, 100gbe, infiniband, nvlink or none. none: messages take no time in a simulation, and as "
             "long as they take on this machine between processes. By default 1gbe 10gbe infiniband; on processes none."
         ),
     ] = None,
-    nodes: Annotated[
-        int, typer.Option(help="Nodes that train; servers come in addition. Serial runs on one node.")
-    ] = 8,
+    nodes: Annotated[int, Option(help="Nodes that train; servers come in addition. Serial runs on one node.")] = 8,
     model: Model = "mlp",
     data: Data = "digits",
-    epochs: Annotated[int, typer.Option(help="Passes over the training set, by all nodes together.")] = 10,
+    epochs: Annotated[int, Option(help="Passes over the training set, by all nodes together.")] = 10,
     batch_size: Annotated[
         int,
-        typer.Option(
+        Option(
             help="Samples of a minibatch, over all nodes. An asynchronous gradient is of batch-size / nodes samples: "
             "a node then computes equally much between two messages under every strategy."
         ),
     ] = 64,
     lr: LearningRate = None,
     momentum: Annotated[
-        float, typer.Option(help="Momentum of SGD; 0 by default, since more harms stale or compressed gradients.")
+        float, Option(help="Momentum of SGD; 0 by default, since more harms stale or compressed gradients.")
     ] = 0.0,
     lr_decay: LearningRateDecay = None,
     seed: Seed = 0,
     seeds: Annotated[
         int,
-        typer.Option(
+        Option(
             help="Runs of every strategy, with seeds SEED, SEED + 1, ...; with more than one, table and picture show "
             "mean and standard deviation."
         ),
     ] = 1,
     kernels: Kernels = None,
     target: Annotated[
-        float, typer.Option(help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown.")
+        float, Option(help="Test accuracy, from 0 to 1; the time that a strategy takes to reach it is shown.")
     ] = 0.95,
     on: Annotated[
-        str, typer.Option(help="simulation: on a virtual clock; processes: on this machine, in real time.")
+        str, Option(help="simulation: on a virtual clock; processes: on this machine, in real time.")
     ] = "simulation",
-    flops: Annotated[
-        float, typer.Option(help="Speed of a simulated node, in floating-point operations a second.")
-    ] = 1e9,
-    memory: Annotated[float, typer.Option(help="Memory bandwidth of a simulated node, in bytes a second.")] = 1e10,
+    flops: Annotated[float, Option(help="Speed of a simulated node, in floating-point operations a second.")] = 1e9,
+    memory: Annotated[float, Option(help="Memory bandwidth of a simulated node, in bytes a second.")] = 1e10,
     jitter: Annotated[
-        float,
-        typer.Option(help="Randomness of a simulated node's speed: the standard deviation of the speed's logarithm."),
+        float, Option(help="Randomness of a simulated node's speed: the standard deviation of the speed's logarithm.")
     ] = 0.0,
     slow: Annotated[
         list[str] | None,
-        typer.Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
+        Option(metavar="NODE:FACTOR", help="A slow node: 3:4 makes node 3 take 4 times as long to compute."),
     ] = None,
     out: Out = None,
     show: Annotated[
-        bool, typer.Option("--list", help="List all strategies and compressors with their settings, and exit.")
+        bool, Option("--list", help="List all strategies and compressors with their settings, and exit.")
     ] = False,
 ) -> None:
     """Compare strategies on the same job, on several networks.

@@ -57,9 +57,9 @@ def run(options: Options) -> None:
     say(console, report.title)
     try:
         with ComparisonProgress(console, len(contestants) * len(networks) * comparison.seeds, comparison) as progress:
-            for run in trained(contestants, networks, comparison, progress):
-                report.add(run)  # at once, so that finished runs are kept if the command is stopped
-                progress.finished(run)
+            for one in trained(contestants, networks, comparison, progress):
+                report.add(one)  # at once, so that finished runs are kept if the command is stopped
+                progress.finished(one)
     except (KeyboardInterrupt, SystemExit):
         say(console, run_folder.what_is_left(folder))
         raise
