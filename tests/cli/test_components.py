@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from minidl import compress, parallel
 from minidl.cli import calls, components, strategies
 from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cli.value_types import fits
+from tests.cli.command import environment
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
 
@@ -294,3 +297,9 @@ def test_words_of_a_choice_and_lists_are_checked() -> None:
 def test_a_description_is_the_first_sentence_and_defaults_are_as_they_are_typed() -> None:
     assert components.description(Example) == "An example."
     assert components.defaults(Example) == "kind, sizes=(1, 2), pair=(1, 0.5), function=None, ratio=None"
+
+
+@pytest.mark.timeout(60)
+def test_the_type_checker_is_loaded_only_when_a_setting_is_typed() -> None:
+    program = "import sys; from minidl.cli.app import app; assert 'pydantic' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment())
