@@ -71,9 +71,7 @@ class OverSeeds:
         The axis of the loss is logarithmic too. Seconds and samples are arithmetic means.
         """
         runs = self.finished or self.runs
-        rows = list(
-            zip(*(one.history for one in runs), strict=False)
-        )  # epoch by epoch, up to the last that all runs have
+        rows = list(zip(*(one.history for one in runs), strict=False))  # by epoch, up to the last that all runs have
         seconds, samples = (
             [mean(row[name] for row in of_seeds) for of_seeds in rows] for name in ("seconds", "samples")
         )

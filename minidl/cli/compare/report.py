@@ -21,7 +21,7 @@ from minidl.cli.run_folder import write_csv
 from minidl.cluster.recorder import Shares
 from minidl.plots import race
 
-RUNS = "runs.csv"  # in the folder: a row a run
+RUNS = "runs.csv"  # a row for each run
 HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns
 
 SPREAD = "±: standard deviation over the seeds (n - 1)"
@@ -122,9 +122,7 @@ class ComparisonReport:
         return {
             "network": one.network,
             "strategy": contestant.text,
-            "model": shared.model,
-            "data": shared.data,
-            "on": shared.on,
+            **{name: getattr(shared, name) for name in ("model", "data", "on")},
             "simulated_node": "" if shared.node is None else engines.node_text(shared.node),
             "slow": " ".join(f"{node}:{factor:g}" for node, factor in shared.slow.items()),
             "kernels": shared.kernels,
@@ -136,13 +134,10 @@ class ComparisonReport:
             "momentum": contestant.momentum,
             "seed": contestant.job.seed,
             "ended": one.ended,
-            "accuracy": last.get("accuracy"),
-            "test_loss": last.get("test_loss"),
+            **{name: last.get(name) for name in ("accuracy", "test_loss")},
             "training_loss": last.get("loss"),
             "epochs": last.get("epoch", 0),
-            "samples": last.get("samples"),
-            "steps": last.get("steps"),
-            "seconds": last.get("seconds"),
+            **{name: last.get(name) for name in ("samples", "steps", "seconds")},
             "target": shared.target,
             "seconds_to_target": one.seconds_to(shared.target),
             "bytes_per_node": one.bytes_per_node,
