@@ -45,13 +45,13 @@ def call_of(kind: str, text: str) -> ast.Call:
     return call
 
 
-def build(kind: str, call: ast.Call, known: Classes, parts: Classes, others: Iterable[str] = ()) -> Any:
+def build(kind: str, call: ast.Call, known: Classes, nested: Classes, others: Iterable[str] = ()) -> Any:
     """Make the object that the call names.
 
     Parameters
         kind    what the call stands for, for messages: "strategy", or a setting and its owner
         known   the classes that the call can name
-        parts   the classes that a setting can name: a setting whose type is a base of some of them is one of those
+        nested  the classes that a setting can name: a setting whose type is a base of some of them is one of those
         others  further settings that a user can type, which the caller has removed from the call; messages name them
 
     Raises
@@ -60,7 +60,7 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Classes, others: Ite
     cls = find(kind, ast.unparse(call.func), known)
     name, own = snake_case(cls.__name__), settings(cls)
     values = {
-        setting: value_of(name, setting, node, own[setting].annotation, parts)
+        setting: value_of(name, setting, node, own[setting].annotation, nested)
         for setting, node in _arguments(name, call, own, others).items()
     }
     try:
@@ -70,8 +70,8 @@ def build(kind: str, call: ast.Call, known: Classes, parts: Classes, others: Ite
         raise ValueError(str(error) if is_named else f"{name}: {error}") from error
 
 
-def value_of(owner: str, setting: str, node: ast.expr, hint: Any, parts: Classes) -> Any:
-    """The value of a setting of type `hint`: a number, a word, a list of them, or one of the parts.
+def value_of(owner: str, setting: str, node: ast.expr, hint: Any, nested: Classes) -> Any:
+    """The value of a setting of type `hint`: a number, a word, a list of them, or an object of a class in `nested`.
 
     Raises
         ValueError  names the owner of the setting, the type and what was typed
@@ -80,11 +80,11 @@ def value_of(owner: str, setting: str, node: ast.expr, hint: Any, parts: Classes
     if isinstance(node, ast.Name) and node.id in _CONSTANTS and not fits(node.id, hint):
         node = ast.Constant(_CONSTANTS[node.id])
     bases = tuple(one for one in (hint, *get_args(hint)) if inspect.isclass(one))
-    if fitting := {name: cls for name, cls in parts.items() if issubclass(cls, bases)}:
+    if fitting := {name: cls for name, cls in nested.items() if issubclass(cls, bases)}:
         node = _with_underscores(node)
         call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
         if isinstance(call.func, ast.Name):
-            return build(f"{owner}: {setting}", call, fitting, parts)
+            return build(f"{owner}: {setting}", call, fitting, nested)
     try:
         value = node.id if isinstance(node, ast.Name) else ast.literal_eval(node)  # words need no quotation marks
     except _UNREADABLE:
@@ -111,19 +111,17 @@ def _arguments(
 ) -> dict[str, ast.expr]:
     """The nodes of the call by the names of the settings."""
     there_is = f"its settings are {', '.join(known)}" if known else "it has no settings"
-    if len(call.args) > len(known) or any(isinstance(one, ast.Starred) for one in call.args):
-        raise ValueError(f"{name} was given {len(call.args)} values: {there_is}")
-    given: dict[str, ast.expr] = dict(zip(known, call.args, strict=False))
+    given: dict[str, ast.expr] = {}
     for pair in call.keywords:
         if pair.arg is None:
             raise ValueError(f"{name}: write setting=value, not **")
         if not known and not others:
-            raise ValueError(f"{name} has no setting {pair.arg!r}: it has none at all")
+            raise ValueError(f"{name} has no settings, got {pair.arg!r}")
         one_of(f"a setting of {name}", pair.arg, dict.fromkeys((*known, *others)))
         if pair.arg in given:
             raise ValueError(f"{name}: {pair.arg} is given twice")
         given[pair.arg] = pair.value
-    missing = [one for one, setting in known.items() if setting.default is setting.empty and one not in given]
-    if missing:
-        raise ValueError(f"{name} needs {' and '.join(missing)}: write {name}({missing[0]}=...), {there_is}")
-    return given
+    try:
+        return inspect.Signature([*known.values()]).bind(*call.args, **given).arguments
+    except TypeError as error:  # too many values, one that is given twice, or one that is missing
+        raise ValueError(f"{name}: {error}; {there_is}") from None

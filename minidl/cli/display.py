@@ -12,9 +12,9 @@ from rich.table import Table
 BAR_WIDTH = 18  # columns
 
 
-def say(console: Console, text: str) -> None:
-    """Print the text as it is: without markup and colours, and without line breaks of its own."""
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
+def say(console: Console, text: str, style: str | None = None) -> None:
+    """Print the text as it is: square brackets and numbers have no meaning, and no line is broken."""
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
 def results_table(title: str, caption: str) -> Table:

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+from minidl.cli.display import say
+
 
 @contextmanager
 def ending(command: str) -> Iterator[None]:
@@ -32,7 +34,5 @@ def _sentence(error: Exception) -> str:
 
 
 def _fail(command: str, message: str, code: int) -> None:
-    Console(stderr=True).print(
-        f"minidl {command}: {message}", style="red", highlight=False, soft_wrap=True, markup=False
-    )
+    say(Console(stderr=True), f"minidl {command}: {message}", style="red")
     raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""`minidl info`: what this machine offers, in one table."""
+"""`minidl info`: a table of what this machine offers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from minidl import instruction_set
 
 
 def info() -> None:
-    """Tell versions, cores, kernels, GPU and MPI."""
+    """Show versions, cores, kernels, GPU and MPI."""
     table = Table(title="minidl on this machine", show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(overflow="fold")
@@ -25,9 +25,12 @@ def info() -> None:
 
 
 def facts() -> Iterator[tuple[str, str]]:
-    """Name and value of everything that the table shows."""
+    """The rows of the table: name and value."""
+    import multiprocess
+
     from minidl.cluster.engines.threads import cores
 
+    start_methods = ", ".join(multiprocess.get_all_start_methods())
     yield "minidl", _version("minidl")
     yield "Python", f"{platform.python_version()} ({platform.python_implementation()}) on {platform.platform()}"
     yield "cores", str(cores())
@@ -37,7 +40,7 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "numba", _version("numba")
     yield "kernels", _kernels()
     yield "GPU", _gpu()
-    yield "processes", f"multiprocess {_version('multiprocess')}, start methods: {_start_methods()}"
+    yield "processes", f"multiprocess {_version('multiprocess')}, start methods: {start_methods}"
     yield "MPI", _mpi()
 
 
@@ -49,14 +52,14 @@ def _version(package: str) -> str:
 
 
 def _blas() -> str:
-    import numpy  # noqa: F401  (loads the library that is looked at)
+    import numpy  # noqa: F401  (loads the BLAS library)
     from threadpoolctl import threadpool_info
 
     return "; ".join(map(_library, threadpool_info())) or "unknown"
 
 
 def _library(pool: dict[str, Any]) -> str:
-    """A library with threads: its version, the kernels it has chosen (where it chooses), its threads."""
+    """A library with threads: its version, its kernels if it has several, and its number of threads."""
     kernels = f", {pool['architecture']} kernels" if "architecture" in pool else ""
     return f"{pool['internal_api']} {pool['version']}{kernels}, {pool['num_threads']} threads"
 
@@ -78,15 +81,9 @@ def _gpu() -> str:
 
         count = cupy.cuda.runtime.getDeviceCount()
         names = [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]
-    except Exception as error:  # no driver, no CUDA library, no device: each has its own class, some known to CuPy only
+    except Exception as error:  # no driver, CUDA library or device: CuPy has a class of its own for some of these
         return f"CuPy is installed, but cannot use a GPU: {error}"
     return f"{', '.join(names)} (CuPy {cupy.__version__})"
-
-
-def _start_methods() -> str:
-    import multiprocess
-
-    return ", ".join(multiprocess.get_all_start_methods())
 
 
 def _mpi() -> str:
@@ -95,7 +92,7 @@ def _mpi() -> str:
     try:
         import mpi4py
 
-        mpi4py.rc.initialize = False  # only to ask the library's name
+        mpi4py.rc.initialize = False  # the name of the library needs no MPI
         from mpi4py import MPI
 
         library = MPI.Get_library_version().split("\n")[0].strip("\0 ")

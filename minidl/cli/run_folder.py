@@ -26,7 +26,7 @@ def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
         if folder is None:
             folder = _make_new(name)
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):  # permissions do not tell all: root has them on read-only disks too
+        with tempfile.TemporaryFile(dir=folder):  # permissions are not enough: root has them on read-only disks too
             pass
     except OSError as error:
         folder = folder or RUNS

@@ -44,8 +44,8 @@ def items(option: str, given: list[str] | None, default: str) -> list[str]:
     >>> items("--nodes", ["2,4", "8"], "16"), items("--nodes", None, "16,32")
     (['2', '4', '8'], ['16', '32'])
     """
-    parts = (part.strip() for text in given or [default] for part in text.split(","))
-    found = list(dict.fromkeys(part for part in parts if part))
+    values = (value.strip() for text in given or [default] for value in text.split(","))
+    found = list(dict.fromkeys(value for value in values if value))
     if given and not found:
         raise ValueError(f"{option} was given without a value")
     return found

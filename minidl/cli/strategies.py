@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -24,40 +24,26 @@ OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
 """Settings of the optimizer, with their types. A user can type them with every strategy that has none of that name."""
 
 
-def parse(text: str) -> parallel.Strategy:
-    """The strategy of that name and settings; ValueError says what is wrong and what there is.
+def parse(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
+    """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's.
 
-    >>> parse("synchronous:algorithm=ring,bucket_mb=0.5").bucket_mb
-    0.5
-    """
-    return parse_with(text, {})[0]
-
-
-def parse_with(text: str, others: Mapping[str, type]) -> tuple[parallel.Strategy, dict[str, Any]]:
-    """The strategy, and those typed settings that are in `others` (names and types) and none of its own.
-
-    >>> parse_with("serial:lr=0.5", {"lr": float})
-    (Serial(shards=1), {'lr': 0.5})
+    >>> parse("serial:shards=2,lr=0.5")
+    (Serial(shards=2), {'lr': 0.5})
     """
     call = calls.call_of("strategy", text)
     cls = components.find("strategy", ast.unparse(call.func), STRATEGIES)
     own, owner = components.settings(cls), components.snake_case(cls.__name__)
     values: dict[str, Any] = {}
-    for keyword in [one for one in call.keywords if one.arg in others and one.arg not in own]:
+    for keyword in [one for one in call.keywords if one.arg in OF_THE_OPTIMIZER and one.arg not in own]:
         name = str(keyword.arg)
         if name in values:
             raise ValueError(f"{owner}: {name} is given twice")
         call.keywords.remove(keyword)
-        values[name] = calls.value_of(owner, name, keyword.value, others[name], {})
-    return calls.build("strategy", call, STRATEGIES, COMPRESSORS, others), values
-
-
-def parse_with_optimizer(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
-    """The strategy, and the learning rate and the momentum that are typed as its settings but are the optimizer's."""
-    strategy, of_the_optimizer = parse_with(text, OF_THE_OPTIMIZER)
-    if "lr" in of_the_optimizer:
-        real_number(f"{text}: lr", of_the_optimizer["lr"], above=0)
-    return strategy, of_the_optimizer
+        values[name] = calls.value_of(owner, name, keyword.value, OF_THE_OPTIMIZER[name], {})
+    strategy = calls.build("strategy", call, STRATEGIES, COMPRESSORS, OF_THE_OPTIMIZER)
+    if "lr" in values:
+        real_number(f"{text}: lr", values["lr"], above=0)
+    return strategy, values
 
 
 def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, nodes: int, model: str) -> None:
@@ -71,7 +57,7 @@ def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, node
         advice = ""
         with suppress(ValueError):
             strategy.check(replace(job, optimizer=partial(optim.SGD, lr=0.1)), nodes)
-            is_setting = text is not None and "momentum" in parse_with_optimizer(text)[1]
+            is_setting = text is not None and "momentum" in parse(text)[1]
             by_sgd = [name for name, recipe in MODELS.items() if recipe.optimizer == "sgd"]
             if model not in by_sgd:
                 advice = f"; {model} is trained by AdamW: choose a --model that is trained by SGD, {', '.join(by_sgd)}"

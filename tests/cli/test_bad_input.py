@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 from minidl import data, kernels, nn, optim, parallel
+from minidl.cli import engines
+from minidl.cli.models import MODELS
+from minidl.cli.simulate.cases import ALGORITHMS
+from minidl.cluster.network import PRESETS
 from minidl.parallel import Checkpoint
 from tests.cli.command import environment, minidl, refused
 
@@ -279,11 +283,12 @@ def test_a_single_array_is_no_checkpoint(capsys, tmp_path):
     assert "is damaged, or no checkpoint" in refused(capsys, "train", "--resume", "array.npy")
 
 
-def test_the_checkpoint_of_another_program_is_refused(capsys, tmp_path):
+@pytest.mark.parametrize("config", [{"model": "mine"}, {"model": ["mine"]}], ids=["a word", "a list"])
+def test_the_checkpoint_of_another_program_is_refused(capsys, tmp_path, config):
     job = parallel.Job(
         lambda: nn.models.MLP(2, 4, 3), lambda: data.spirals(30), lambda p: optim.SGD(p, lr=0.1), epochs=1
     )
-    parallel.train(job, folder=tmp_path, config={"model": "mine"})
+    parallel.train(job, folder=tmp_path, config=config)
     assert "was not written by `minidl train`" in refused(capsys, "train", "--resume", tmp_path)
 
 
@@ -395,3 +400,16 @@ def test_help_and_no_command_say_what_there_is(tmp_path):
         assert (result.stdout + result.stderr).startswith("Usage: minidl")
         assert result.returncode == (0 if arguments else 2)
         assert max(map(len, result.stdout.splitlines()), default=0) <= 80
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("train", (*MODELS, *data.NAMES, *kernels.NAMES, *PRESETS, *engines.ENGINES)),
+        ("compare", (*MODELS, *data.NAMES, *kernels.NAMES, *PRESETS, *engines.ENGINES)),
+        ("simulate", (*ALGORITHMS, *PRESETS)),
+    ],
+)
+def test_help_names_every_model_data_set_network_and_collective(tmp_path, command, names):
+    words = set(re.findall(r"\w+", minidl(tmp_path, command, "--help").stdout))
+    assert set(names) <= words

@@ -121,7 +121,7 @@ def test_with_one_node_and_plain_sgd_the_parameter_server_learns_what_serial_lea
     assert served.history[-1]["test_loss"] == pytest.approx(serial.history[-1]["test_loss"], rel=1e-6)
 
 
-def test_a_row_says_what_was_trained_and_where_so_that_the_rows_of_two_comparisons_can_be_told_apart():
+def test_a_row_says_what_was_trained_and_where_so_that_rows_of_two_comparisons_can_be_distinguished():
     (row,) = compare("--strategies", "serial", "--networks", "none", "--slow", "0:2", "--lr-decay", 0.5)
     names = ("model", "data", "on", "simulated_node", "slow", "lr_decay")
     said = ["mlp", "spirals", "simulation", "nodes of 1e+09 FLOP/s and 1e+10 bytes/s", "0:2", "0.5"]

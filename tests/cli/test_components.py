@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,10 +14,16 @@ import pytest
 
 from minidl import compress, parallel
 from minidl.cli import calls, components, strategies
-from minidl.cli.strategies import COMPRESSORS, STRATEGIES, parse
+from minidl.cli.strategies import COMPRESSORS, STRATEGIES
 from minidl.cli.value_types import fits
+from tests.cli.command import environment
 
 BASES = (parallel.Strategy, compress.Compressor, compress.Quantizer)  # exported to be subclassed
+
+
+def parse(text: str) -> parallel.Strategy:
+    """The strategy alone."""
+    return strategies.parse(text)[0]
 
 
 def typed(cls: type) -> str:
@@ -148,11 +156,11 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("serial:shards=2.5", "serial: shards must be a whole number, got 2.5"),
         ("serial:shards=True", "serial: shards must be a whole number, got True"),
         ("serial:shards=None", "serial: shards must be a whole number, got None"),
-        ("serial:1,2", "serial was given 2 values: its settings are shards"),
-        ("serial:1,shards=2", "serial: shards is given twice"),
+        ("serial:1,2", "serial: too many positional arguments; its settings are shards"),
+        ("serial:1,shards=2", "serial: multiple values for argument 'shards'; its settings are shards"),
         ("serial:shards=1,shards=2", "serial: shards is given twice"),
         ("serial:shards=0", "Serial: shards must be at least 1, got 0"),
-        ("synchronous:compressor=topk", "top_k needs density: write top_k(density=...), its settings are density"),
+        ("synchronous:compressor=topk", "top_k: missing a required argument: 'density'; its settings are density"),
         ("synchronous:compressor=topk(0)", "TopK: density must be above 0 and at most 1, got 0"),
         ("synchronous:compressor=tpok(1)", "or 'top_k', got 'tpok': did you mean 'top_k'?"),
         ("synchronous:compressor=serial", "synchronous: compressor must be 'dgc', "),
@@ -168,14 +176,14 @@ def test_a_compressor_without_settings_needs_no_parentheses() -> None:
         ("synchronous:compressor=topk:density=0.1", "is written with parentheses, as in compressor=top_k(0.01)"),
         ("synchronous:compressor=top-k-l(0.1)", "or 'top_k', got 'top_k_l': did you mean 'top_k'?"),
         ("synchronous:compressor=1-topk", "synchronous: compressor must be a compressor or None, got 1 - topk"),
-        ("synchronous:compressor=sign(1)", "sign was given 1 values: it has no settings"),
-        ("synchronous:compressor=sign(a=1)", "sign has no setting 'a': it has none at all"),
+        ("synchronous:compressor=sign(1)", "sign: too many positional arguments; it has no settings"),
+        ("synchronous:compressor=sign(a=1)", "sign has no settings, got 'a'"),
         ("", "'' is no strategy: write a name, or name:setting=value"),
         ("a b", "'a b' is no strategy"),
         ("synchronous:(", "the settings in 'synchronous:(' cannot be read"),
         ("synchronous:1)+(2", "cannot be read"),
         ("synchronous:\0", "cannot be read"),
-        ("synchronous:*[1]", "synchronous was given 1 values: its settings are "),
+        ("synchronous:*[1]", "synchronous: bucket_mb must be a number, got *[1]"),
         ("synchronous:**{}", "synchronous: write setting=value, not **"),
         ("synchronous:" + "(" * 250, "cannot be read"),
         ("synchronous:bucket_mb=" + "-" * 270 + "1", "bucket_mb must be a number"),
@@ -198,25 +206,22 @@ def test_what_is_typed_is_never_run(tmp_path, monkeypatch) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_settings_of_a_run_are_told_from_those_of_a_strategy() -> None:
-    strategy, own = strategies.parse_with("synchronous:lr=0.5,algorithm=ring", {"lr": float})
-    assert (strategy, own) == (parallel.Synchronous(algorithm="ring"), {"lr": 0.5})
-    with pytest.raises(ValueError, match=r"a setting of synchronous must be .* got 'lr'"):
-        parse("synchronous:lr=0.5")
-    with pytest.raises(ValueError, match="lr must be a number, got fast"):
-        strategies.parse_with("synchronous:lr=fast", {"lr": float})
-
-
-def test_a_setting_of_the_run_is_given_once_and_named_with_the_strategys_own() -> None:
-    others = {"lr": float, "momentum": float}
+def test_settings_of_the_optimizer_can_be_typed_with_every_strategy() -> None:
+    assert strategies.parse("synchronous:lr=0.5,algorithm=ring") == (
+        parallel.Synchronous(algorithm="ring"),
+        {"lr": 0.5},
+    )
+    assert strategies.parse("elastic_averaging:momentum=0.5")[1] == {}  # a setting of its own
     for text, sentence in (
         ("synchronous:lr=0.1,lr=0.2", "synchronous: lr is given twice"),
         ("local_sgd:lr=fast", "local_sgd: lr must be a number, got fast"),
+        ("local_sgd:lr=0", "local_sgd:lr=0: lr must be above 0, got 0"),
+        ("synchronous:compressor=sign(lr=1)", "sign has no settings, got 'lr'"),
         ("serial:learning_rate=1", "a setting of serial must be 'shards', 'lr' or 'momentum', got 'learning_rate'"),
         ("serial:lrr=1", "did you mean 'lr'?"),
     ):
         with pytest.raises(ValueError) as error:
-            strategies.parse_with(text, others)
+            strategies.parse(text)
         assert sentence in str(error.value)
 
 
@@ -292,3 +297,9 @@ def test_words_of_a_choice_and_lists_are_checked() -> None:
 def test_a_description_is_the_first_sentence_and_defaults_are_as_they_are_typed() -> None:
     assert components.description(Example) == "An example."
     assert components.defaults(Example) == "kind, sizes=(1, 2), pair=(1, 0.5), function=None, ratio=None"
+
+
+@pytest.mark.timeout(60)
+def test_the_type_checker_is_loaded_only_when_a_setting_is_typed() -> None:
+    program = "import sys; from minidl.cli.app import app; assert 'pydantic' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment())

@@ -1,4 +1,4 @@
-"""`minidl info` tells what there is, and does not fail for what there is not."""
+"""`minidl info` shows what is installed, and does not fail for what is missing."""
 
 import sys
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ def test_the_table_has_every_row_and_fits_80_columns(tmp_path):
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_wrong_kernels_in_the_environment_are_told_in_the_table(tmp_path):
+def test_wrong_kernels_in_the_environment_are_named_in_the_table(tmp_path):
     result = minidl(tmp_path, "info", MINIDL_KERNELS="foo")
     assert result.returncode == 0
     assert "MINIDL_KERNELS must be 'numpy', 'numba' or 'cupy', got 'foo'" in result.stdout
@@ -33,7 +33,7 @@ def test_a_gpu_is_named(monkeypatch):
     assert dict(facts())["GPU"] == "Some GPU (CuPy 13.3)"
 
 
-def test_cupy_without_a_driver_is_told(monkeypatch):
+def test_cupy_without_a_driver_is_reported(monkeypatch):
     def no_driver():
         raise RuntimeError("cudaErrorInsufficientDriver")
 
@@ -46,7 +46,7 @@ def pretend_cupy(monkeypatch, runtime):
     monkeypatch.setitem(sys.modules, "cupy", cupy)
 
 
-def test_missing_packages_are_told_with_the_extra_that_brings_them(monkeypatch):
+def test_missing_packages_are_named_with_the_extra_that_installs_them(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "extra `gpu`" in dict(facts())["GPU"]
     assert "extra `mpi`" in dict(facts())["MPI"]

@@ -38,7 +38,7 @@ def interrupt(process, number, whole_group):
     params=[pytest.param(1, id="one node", marks=pytest.mark.exhaustive), pytest.param(4, id="four nodes")],
 )
 def whole(request, tmp_path_factory):
-    """The number of nodes, and the folder of a run that nobody has stopped."""
+    """The number of nodes, and the folder of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     assert minidl(folder, *ORDERED, "--nodes", request.param, "--out", "run").returncode == 0
     return request.param, folder / "run"
@@ -94,7 +94,7 @@ def test_ctrl_c_while_the_kernels_are_compiled_for_the_first_time_leaves_no_proc
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, *exhaustively(signal.SIGHUP)])
-def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number):
+def test_a_signal_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number):
     process = start(tmp_path, "train", *SLOW, "--nodes", 2, "--out", "out")
     wait_for(tmp_path / "out/checkpoint.npz")
     code, out, err = interrupt(process, number, whole_group=False)
@@ -104,7 +104,7 @@ def test_being_told_to_end_leaves_a_checkpoint_and_nothing_else(tmp_path, number
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *exhaustively(signal.SIGTERM)])
-def test_a_simulation_that_is_told_to_end_says_nothing_although_the_signal_comes_in_a_ranks_turn(tmp_path, number):
+def test_a_simulation_ends_silently_on_a_signal_that_comes_in_the_turn_of_a_rank(tmp_path, number):
     process = start(tmp_path, "simulate", "--nodes", 1024, "--algorithm", "ring", "--out", "out")
     wait_for(tmp_path / "out")
     time.sleep(1.0)

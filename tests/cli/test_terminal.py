@@ -20,7 +20,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def on_a_terminal(folder, *arguments, columns=80):
-    """Everything that the command writes to a terminal of so many columns, and its exit code."""
+    """Everything that the command writes to a terminal that is `columns` wide, and its exit code."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(
@@ -37,7 +37,7 @@ def on_a_terminal(folder, *arguments, columns=80):
         while True:
             try:
                 piece = os.read(ours, 65536)
-            except OSError:  # how Linux says that nobody has the terminal open any more
+            except OSError:  # Linux: no process has the terminal open any more
                 break
             if not piece:
                 break

@@ -139,7 +139,7 @@ def test_two_runs_of_the_same_second_have_two_folders(tmp_path, monkeypatch):
     ]
 
 
-def test_the_table_of_a_text_model_tells_the_entropy_of_the_characters():
+def test_the_table_of_a_text_model_has_the_entropy_of_the_characters():
     splits = data.stdlib_text(block_size=8, n_chars=4_000)
     job = parallel.Job(
         model=lambda: nn.models.GPT(len(splits.classes), 8, n_layer=1, n_head=1, n_embd=4),

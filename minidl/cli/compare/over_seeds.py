@@ -71,9 +71,7 @@ class OverSeeds:
         The axis of the loss is logarithmic too. Seconds and samples are arithmetic means.
         """
         runs = self.finished or self.runs
-        rows = list(
-            zip(*(one.history for one in runs), strict=False)
-        )  # epoch by epoch, up to the last that all runs have
+        rows = list(zip(*(one.history for one in runs), strict=False))  # by epoch, up to the last that all runs have
         seconds, samples = (
             [mean(row[name] for row in of_seeds) for of_seeds in rows] for name in ("seconds", "samples")
         )
@@ -95,12 +93,7 @@ class OverSeeds:
 
 
 def _spread(values: Sequence[float], text: Callable[[float], str], deviation: Callable[[float, float], str]) -> str:
-    """The mean, and below it the standard deviation unless all values are equal.
-
-    Parameters
-        text       formats the mean
-        deviation  formats the standard deviation, which it gets together with the mean
-    """
+    """The mean, formatted by `text`; below it the standard deviation, formatted by `deviation`, unless it is 0."""
     if len(set(values)) == 1:
         return text(values[0])
     return f"{text(mean(values))}\n± {deviation(stdev(values), mean(values))}"

@@ -18,9 +18,10 @@ from minidl.cli.display import results_table
 from minidl.cli.job import decay_text
 from minidl.cli.quantities import counted
 from minidl.cli.run_folder import write_csv
+from minidl.cluster.recorder import Shares
 from minidl.plots import race
 
-RUNS = "runs.csv"  # in the folder: a row a run
+RUNS = "runs.csv"  # a row for each run
 HISTORY = ("epoch", "samples", "steps", "seconds", "loss", "test_loss", "accuracy")  # columns
 
 SPREAD = "±: standard deviation over the seeds (n - 1)"
@@ -116,40 +117,32 @@ class ComparisonReport:
         )
 
     def _record(self, one: TrainedRun) -> dict[str, Any]:
-        contestant = one.contestant
+        contestant, shared = one.contestant, self.comparison
         last = one.history[-1] if one.history else {}
-        shares = one.shares
         return {
             "network": one.network,
             "strategy": contestant.text,
-            "model": self.comparison.model,
-            "data": self.comparison.data,
-            "on": self.comparison.on,
-            "simulated_node": "" if self.comparison.node is None else engines.node_text(self.comparison.node),
-            "slow": " ".join(f"{node}:{factor:g}" for node, factor in self.comparison.slow.items()),
-            "kernels": self.comparison.kernels,
+            **{name: getattr(shared, name) for name in ("model", "data", "on")},
+            "simulated_node": "" if shared.node is None else engines.node_text(shared.node),
+            "slow": " ".join(f"{node}:{factor:g}" for node, factor in shared.slow.items()),
+            "kernels": shared.kernels,
             "nodes": contestant.nodes,
             "servers": contestant.strategy.servers,
             "batch_size": contestant.job.batch_size,
             "lr": contestant.lr,
-            "lr_decay": self.comparison.lr_decay,
+            "lr_decay": shared.lr_decay,
             "momentum": contestant.momentum,
             "seed": contestant.job.seed,
             "ended": one.ended,
-            "accuracy": last.get("accuracy"),
-            "test_loss": last.get("test_loss"),
+            **{name: last.get(name) for name in ("accuracy", "test_loss")},
             "training_loss": last.get("loss"),
             "epochs": last.get("epoch", 0),
-            "samples": last.get("samples"),
-            "steps": last.get("steps"),
-            "seconds": last.get("seconds"),
-            "target": self.comparison.target,
-            "seconds_to_target": one.seconds_to(self.comparison.target),
+            **{name: last.get(name) for name in ("samples", "steps", "seconds")},
+            "target": shared.target,
+            "seconds_to_target": one.seconds_to(shared.target),
             "bytes_per_node": one.bytes_per_node,
             "bytes_of_busiest_rank": max(one.bytes_sent, default=None),
-            "compute": shares.compute if shares else None,
-            "communication": shares.communication if shares else None,
-            "waiting": shares.waiting if shares else None,
+            **(one.shares._asdict() if one.shares else dict.fromkeys(Shares._fields)),
             "mean_staleness": one.mean_staleness,
             "greatest_staleness": max(one.staleness, default=None),
         }

@@ -120,7 +120,7 @@ class TrainedRun:
 
 def contestant(text: str, comparison: Comparison) -> Contestant:
     """The strategy that was typed, with its job; ValueError if it cannot train that job."""
-    strategy, of_the_optimizer = strategies.parse_with_optimizer(text)
+    strategy, of_the_optimizer = strategies.parse(text)
     lr, momentum = (of_the_optimizer.get(name, getattr(comparison, name)) for name in ("lr", "momentum"))
     nodes = 1 if isinstance(strategy, parallel.Serial) else comparison.nodes
     batch_size = comparison.batch_size

@@ -49,9 +49,13 @@ class Case:
         formula = getattr(cost, self.collective)
         return float(formula(**{name: given[name] for name in signature(formula).parameters if name in given}))
 
+    def named(self, separator: str) -> str:
+        """The algorithm, and after "auto" also the one that it chooses."""
+        return self.algorithm if self.algorithm == self.chosen else f"{self.algorithm}{separator}{self.chosen}"
+
     def __str__(self) -> str:
-        name = self.algorithm if self.algorithm == self.chosen else f"{self.algorithm}, {self.chosen}"
-        return f"{self.collective} ({name}) of {size_text(self.nbytes)} on {self.nodes} nodes, {self.network_name}"
+        size = size_text(self.nbytes)
+        return f"{self.collective} ({self.named(', ')}) of {size} on {self.nodes} nodes, {self.network_name}"
 
     def simulate(self, trace: str = "ledger") -> Run:
         """Run the call on a simulated cluster whose nodes compute in no time."""
@@ -70,9 +74,7 @@ class SimulatedCase:
     """The result of a simulation: seconds, and the messages and bytes that the busiest rank sent."""
 
     case: Case
-    chosen: str
     seconds: float
-    formula: float
     messages: int
     nbytes_sent: int
 
@@ -97,9 +99,7 @@ def simulated(case: Case) -> SimulatedCase:
     sent = [traffic[case.collective] for traffic in run.trace.ledger() if case.collective in traffic]
     return SimulatedCase(
         case,
-        case.chosen,
         run.seconds,
-        case.formula(),
         max((traffic.messages for traffic in sent), default=0),
         max((traffic.nbytes for traffic in sent), default=0),
     )

@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from typer import Context, Option
 
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Out
 
 
 def simulate(
+    context: Context,
     collective: Annotated[
         str,
-        typer.Option(
+        Option(
             help="all_reduce, broadcast, reduce, reduce_scatter, all_gather, gather, scatter, all_to_all or barrier."
         ),
     ] = "all_reduce",
     algorithm: Annotated[
         list[str] | None,
-        typer.Option(help="Algorithms of all_reduce: ring, tree, ..., auto; repeatable. By default all of them."),
+        Option(help="Algorithms of all_reduce: ring, tree, ..., auto; repeatable. By default all of them."),
     ] = None,
-    nodes: Annotated[list[str] | None, typer.Option(help="Numbers of nodes; by default 2,4,8,16,32.")] = None,
+    nodes: Annotated[list[str] | None, Option(help="Numbers of nodes; by default 2,4,8,16,32.")] = None,
     nbytes: Annotated[
         list[str] | None,
-        typer.Option("--bytes", help="Sizes of the whole float32 vector: 64KiB, 100MB (the default); repeatable."),
+        Option("--bytes", help="Sizes of the whole float32 vector: 64KiB, 100MB (the default); repeatable."),
     ] = None,
     network: Annotated[
-        list[str] | None,
-        typer.Option(help="1gbe, 10gbe (the default), 100gbe, infiniband or nvlink; repeatable."),
+        list[str] | None, Option(help="1gbe, 10gbe (the default), 100gbe, infiniband or nvlink; repeatable.")
     ] = None,
-    alpha: Annotated[float | None, typer.Option(help="Seconds a message; replaces the network's.")] = None,
-    beta: Annotated[float | None, typer.Option(help="Seconds a byte; replaces the network's.")] = None,
-    gamma: Annotated[float, typer.Option(help="Seconds a byte reduced.")] = 0.0,
+    alpha: Annotated[float | None, Option(help="Seconds a message; replaces the network's.")] = None,
+    beta: Annotated[float | None, Option(help="Seconds a byte; replaces the network's.")] = None,
+    gamma: Annotated[float, Option(help="Seconds a byte reduced.")] = 0.0,
     trace_of: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             metavar="ALGORITHM:NODES",
             help="Run whose timeline is drawn; repeatable. By default the fastest and the slowest on up to 8 nodes.",
         ),
@@ -51,4 +51,4 @@ def simulate(
     with ending("simulate"):
         from minidl.cli.simulate.run import run  # here, so that --help comes at once
 
-        run(collective, algorithm, nodes, nbytes, network, alpha, beta, gamma, trace_of, out)
+        run(context.params)

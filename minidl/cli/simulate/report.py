@@ -39,9 +39,9 @@ def _table(runs: Sequence[SimulatedCase]) -> Table:
         for row in rows:
             result.add_row(
                 str(nodes) if row is rows[0] else "",
-                row.case.algorithm if row.case.algorithm == row.chosen else f"{row.case.algorithm}: {row.chosen}",
+                row.case.named(": "),
                 seconds_text(row.seconds),
-                seconds_text(row.formula),
+                seconds_text(row.case.formula()),
                 f"{row.seconds / best:.2f}",
                 f"{row.messages:,}",
                 style.bytes_text(row.nbytes_sent),
@@ -68,9 +68,9 @@ def _record(run: SimulatedCase) -> dict[str, str | float]:
         "bytes": case.nbytes,
         "nodes": case.nodes,
         "algorithm": case.algorithm,
-        "chosen": run.chosen,
+        "chosen": case.chosen,
         "simulated_seconds": run.seconds,
-        "formula_seconds": run.formula,
+        "formula_seconds": case.formula(),
         "messages": run.messages,  # by the rank that sends the most
         "bytes_sent": run.nbytes_sent,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -20,23 +20,13 @@ from minidl.cluster.cost.network import PRESETS, Network
 MAX_PANELS = 12
 
 
-def run(
-    collective: str,
-    algorithm: list[str] | None,
-    nodes: list[str] | None,
-    nbytes: list[str] | None,
-    network: list[str] | None,
-    alpha: float | None,
-    beta: float | None,
-    gamma: float,
-    trace_of: list[str] | None,
-    out: Path | None,
-) -> None:
+def run(options: dict[str, Any]) -> None:
     """Simulate every combination of the options, print the tables, and write the folder."""
-    algorithms = _algorithms(collective, items("--algorithm", algorithm, ""))
-    networks = _networks(items("--network", network, "10gbe"), alpha, beta, gamma)
-    sizes = sorted({_size(text) for text in items("--bytes", nbytes, "100MB")})
-    counts = sorted({_nodes(text) for text in items("--nodes", nodes, "2,4,8,16,32")})
+    collective = options["collective"]
+    algorithms = _algorithms(collective, items("--algorithm", options["algorithm"], ""))
+    networks = _networks(options, items("--network", options["network"], "10gbe"))
+    sizes = sorted({_size(text) for text in items("--bytes", options["nbytes"], "100MB")})
+    counts = sorted({_nodes(text) for text in items("--nodes", options["nodes"], "2,4,8,16,32")})
     panels = len(networks) * len(sizes)
     if panels > MAX_PANELS:
         raise ValueError(
@@ -49,9 +39,9 @@ def run(
             raise ValueError(f"{case}, takes no time at all: give an --alpha above 0")
         if not case.formula() < LONGEST:
             raise ValueError(f"{case}, takes {case.formula():g} s: give fewer bytes, a smaller --alpha or --beta")
-    drawn = [_case_of(text, cases) for text in items("--trace-of", trace_of, "")]
+    drawn = [_case_of(text, cases) for text in items("--trace-of", options["trace_of"], "")]
 
-    folder = run_folder.prepare(out, f"simulate-{collective}")
+    folder = run_folder.prepare(options["out"], f"simulate-{collective}")
     console = Console()
     runs: list[SimulatedCase] = []
     with console.status("") as status:
@@ -91,7 +81,8 @@ def _algorithms(collective: str, names: list[str]) -> list[str]:
     return [one_of("--algorithm", name, known) for name in names] or known
 
 
-def _networks(names: list[str], alpha: float | None, beta: float | None, gamma: float) -> list[tuple[str, Network]]:
+def _networks(options: dict[str, Any], names: list[str]) -> list[tuple[str, Network]]:
+    alpha, beta, gamma = options["alpha"], options["beta"], options["gamma"]
     names = [one_of("--network", name.lower(), PRESETS) for name in names]
     networks = [Network.preset(name) for name in names]
     if alpha is None and beta is None:

@@ -1,49 +1,46 @@
-"""`minidl train`: train a model on one or more nodes, watch it, and keep the run in a folder."""
+"""`minidl train`: its options."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
-import typer
+from typer import Context, Option
 
 from minidl.cli.ending import ending
 from minidl.cli.shared_options import Data, Kernels, LearningRate, LearningRateDecay, Model, Out, Seed
 
 
 def train(
-    context: typer.Context,
+    context: Context,
     model: Model = "resnet",
     data: Data = "digits",
-    nodes: Annotated[int, typer.Option(help="Nodes that train; the servers of a strategy come in addition.")] = 1,
+    nodes: Annotated[int, Option(help="Nodes that train; the servers of a strategy come in addition.")] = 1,
     strategy: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Name of a strategy, with settings after a colon: 'local_sgd:period=8'. minidl compare --list shows "
             "all. lr= and momentum= replace --lr and --momentum. By default serial on one node, otherwise synchronous."
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option(help="processes: each node is a process of this machine; simulation: on a virtual clock.")
+        str, Option(help="processes: each node is a process of this machine; simulation: on a virtual clock.")
     ] = "processes",
     network: Annotated[
         str,
-        typer.Option(
+        Option(
             help="1gbe, 10gbe, 100gbe, infiniband or nvlink: messages take as long as on that network, also between "
             "processes. none: as long as they take on this machine, and no time in a simulation."
         ),
     ] = "none",
     batch_size: Annotated[
-        int,
-        typer.Option(
-            help="Samples of a minibatch, over all nodes; for asynchronous strategies, samples of a gradient."
-        ),
+        int, Option(help="Samples of a minibatch, over all nodes; for asynchronous strategies, samples of a gradient.")
     ] = 64,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the training set; by default the model's.")] = None,
+    epochs: Annotated[int | None, Option(help="Passes over the training set; by default the model's.")] = None,
     lr: LearningRate = None,
     momentum: Annotated[
         float | None,
-        typer.Option(
+        Option(
             help="Momentum of SGD; by default the model's (0.9). DGC, Signum and EAMSGD have momentum of their own and "
             "need 0 here."
         ),
@@ -52,13 +49,12 @@ def train(
     seed: Seed = 0,
     kernels: Kernels = None,
     algorithm: Annotated[
-        str, typer.Option(help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.")
+        str, Option(help="Algorithm of all-reduce: auto, ring, tree, ...; ordered gives the bits of one node.")
     ] = "auto",
-    bucket_mb: Annotated[float, typer.Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
+    bucket_mb: Annotated[float, Option(help="Size of a bucket of gradients, in megabytes.")] = 1.0,
     out: Out = None,
     resume: Annotated[
-        Path | None,
-        typer.Option(help="Run folder or checkpoint to go on from; only --epochs may differ from that run."),
+        Path | None, Option(help="Run folder or checkpoint to go on from; only --epochs may differ from that run.")
     ] = None,
 ) -> None:
     """Train a model on one or more nodes.
@@ -68,17 +64,18 @@ def train(
     node weights of its own), the trace (for Perfetto) and two pictures.
     """
     with ending("train"):
-        from minidl.cli.train import options as run_options  # here, so that --help comes at once
+        from minidl.cli.train.options import completed, of_checkpoint  # here, so that --help comes at once
         from minidl.cli.train.run import run
 
-        options = {name: value for name, value in context.params.items() if name in run_options.TYPES}
+        options = {name: value for name, value in context.params.items() if name not in ("out", "resume")}
         if resume is not None:
             resume = resume / "checkpoint.npz" if resume.is_dir() else resume
             out = out or resume.parent
+            hints = get_type_hints(train)
             explicit = {name: options[name] for name in options if _is_explicit(context, name)}
-            options = run_options.of_checkpoint(resume, explicit)
-        run(run_options.completed(options), out, resume)
+            options = of_checkpoint(resume, explicit, {name: hints[name] for name in options})
+        run(completed(options), out, resume)
 
 
-def _is_explicit(context: typer.Context, name: str) -> bool:
+def _is_explicit(context: Context, name: str) -> bool:
     return str(context.get_parameter_source(name)).endswith("COMMANDLINE")

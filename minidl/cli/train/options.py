@@ -15,25 +15,6 @@ from minidl.cli.value_types import fits
 from minidl.cluster.collectives import ALL_REDUCE
 from minidl.parallel import Checkpoint, CheckpointError
 
-TYPES: dict[str, Any] = {
-    "model": str,
-    "data": str,
-    "nodes": int,
-    "batch_size": int,
-    "epochs": int,
-    "lr": float,
-    "momentum": float,
-    "lr_decay": float,
-    "seed": int,
-    "kernels": str,
-    "algorithm": str,
-    "bucket_mb": float,
-    "strategy": str | None,
-    "on": str,
-    "network": str,
-}
-"""The options that a checkpoint keeps, and their types."""
-
 ADDED: dict[str, Any] = {"strategy": None, "on": "processes", "network": engines.NO_NETWORK, "momentum": None}
 """Options that checkpoints of earlier versions lack, with what those versions did (momentum: the model's own)."""
 
@@ -68,25 +49,26 @@ def strategy_of(options: Options) -> parallel.Strategy:
             "--algorithm and --bucket-mb are for runs without --strategy; write them as its settings: "
             "--strategy synchronous:algorithm=ring,bucket_mb=0.5"
         )
-    return strategies.parse_with_optimizer(text)[0]
+    return strategies.parse(text)[0]
 
 
 def _with_settings_of_the_strategy(options: Options) -> Options:
     """The options, with the learning rate and the momentum that are typed as settings of the strategy."""
     if options["strategy"] is None:
         return options
-    _, of_the_optimizer = strategies.parse_with_optimizer(options["strategy"])
+    _, of_the_optimizer = strategies.parse(options["strategy"])
     for name, value in of_the_optimizer.items():
         if options[name] not in (None, value):
             raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")
     return options | of_the_optimizer
 
 
-def of_checkpoint(path: Path, explicit: Options) -> Options:
+def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Options:
     """The options of the run that wrote the checkpoint, with the number of epochs that is asked for now.
 
     Parameters
         explicit  the options that stand on the command line
+        types     names and types of all options that a checkpoint keeps
 
     Raises
         CheckpointError  the checkpoint is missing, damaged, not written by `minidl train`, or already at the last
@@ -94,10 +76,10 @@ def of_checkpoint(path: Path, explicit: Options) -> Options:
     """
     checkpoint = Checkpoint.load(path)
     options = ADDED | checkpoint.config
-    if options["momentum"] is None and options.get("model") in MODELS:
-        options["momentum"] = MODELS[options["model"]].momentum
-    if options.keys() != TYPES.keys() or not all(fits(options[name], hint) for name, hint in TYPES.items()):
+    if options.keys() != types.keys() or not all(fits(options[name], hint) for name, hint in types.items()):
         raise CheckpointError(f"{path} was not written by `minidl train`: it does not hold the options of a run")
+    if options["momentum"] is None and options["model"] in MODELS:
+        options["momentum"] = MODELS[options["model"]].momentum
     for name in explicit.keys() - {"epochs"}:
         if explicit[name] != options[name]:
             raise CheckpointError(

@@ -44,14 +44,16 @@ def table(report: Report) -> Table:
     result = Table(show_header=False)
     result.add_column(style="bold")
     result.add_column()
+    shares_text = (
+        f"{shares.compute:.0%} computing, {shares.communication:.0%} communicating, {shares.waiting:.0%} waiting"
+    )
     result.add_row("test accuracy", f"{report.accuracy:.2%}")
     result.add_row("loss (training / test)", f"{last['loss']:.4f} / {last['test_loss']:.4f}")
     if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context
         result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
     result.add_row("seconds", f"{report.seconds:.1f}")
     result.add_row("samples a second", f"{last['samples_per_second']:,.0f}")
-    result.add_row("time of the nodes", f"{shares.compute:.0%} computing, {shares.communication:.0%} communicating, "
-                   f"{shares.waiting:.0%} waiting")  # fmt: skip
+    result.add_row("time of the nodes", shares_text)
     result.add_row("sent by node 0", f"{last['bytes'] / 1e6:,.1f} MB")
     return result
 
