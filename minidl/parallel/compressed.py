@@ -57,7 +57,7 @@ class CompressedGradients:
         names: Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:
-        self.comm, self.overlap, self.algorithm = comm, overlap and not compressor.needs_norm, algorithm
+        self.comm, self.overlap, self.algorithm = comm, overlap, algorithm
         self._label = type(compressor).__name__
         name_of = dict(zip(parameters, names or map(str, range(len(parameters))), strict=True))
         self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
@@ -69,6 +69,7 @@ class CompressedGradients:
         self._order = InBackwardOrder(self.buckets, self._send)
         self._used: list[bool] = []  # has this rank a gradient, for the parameters so far
         self._waiting: list[Callable[[], list[Sum]]] = []  # for the sums of each bucket
+        self._norm: float | None = None  # of this step's gradient, once it has been asked for
 
     def begin_epoch(self, epoch: int) -> None:
         """Epoch number `epoch`, from 0, begins."""
@@ -82,10 +83,6 @@ class CompressedGradients:
 
     def finish(self) -> None:
         """Every parameter gets the sum, over the ranks, of what their messages stand for."""
-        if self.compressors and self.compressors[0].needs_norm:
-            norm = float(np.linalg.norm(gradient(self.parameters)))
-            for compressor in self.compressors:
-                compressor.begin_step(norm, self.comm.size)
         self._order.rest()
         sums = [one.total for wait in self._waiting for one in wait()]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
@@ -94,7 +91,13 @@ class CompressedGradients:
                 parameter.grad = kernels.array_module(parameter.data).asarray(total)
             else:
                 parameter.grad = None
-        self._used, self._waiting = [], []
+        self._used, self._waiting, self._norm = [], [], None
+
+    def _gradient_norm(self) -> float:
+        """The 2-norm of this rank's gradient of all parameters; called after backward."""
+        if self._norm is None:
+            self._norm = float(np.linalg.norm(gradient(self.parameters)))
+        return self._norm
 
     def _send(self, i: int) -> None:
         adding_up = []
@@ -103,7 +106,7 @@ class CompressedGradients:
             local = gradient([parameter]).reshape(parameter.shape)
             adding_up.append(self._compressor_of[parameter].add_up(local, self.comm.size, self.comm.rank))
         label = f"{self._label} {i}"  # begun from different lines, it is still the same call on all ranks
-        wait = exchange.begin(adding_up, self.comm, self.algorithm, self.overlap, label)
+        wait = exchange.begin(adding_up, self.comm, self.algorithm, self.overlap, label, self._gradient_norm)
         if not self.overlap:
             sums = wait()
             self._waiting.append(lambda: sums)

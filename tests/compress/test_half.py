@@ -87,7 +87,7 @@ def test_float64_beyond_the_range_becomes_an_infinity_without_a_warning(format):
 
 
 def test_an_unknown_format_is_refused():
-    with pytest.raises(ValueError, match="Half: unknown format 'int8': choose one of fp16, bf16"):
+    with pytest.raises(ValueError, match="Half: format must be 'fp16' or 'bf16', got 'int8'"):
         Half("int8")
 
 
