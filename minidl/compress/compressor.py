@@ -79,13 +79,17 @@ class Compressor:
         The default gathers all messages on every node, since a sum of sparse or quantized arrays has no message of the
         same size. A compressor whose messages can be added up on the way overrides it.
         """
-        length = self.message_bytes(message.shape, message.dtype)
-        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
-        first, *others = (Message(data, message.shape, message.dtype) for data in gathered)
+        first, *others = yield from self._gather(message, nodes)
         result = np.array(self.decode(first))  # a copy: the decoded array may share memory with the message
         for other in others:
             result += self.decode(other)
         return result
+
+    def _gather(self, message: Message, nodes: int) -> Generator[Request, Any, list[Message]]:
+        """The messages of all nodes, in rank order."""
+        length = self.message_bytes(message.shape, message.dtype)
+        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
+        return [Message(data, message.shape, message.dtype) for data in gathered]
 
     def encode_checked(self, array: Array) -> Message:
         """`encode(array)`; raises TypeError if that is not a Message."""
@@ -109,9 +113,9 @@ class Compressor:
     def squared_error(self, size: int | None = None) -> float | None:
         """Upper bound on the expected |x - decode(encode(x))|^2 / |x|^2 for arrays x of `size` numbers.
 
-        With size None, the bound holds for every size. None means that no bound is known. A compressor with a bound
-        below 1 is a contraction, for which `ErrorFeedback` is stable. `ErrorFeedback` refuses bounds of 1 and more and
-        accepts None without a check.
+        With size None, the bound holds for every size. Returns None if no bound is known, which `ErrorFeedback` accepts
+        without a check. A compressor with a bound below 1 is a contraction, for which `ErrorFeedback` is stable; it
+        refuses larger bounds.
         """
         return None
 

@@ -114,7 +114,14 @@ class DGC(Sparse):
 
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
-        gradient = self._clipped(np.ascontiguousarray(array).reshape(-1))
+        gradient = np.ascontiguousarray(array).reshape(-1)
+        if self.clip is not None:
+            if self._scale is None:
+                raise RuntimeError(
+                    "DGC with clip must know the norm of the whole gradient: call begin_step(norm, nodes) first"
+                )
+            gradient = gradient * gradient.dtype.type(self._scale)
+            self._scale = None
         if self.accumulated is None or self.velocity is None:
             self.accumulated, self.velocity = np.zeros_like(gradient), np.zeros_like(gradient)
         if self.momentum_correction:
@@ -139,13 +146,3 @@ class DGC(Sparse):
     def check_optimizer(self, optimizer: Optimizer) -> None:
         if self.momentum_correction:
             refuse_momentum("DGC", optimizer, lr=0.1)
-
-    def _clipped(self, gradient: Array) -> Array:
-        if self.clip is None:
-            return gradient
-        if self._scale is None:
-            raise RuntimeError(
-                "DGC with clip must know the norm of the whole gradient: call begin_step(norm, nodes) before each step"
-            )
-        scale, self._scale = self._scale, None
-        return gradient * gradient.dtype.type(scale)

@@ -30,7 +30,8 @@ class Lossless(Wrapper):
         quantizer  QSGD, TernGrad, OneBit or Sign
         code       "huffman"  (default) a code made for each message. n symbols take less than n (H + 1) bits, where H
                               is the entropy of the symbols' frequencies in the message, in bits; no other code with
-                              one codeword per symbol takes fewer. A codeword has at least one bit
+                              one codeword per symbol takes fewer. A codeword has at least one bit, unless all
+                              symbols are equal
                    "elias"    sends only the symbols that are not zero, and the distances between them. Shorter if
                               nearly all are zero (one level and large buckets), but without such a bound, since the
                               code is fixed. For quantizers that have a zero: QSGD and TernGrad

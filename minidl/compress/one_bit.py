@@ -23,9 +23,6 @@ class OneBit(Quantizer):
     Notes
         Biased: use `ErrorFeedback`. The squared error of a column x is at most (1 - 1/rows) |x|^2.
 
-    Raises
-        ValueError  for integer arrays
-
     References
         Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Dryden et al., Communication quantization
         for data-parallel training of deep neural networks (MLHPC 2016).

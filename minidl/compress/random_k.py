@@ -15,6 +15,7 @@ from minidl.compress.exchange import AllReduce, Request
 from minidl.compress.message import Message
 from minidl.compress.random_choices import RandomChoices
 from minidl.compress.sparse import Sparse, check_density, count
+from minidl.compress.sparse_all_reduce import scatter
 from minidl.kernels import Array
 
 HEADER = 8  # bytes
@@ -72,7 +73,8 @@ class RandomK(RandomChoices, Sparse):
             )
 
     def encode(self, array: Array) -> Message:
-        scaled = array * array.dtype.type(self._factor(array.size)) if self.unbiased else array
+        factor = array.size / max(self.pairs(array.size), 1)
+        scaled = array * array.dtype.type(factor) if self.unbiased else array
         if self.seed is None:
             return super().encode(scaled)
         self.check(array.shape, array.dtype)
@@ -80,18 +82,18 @@ class RandomK(RandomChoices, Sparse):
         values = np.ascontiguousarray(scaled).reshape(-1)[self._common(header, array.size)]
         return Message(np.concatenate([header.view(np.uint8), values.view(np.uint8)]), array.shape, array.dtype)
 
-    def decode(self, message: Message) -> Array:
+    def entries(self, message: Message) -> tuple[Array, Array]:
         if self.seed is None:
-            return super().decode(message)
-        header, values = message.data[:HEADER], message.data[HEADER:]
-        return self._spread(header.copy().view(np.uint32), values.copy().view(message.dtype), message.shape)
+            return super().entries(message)
+        header, values = message.data[:HEADER].copy().view(np.uint32), message.data[HEADER:].copy()
+        return self._common(header, math.prod(message.shape)), values.view(message.dtype)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         if self.seed is None:
             return (yield from super().add_up_messages(message, nodes))
-        header, values = message.data[:HEADER].copy().view(np.uint32), message.data[HEADER:].copy()
-        total = yield AllReduce(values.view(message.dtype))
-        return self._spread(header, total, message.shape)
+        indices, values = self.entries(message)
+        total = yield AllReduce(values)
+        return scatter(indices, total, math.prod(message.shape)).reshape(message.shape)
 
     def squared_error(self, size: int | None = None) -> float:
         sent = self.density if size is None else self.pairs(size) / size if size else 1.0
@@ -115,11 +117,3 @@ class RandomK(RandomChoices, Sparse):
         """The entries that all nodes choose in the draw that the header names."""
         generator = self._common_choices(random.Purpose.COMMON_CHOICE, self.seed or 0, *header.tolist())
         return np.sort(generator.choice(size, self.pairs(size), replace=False))
-
-    def _spread(self, header: Array, values: Array, shape: tuple[int, ...]) -> Array:
-        result = np.zeros(shape, values.dtype)
-        result.reshape(-1)[self._common(header, result.size)] = values
-        return result
-
-    def _factor(self, size: int) -> float:
-        return size / max(self.pairs(size), 1)

@@ -20,9 +20,6 @@ class Sign(Quantizer):
         Biased: use `ErrorFeedback`; without it there are convex functions that are not minimised.
         Squared error: |x|_2^2 - |x|_1^2 / n, at most (1 - 1/n) |x|^2 for n numbers.
 
-    Raises
-        ValueError  for integer arrays
-
     References
         Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847).
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from minidl.arguments import one_of, real_number
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import Gather, Request, SparseSum
+from minidl.compress.exchange import Request, SparseSum
 from minidl.compress.message import Message
-from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX
+from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX, scatter
 from minidl.kernels import Array
 
 LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
@@ -48,21 +48,20 @@ class Sparse(Compressor):
         return pack(self.choose(flat), flat, array.shape)
 
     def decode(self, message: Message) -> Array:
-        result = np.zeros(message.shape, message.dtype)
-        indices, values = unpack(message)
-        result.reshape(-1)[indices] = values
-        return result
+        return scatter(*self.entries(message), math.prod(message.shape)).reshape(message.shape)
+
+    def entries(self, message: Message) -> tuple[Array, Array]:
+        """The indices and the values of the entries that were sent."""
+        return unpack(message)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         size = math.prod(message.shape)
         if self.all_reduce != "gather":
             total: Array = yield SparseSum(*unpack(message), size, self.all_reduce)
             return total.reshape(message.shape)
-        length = self.message_bytes(message.shape, message.dtype)
-        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
+        gathered = yield from self._gather(message, nodes)
         result = np.zeros(size, message.dtype)
-        for data in gathered:  # in rank order, as for decoded messages, but without adding their zeros
-            indices, values = unpack(Message(data, message.shape, message.dtype))
+        for indices, values in map(unpack, gathered):  # as decoded messages, without adding their zeros
             result[indices] += values
         return result.reshape(message.shape)
 

@@ -40,9 +40,7 @@ class Stream:
     def of_pairs(cls, size: int, indices: Array, values: Array) -> Stream:
         """Make a sparse stream, or a dense one if that is not longer."""
         if is_dense_shorter(len(indices), size, values.itemsize):
-            dense = np.zeros(size, values.dtype)
-            dense[indices] = values
-            return cls(size, None, dense)
+            return cls(size, None, scatter(indices, values, size))
         return cls(size, indices, values)
 
     @classmethod
@@ -60,11 +58,7 @@ class Stream:
 
     def dense(self) -> Array:
         """All entries, zeros included."""
-        if self.indices is None:
-            return self.values
-        result = np.zeros(self.size, self.values.dtype)
-        result[self.indices] = self.values
-        return result
+        return self.values if self.indices is None else scatter(self.indices, self.values, self.size)
 
     def __add__(self, other: Stream) -> Stream:
         if self.indices is None or other.indices is None:
@@ -88,6 +82,13 @@ class Stream:
             Stream.of_pairs(size, (self.indices[a:b] - start).astype(np.uint32), self.values[a:b])
             for size, start, a, b in zip(sizes, starts[:-1], ends, ends[1:], strict=False)
         ]
+
+
+def scatter(indices: Array, values: Array, size: int) -> Array:
+    """A vector of `size` entries with `values` at `indices`, zero elsewhere."""
+    result = np.zeros(size, values.dtype)
+    result[indices] = values
+    return result
 
 
 def is_dense_shorter(pairs: int, size: int, itemsize: int) -> bool:
