@@ -51,9 +51,9 @@ class AllReduce:
 
 @dataclass(frozen=True)
 class AllToAll:
-    """Sends the bytes `parts[i]` to rank i; the reply is a list in rank order. All nodes' parts i have one length."""
+    """Sends the bytes `chunks[i]` to rank i, of one length on all nodes; the reply is a list in rank order."""
 
-    parts: Sequence[Array]
+    chunks: Sequence[Array]
 
 
 @dataclass(frozen=True)
@@ -192,9 +192,9 @@ def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Setting
 
 
 def _all_to_all(requests: list[AllToAll], comm: Communicator, settings: Settings) -> Replies:
-    outgoing = [np.concatenate([request.parts[rank] for request in requests]) for rank in range(comm.size)]
+    outgoing = [np.concatenate([request.chunks[rank] for request in requests]) for rank in range(comm.size)]
     work = comm.all_to_all(outgoing, async_op=settings.async_op, label=settings.label)
-    lengths = [len(request.parts[comm.rank]) for request in requests]
+    lengths = [len(request.chunks[comm.rank]) for request in requests]
 
     def wait() -> list[list[Array]]:
         received = [cut(data, lengths, False) for data in (work.wait() if settings.async_op else work)]

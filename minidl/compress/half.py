@@ -84,7 +84,7 @@ class Half(Compressor):
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         message = self.encode(array)
-        sizes = [part.size for part in split(array.reshape(-1), nodes)]
+        sizes = [chunk.size for chunk in split(array.reshape(-1), nodes)]
         ends = np.cumsum(sizes)
         shares = yield AllToAll(np.split(message.data, ITEMSIZE * ends[:-1]))
         chunk = np.zeros(sizes[rank], array.dtype)

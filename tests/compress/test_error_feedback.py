@@ -139,23 +139,23 @@ def test_on_many_nodes_what_was_summed_and_all_residuals_are_all_gradients(inner
 
 @pytest.mark.parametrize("wrapper", [ErrorFeedback, QuantizedAllReduce])
 def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
-    told = []
+    calls = []
 
     class Curious(Compressor):
         def encode(self, array):
             return Message(array.view(np.uint8), array.shape, array.dtype)
 
         def begin_run(self, seed, name, rank):
-            told.append(("run", seed, name, rank))
+            calls.append(("run", seed, name, rank))
 
         def begin_epoch(self, epoch):
-            told.append(("epoch", epoch))
+            calls.append(("epoch", epoch))
 
         def check(self, shape, dtype):
-            told.append(("check", shape))
+            calls.append(("check", shape))
 
         def check_optimizer(self, optimizer):
-            told.append(("optimizer", optimizer))
+            calls.append(("optimizer", optimizer))
 
     compressor = wrapper(Curious())
     assert compressor.is_stateful == (wrapper is ErrorFeedback)
@@ -163,7 +163,7 @@ def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
     compressor.begin_epoch(3)
     compressor.check((2,), "float32")
     compressor.check_optimizer("sgd")
-    assert told == [("run", 1, "weight", 2), ("epoch", 3), ("check", (2,)), ("optimizer", "sgd")]
+    assert calls == [("run", 1, "weight", 2), ("epoch", 3), ("check", (2,)), ("optimizer", "sgd")]
 
 
 @pytest.mark.parametrize("wrapper", [lambda inner: inner, ErrorFeedback, QuantizedAllReduce])

@@ -96,6 +96,6 @@ def test_whole_numbers_are_refused():
         Half().encode(np.arange(3))
 
 
-def test_a_model_stored_in_bfloat16_is_told_what_fits():
+def test_a_model_stored_in_bfloat16_is_refused_with_advice():
     with pytest.raises(ValueError, match=r"not bfloat16: keep the weights in float32, with amp.autocast"):
         Half("bf16").encode(np.ones(3, np.dtype(bfloat16)))

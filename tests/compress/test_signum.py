@@ -185,7 +185,7 @@ def test_an_optimizer_with_momentum_of_its_own_is_refused(optimizer):
 
 
 @pytest.mark.parametrize("wrapper", [ErrorFeedback, QuantizedAllReduce])
-def test_no_other_compressor_stands_around_votes(wrapper):
+def test_signum_cannot_be_wrapped(wrapper):
     with pytest.raises(ValueError, match=f"{wrapper.__name__}: Signum sends votes.*use Signum by itself"):
         wrapper(Signum())
 
