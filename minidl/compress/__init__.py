@@ -1,14 +1,17 @@
-"""Gradient compression: what is sent instead of a gradient, and what becomes of what was not sent.
+"""Gradient compression: gradients are sent in fewer bytes, and what was left out may be sent later.
 
-`compressor.py` says what a compressor is, `message.py` what goes over the wire, `exchange.py` how the messages of
-several parameters travel as one, `own_choices.py` where a node's random numbers come from; then a method a file:
+    what a compressor is    compressor, message
+    sums over the nodes     exchange (the messages of several parameters as one), sparse_all_reduce
+    random numbers          random_choices
 
-    few entries            top_k, random_k, threshold, dgc (on sparse); sums of sparse vectors: sparse_all_reduce
-    few bits an entry      half, qsgd, terngrad, one_bit, sign (on quantizer); sums round a ring: quantized_all_reduce
-    few numbers a matrix   power_sgd
-    votes                  signum
-    what was left out      error_feedback (on wrapper, as quantized_all_reduce)
-    without loss           lossless, by the codes in huffman and elias
+One file per method:
+
+    few entries             top_k, random_k, threshold, dgc; base class in sparse
+    few bits per number     half, qsgd, terngrad, one_bit, sign; base class in quantizer
+    a low rank              power_sgd
+    votes                   signum
+    around another method   error_feedback, quantized_all_reduce, lossless (codes in huffman and elias); base class in
+                            wrapper
 """
 
 from minidl.compress.compressor import Compressor

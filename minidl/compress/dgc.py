@@ -1,24 +1,28 @@
-"""DGC: deep gradient compression, which sends one entry in a thousand and keeps momentum right."""
+"""DGC: deep gradient compression, sparse gradients with momentum that stays correct."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from minidl.arguments import real_number
+from minidl.compress.compressor import refuse_momentum
+from minidl.compress.exchange import AddingUp, GradientNorm
 from minidl.compress.message import Message
 from minidl.compress.sparse import Sparse, check_density, count, pack
 from minidl.compress.top_k import largest
 from minidl.kernels import Array
 from minidl.optim import Optimizer
 
-WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # densities of the first epochs: sparsity 75, 93.75, 98.4375 and 99.6 %
+WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # densities: sparsity 75, 93.75, 98.4375 and 99.6 %
 
 
 @dataclass
 class DGC(Sparse):
-    """Deep gradient compression: momentum is applied before compression, and what is left out is kept.
+    """Deep gradient compression: sends the largest entries of a sum of velocities and keeps the others for later.
 
         gradient    = gradient min(1, clip / (sqrt(nodes) |whole gradient|))        local clipping
         velocity    = momentum velocity + gradient                                  momentum correction
@@ -27,32 +31,31 @@ class DGC(Sparse):
         send accumulated[chosen]
         accumulated[chosen] = 0;  velocity[chosen] = 0                              momentum factor masking
 
-    An entry that waits for T steps moves as far as momentum SGD would have moved it; momentum in the optimizer, applied
-    to what arrives late, would not know of the steps between. So the optimizer must have no momentum of its own (its
-    weight decay, applied to the sums, has none either).
+    An entry that is sent after T steps has moved as far as in T steps of momentum SGD. Momentum in the optimizer would
+    be applied to the late sum only and would miss the steps in between. The optimizer must therefore have no momentum.
+    Its weight decay is applied to the sums, so it has no momentum either.
 
     Parameters
-        density     fraction of the entries of each parameter that is sent after the warm-up, above 0 and at most 1;
-                    their number is rounded up
-        momentum    at least 0 and below 1
-        clip        2-norm above which the sum of all nodes' gradients would be clipped. Each node clips its own
-                    gradient of all parameters at clip / sqrt(nodes), the norm that such a part has if the parts are
-                    independent noise. Nothing is sent before backward is done, since the norm must be known. None: no
-                    clipping
-        warmup      densities of the first epochs, as far as they are above `density`; () for none
+        density     fraction of each parameter's entries that is sent after the warm-up, 0 < density <= 1; their number
+                    is rounded up
+        momentum    factor of the old velocity, 0 <= momentum < 1
+        clip        2-norm at which the sum of all nodes' gradients would be clipped; None (default) switches clipping
+                    off. Each node clips its own gradient of all parameters at clip / sqrt(nodes), since independent
+                    noise on the nodes adds up to sqrt(nodes) times the norm. Nothing is sent before backward is done,
+                    when the norm is known
+        warmup      densities of the first epochs, where they are above `density`; () for none
         momentum_correction
                     False: the node adds up gradients, as `ErrorFeedback(TopK(density))` does, and the optimizer may
                     have momentum
-        masking     False: velocities go on where entries are sent
-        all_reduce  as in `Sparse`
+        masking     False: the velocity of an entry is kept when it is sent
+        all_reduce  "gather" (default), "recursive_doubling" or "split", as in `Sparse`
 
     Message: that of TopK.
-    Limits: density = 1 without masking and warm-up equals SGD with that momentum. With masking it forgets the velocity
-    of what it sends, that is of everything: plain SGD.
+    Limits: with density 1 and no warm-up, SGD with this momentum if masking is False, plain SGD if it is True.
 
     Raises
         ValueError    for a density, momentum or clip out of range, an optimizer with momentum
-        RuntimeError  if `clip` is given and the norm is not
+        RuntimeError  if `clip` is set and the norm of the whole gradient is not known
 
     References
         Lin et al., Deep gradient compression (arXiv:1712.01887), section 3 (equations 4 to 7).
@@ -65,6 +68,7 @@ class DGC(Sparse):
         array([0., 5.])
     """
 
+    is_stateful, keeps_errors = True, True
     density: float
     momentum: float = 0.9
     clip: float | None = None
@@ -80,26 +84,13 @@ class DGC(Sparse):
         super().__post_init__()
         for density in (self.density, *self.warmup):
             check_density("DGC", density)
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"DGC: momentum must be at least 0 and below 1, got {self.momentum}")
-        if self.clip is not None and not self.clip > 0:
-            raise ValueError(f"DGC: clip must be above 0, or None for no clipping, got {self.clip}")
-
-    @property
-    def is_stateful(self) -> bool:
-        return True
-
-    @property
-    def keeps_errors(self) -> bool:
-        return True
-
-    @property
-    def needs_norm(self) -> bool:
-        return self.clip is not None
+        real_number("DGC: momentum", self.momentum, at_least=0, below=1)
+        if self.clip is not None:
+            real_number("DGC: clip", self.clip, above=0, at_most=math.inf, hint="None switches clipping off")
 
     @property
     def present_density(self) -> float:
-        """The density in this epoch."""
+        """The density in the current epoch."""
         return max(self.density, self.warmup[self._epoch]) if self._epoch < len(self.warmup) else self.density
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
@@ -109,13 +100,28 @@ class DGC(Sparse):
         self._epoch = epoch
 
     def begin_step(self, norm: float, nodes: int) -> None:
+        """Clip the next gradient, given the 2-norm of this node's whole gradient and the number of nodes."""
         if self.clip is not None:
             limit = self.clip / nodes**0.5
             self._scale = limit / norm if norm > limit else 1.0
 
+    def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
+        if self.clip is not None and self._scale is None:
+            norm: float | None = yield GradientNorm()
+            if norm is not None:
+                self.begin_step(norm, nodes)
+        return (yield from super().add_up(array, nodes, rank))
+
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
-        gradient = self._clipped(np.ascontiguousarray(array).reshape(-1))
+        gradient = np.ascontiguousarray(array).reshape(-1)
+        if self.clip is not None:
+            if self._scale is None:
+                raise RuntimeError(
+                    "DGC with clip must know the norm of the whole gradient: call begin_step(norm, nodes) first"
+                )
+            gradient = gradient * gradient.dtype.type(self._scale)
+            self._scale = None
         if self.accumulated is None or self.velocity is None:
             self.accumulated, self.velocity = np.zeros_like(gradient), np.zeros_like(gradient)
         if self.momentum_correction:
@@ -138,20 +144,5 @@ class DGC(Sparse):
         return largest(flat, self.pairs(flat.size))
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        if self.momentum_correction and any(
-            group.get("momentum") or "betas" in group for group in optimizer.param_groups
-        ):
-            raise ValueError(
-                f"DGC has momentum of its own, and so has the optimizer {type(optimizer).__name__}: "
-                "give momentum to DGC alone, as in optim.SGD(parameters, lr=0.1)"
-            )
-
-    def _clipped(self, gradient: Array) -> Array:
-        if self.clip is None:
-            return gradient
-        if self._scale is None:
-            raise RuntimeError(
-                "DGC with clip must know the norm of the whole gradient: call begin_step(norm, nodes) first"
-            )
-        scale, self._scale = self._scale, None
-        return gradient * gradient.dtype.type(scale)
+        if self.momentum_correction:
+            refuse_momentum("DGC", optimizer, lr=0.1)

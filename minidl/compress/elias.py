@@ -1,4 +1,4 @@
-"""Elias' code: whole numbers in words that grow with them, without a table: for what is not zero, and how far apart."""
+"""Elias' gamma code: codewords that grow with the number, without a table; for symbols of which most are zero."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ Whole = NDArray[np.integer[Any]]
 
 
 def encode(levels: Whole) -> NDArray[np.uint8]:
-    """Signed levels as bytes: of each that is not zero, the distance from the one before, a bit for the sign, the size.
+    """Write signed levels as bytes: for each nonzero level its distance from the previous one, its sign and its size.
 
-    Distance and size are numbers from 1 on, in Elias' gamma code: for k as many zeros as the binary digits of k have
-    places after the first, then the digits, 2 floor(log2 k) + 1 bits. Zeros cost nothing but distance. The code is
-    fixed beforehand: where most levels are not zero it may be longer than none at all.
+    The sign is one bit. Distance and size are at least 1 and written in the gamma code: k in binary, preceded by one
+    zero for each digit after the first, 2 floor(log2 k) + 1 bits. If most levels are nonzero, this may be longer than a
+    fixed number of bits per level.
+
     Source: Elias, Universal codeword sets and representations of the integers (IEEE Transactions on Information Theory
-    21(2), 1975); of gradients: Alistarh et al., QSGD (arXiv:1610.02132), with Elias' recursive code.
+    21(2), 1975); for gradients, Alistarh et al., QSGD (arXiv:1610.02132), with Elias' recursive code.
 
     >>> encode(np.array([0, 0, 0, -1, 2])).nbytes  # 00100 1 1, 1 0 010: 12 bits
     2
@@ -34,7 +35,7 @@ def encode(levels: Whole) -> NDArray[np.uint8]:
 
 
 def decode(data: NDArray[np.uint8], count: int) -> Whole:
-    """The `count` levels that `encode` has written; fewer than eight zeros at the end are not a word."""
+    """Read the `count` levels that `encode` wrote; up to seven zeros at the end are padding."""
     levels = np.zeros(count, np.int64)
     digits = (np.unpackbits(data) + ord("0")).tobytes().decode()
     at, place = 0, -1
@@ -50,7 +51,7 @@ def decode(data: NDArray[np.uint8], count: int) -> Whole:
 
 
 def gamma_length(numbers: Whole) -> Whole:
-    """The bits of numbers from 1 on in Elias' gamma code.
+    """The bits that numbers, at least 1, take in the gamma code.
 
     >>> gamma_length(np.array([1, 2, 3, 4]))
     array([1, 3, 3, 5])

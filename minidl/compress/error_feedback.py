@@ -1,4 +1,4 @@
-"""ErrorFeedback: what a compressor left out is kept, and added to the next gradient."""
+"""ErrorFeedback: keeps what a compressor leaves out and adds it to the next gradient."""
 
 from __future__ import annotations
 
@@ -15,49 +15,50 @@ from minidl.kernels import Array
 
 @dataclass
 class ErrorFeedback(Wrapper):
-    """Remembers what a compressor has left out and adds it to the next gradient: gradients are late, but none is lost.
+    """Adds what a compressor has left out to the next gradient, so that gradients may be late but none is lost.
 
         accumulated = gradient + residual
         message     = compressor.encode(accumulated)
         residual    = accumulated - compressor.decode(message)
 
     Parameters
-        compressor  a contraction: E |x - decode(encode(x))|^2 <= (1 - delta) |x|^2 for some delta > 0. Around any other
-                    the residual grows without bound, although nothing is lost
+        compressor  a contraction: E |x - decode(encode(x))|^2 <= (1 - delta) |x|^2 for some delta > 0. With any other
+                    the residual may grow without bound
 
-    Which compressors are contractions
-        TopK, RandomK, Sign, OneBit     always
-        QSGD                            if min(d / (4 s^2), sqrt(d) / s) < 1, for s levels and d numbers a bucket
-        RandomK(unbiased=True)          at a density above 1/2
-        TernGrad                        refused: its error is (sqrt(n) - 1) / 2 |x|^2 for some arrays of n numbers
-        Half("bf16")                    always
-        Threshold, Half("fp16")         accepted: the error of each number is bounded by a constant instead
-        PowerSGD                        accepted: what it leaves out is a projection, never larger than x; residuals are
+    Which compressors are accepted
+        TopK, RandomK, Sign, OneBit     contractions, as is Half("bf16")
+        QSGD                            contraction if min(d / (4 s^2), sqrt(d) / s) < 1, for s levels and buckets of d
+                                        numbers; refused otherwise
+        RandomK(unbiased=True)          contraction at a density above 1/2; refused otherwise
+        TernGrad                        refused: its squared error is (sqrt(n) - 1) / 2 |x|^2 for some x of n numbers
+        Signum                          refused: its messages do not represent the gradient
+        Threshold, Half("fp16")         accepted: a constant bounds the error of each number
+        PowerSGD                        accepted: its error is a projection of x, never larger than x. Residuals are
                                         bounded unless differences between nodes always cancel (see there)
-        Lossless, QuantizedAllReduce    as what they wrap
-        a compressor of your own        as its `squared_error` says; accepted without a check where it does not say
+        Lossless, QuantizedAllReduce    as the compressor that they wrap
+        a subclass of your own          as its `squared_error` says; accepted without a check if that is None
 
-    A given bucket of QSGD is judged when ErrorFeedback is made, as if parameters had at least that many numbers. With
-    `bucket=None`, d is the size of the parameter, known before the run.
+    QSGD with a given bucket is checked when ErrorFeedback is made, as if every parameter filled a bucket. With
+    `bucket=None`, d is the size of the parameter, and the check is made before the run.
 
     Notes
-        Sent and residual add up to the accumulated gradient: to the bit where values are sent as they are (TopK,
-        Threshold, RandomK), else to rounding. So over a run the sum of what was sent and the last residual is the sum
+        Message and residual add up to the accumulated gradient: to the bit where values are sent unchanged (TopK,
+        Threshold, RandomK), otherwise to rounding. Over a run, everything sent and the last residual add up to the sum
         of all gradients.
-        The residual holds gradients; the learning rate that applies is that of the step in which they are sent. Where
-        the update itself, lr g, is accumulated (Karimireddy et al.), it is the rate of the step in which they were
-        computed: the sum of lr g is conserved then. Both are the same as long as the rate is.
-        Where nodes encode jointly (PowerSGD, QuantizedAllReduce) each node keeps what its own encoding has lost. The
-        residuals of all nodes add up to what is missing from the sum.
+        The residual holds gradients, so the learning rate that applies is that of the step in which they are sent.
+        Karimireddy et al. accumulate the update lr g, so it is that of the step in which they were computed, and the
+        sum of lr g is conserved. The two agree while the rate is constant.
+        Where nodes encode together (PowerSGD, QuantizedAllReduce), each node keeps the error of its own encoding. The
+        residuals of all nodes add up to the error of the sum.
 
     Raises
-        TypeError   for what is no compressor
-        ValueError  for a compressor that keeps its errors already, or that is no contraction
+        TypeError   if `compressor` is not a Compressor
+        ValueError  if it keeps its errors already, or is not a contraction
 
     References
         Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Karimireddy et al., Error feedback fixes
-        signSGD (arXiv:1901.09847), algorithm 2 and assumption A; of joint encoding, Vogels et al., PowerSGD
-        (arXiv:1905.13727), algorithm 2.
+        signSGD (arXiv:1901.09847), algorithm 2 and assumption A; for nodes that encode together, Vogels et al.,
+        PowerSGD (arXiv:1905.13727), algorithm 2.
 
     Examples
         >>> import numpy as np
@@ -70,6 +71,8 @@ class ErrorFeedback(Wrapper):
         (array([0., 4.]), array([3., 0.]))
     """
 
+    is_stateful, keeps_errors = True, True
+    compressor: Compressor
     residual: Array | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,21 +85,13 @@ class ErrorFeedback(Wrapper):
             )
         self._check_contraction()
 
-    @property
-    def is_stateful(self) -> bool:
-        return True
-
-    @property
-    def keeps_errors(self) -> bool:
-        return True
-
     def begin_run(self, seed: int, name: str, rank: int) -> None:
         super().begin_run(seed, name, rank)
         self.residual = None
 
     def encode(self, array: Array) -> Message:
         accumulated = self._accumulated(array)
-        message = self.compressor.encode(accumulated)
+        message = super().encode(accumulated)
         self.residual = accumulated - self.compressor.decode(message)
         return message
 
@@ -114,7 +109,7 @@ class ErrorFeedback(Wrapper):
         return array.copy() if self.residual is None else array + self.residual
 
     def _check_contraction(self, size: int | None = None) -> None:
-        """Raise ValueError unless the compressor leaves out less than it is given, as far as it says."""
+        """Raise ValueError if the compressor states a bound on its squared error that is 1 or more."""
         bound = self.compressor.squared_error(size)
         if bound is None or bound < 1:
             return

@@ -1,14 +1,14 @@
-"""Exchanges: what the compressors of one bucket send to other nodes, joined into one collective.
+"""Exchanges: the requests of all compressors of a bucket, joined into as few collectives as one parameter needs.
 
-A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round it yields a request
-(`Gather`, `AllReduce`, `AllToAll`, `Hop` or `SparseSum`) and is resumed with the reply. `begin` runs the compressors of
-a bucket in step and joins their requests, so that a bucket sends as many messages as one parameter would.
+A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round its generator yields a
+request (`Gather`, `AllReduce`, `AllToAll`, `Hop`, `SparseSum` or `GradientNorm`) and is resumed with the reply. `begin`
+advances the generators of a bucket in lockstep and joins requests of the same kind into one collective.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,11 @@ from minidl.kernels import Array
 
 @dataclass(frozen=True)
 class Sum:
-    """What adding up gives a node.
+    """The result of adding up one parameter's compressed gradient.
 
     Attributes
-        total     the sum over the nodes, as compressed: the same bits on every node
-        left_out  computes what this node's own encoding has lost; over all nodes, total + left_out is the exact sum
+        total     the sum over the nodes; the same bits on every node
+        left_out  computes the error of this node's own encoding; the exact sum is total + the sum of all nodes' errors
     """
 
     total: Array
@@ -33,9 +33,9 @@ class Sum:
 
 @dataclass(frozen=True)
 class Gather:
-    """Every node gets every node's bytes, as a list in rank order.
+    """All-gather of bytes; the reply is a list in rank order.
 
-    lengths: the number of bytes that each rank sends; None where it depends on the values.
+    lengths: bytes that each rank sends; None if they depend on the values.
     """
 
     data: Array
@@ -44,23 +44,23 @@ class Gather:
 
 @dataclass(frozen=True)
 class AllReduce:
-    """Every node gets the sum of the nodes' values: numbers of the same shape and dtype everywhere."""
+    """All-reduce of numbers; the reply is their sum. Shape and dtype are the same on every node."""
 
     values: Array
 
 
 @dataclass(frozen=True)
 class AllToAll:
-    """Part i of each node's bytes goes to node i, which gets a list in rank order; all parts i have one length."""
+    """Sends the bytes `chunks[i]` to rank i, of one length on all nodes; the reply is a list in rank order."""
 
-    parts: Sequence[Array]
+    chunks: Sequence[Array]
 
 
 @dataclass(frozen=True)
 class Hop:
-    """These bytes go to the right neighbour in the ring of nodes; the reply is what comes from the left one.
+    """Sends bytes to the right neighbour in the ring; the reply is the bytes from the left neighbour.
 
-    length: the number of bytes that come; None where it depends on the values.
+    length: bytes in the reply; None if they depend on the values.
     """
 
     data: Array
@@ -69,7 +69,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class SparseSum:
-    """Every node gets the dense sum of the nodes' sparse vectors of `size` entries, added up on the way.
+    """All-reduce of sparse vectors with `size` entries; the reply is their dense sum.
 
     way: a key of `sparse_all_reduce.ALL_REDUCE`.
     """
@@ -80,9 +80,27 @@ class SparseSum:
     way: str
 
 
-Request = Gather | AllReduce | AllToAll | Hop | SparseSum
+@dataclass(frozen=True)
+class GradientNorm:
+    """Asks for the 2-norm of this node's gradient of all parameters, known once backward is done; sends nothing.
+
+    The reply is None outside a training run.
+    """
+
+
+Request = Gather | AllReduce | AllToAll | Hop | SparseSum | GradientNorm
 AddingUp = Generator[Request, Any, Sum]  # one parameter: yields requests, is sent replies, returns the Sum
-Replies = Callable[[], list[Any]]
+Replies = Callable[[], list[Any]]  # waits for a collective; one reply per request
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of `begin`."""
+
+    algorithm: str
+    async_op: bool
+    label: str | None
+    gradient_norm: Callable[[], float] | None
 
 
 def begin(
@@ -91,15 +109,19 @@ def begin(
     algorithm: str = "auto",
     async_op: bool = True,
     label: str | None = None,
+    gradient_norm: Callable[[], float] | None = None,
 ) -> Callable[[], list[Sum]]:
-    """Begin to add up several parameters together; the function that is returned waits for their sums.
+    """Begin to add up several parameters together; returns a function that waits for their sums.
 
     Parameters
-        parameters  a generator for each parameter, in the same order on every node
-        algorithm   of requests that are all-reduces, as in `comm.all_reduce`
-        async_op    whether the first round overlaps the program; hops and sparse sums begin when they are waited for
-        label       of the collectives, as in `comm.all_reduce`
+        parameters     one generator per parameter, in the same order on every node
+        algorithm      of AllReduce requests, as in `comm.all_reduce`
+        async_op       True: collectives of the first round overlap the program. Hop, SparseSum and GradientNorm
+                       requests, and all later rounds, begin when the sums are waited for
+        label          of the collectives, as in `comm.all_reduce`
+        gradient_norm  computes the reply to GradientNorm requests
     """
+    settings = Settings(algorithm, async_op, label, gradient_norm)
     sums: dict[int, Sum] = {}
 
     def advance(replies: dict[int, Any]) -> dict[int, Request]:
@@ -111,44 +133,30 @@ def begin(
                 sums[i] = stop.value
         return requests
 
-    first = _begin_round(advance(dict.fromkeys(range(len(parameters)))), comm, algorithm, async_op, label)
+    first = _begin_round(advance(dict.fromkeys(range(len(parameters)))), comm, settings)
 
     def finish() -> list[Sum]:
         waiting = first
         while waiting:
             replies = {i: reply for numbers, wait in waiting for i, reply in zip(numbers, wait(), strict=True)}
-            waiting = _begin_round(advance(dict(sorted(replies.items()))), comm, algorithm, False, label)
+            waiting = _begin_round(advance(dict(sorted(replies.items()))), comm, replace(settings, async_op=False))
         return [sums[i] for i in range(len(parameters))]
 
     return finish
 
 
 def _begin_round(
-    requests: dict[int, Request], comm: Communicator, algorithm: str, async_op: bool, label: str | None
+    requests: dict[int, Request], comm: Communicator, settings: Settings
 ) -> list[tuple[list[int], Replies]]:
-    """Begin a collective for each kind of request; the parameters' numbers, and what waits for the replies to them."""
-    kinds: dict[Any, dict[int, Any]] = {}
+    """Begin one collective for each kind of request; returns its parameters' numbers, and its replies."""
+    kinds: dict[Any, dict[int, Request]] = {}
     for i, request in requests.items():
         kinds.setdefault(_kind(request), {})[i] = request
-    waiting = []
-    for (kind, *_), alike in kinds.items():
-        joined = list(alike.values())
-        if kind is Gather:
-            replies = _gather(joined, comm, async_op, label)
-        elif kind is AllReduce:
-            replies = _all_reduce(joined, comm, algorithm, async_op, label)
-        elif kind is AllToAll:
-            replies = _all_to_all(joined, comm, async_op, label)
-        elif kind is Hop:
-            replies = _hop(joined, comm)
-        else:
-            replies = _sparse_sum(joined, comm)
-        waiting.append((list(alike), replies))
-    return waiting
+    return [(list(alike), BEGIN[kind](list(alike.values()), comm, settings)) for (kind, *_), alike in kinds.items()]
 
 
 def _kind(request: Request) -> tuple[Any, ...]:
-    """Requests of one kind can be joined."""
+    """Requests of the same kind can be joined."""
     if isinstance(request, AllReduce):
         return AllReduce, request.values.dtype
     if isinstance(request, SparseSum):
@@ -156,51 +164,46 @@ def _kind(request: Request) -> tuple[Any, ...]:
     return (type(request),)
 
 
-def _gather(requests: list[Gather], comm: Communicator, async_op: bool, label: str | None) -> Replies:
+def _gather(requests: list[Gather], comm: Communicator, settings: Settings) -> Replies:
     has_lengths = len(requests) > 1 and any(request.lengths is None for request in requests)
     data = join([request.data for request in requests], has_lengths)
-    work = comm.all_gather(data, async_op=async_op, label=label)
+    work = comm.all_gather(data, async_op=settings.async_op, label=settings.label)
 
     def wait() -> list[list[Array]]:
-        gathered = work.wait() if async_op else work
-        parts = []
-        for rank, received in enumerate(gathered):
+        messages = []
+        for rank, received in enumerate(work.wait() if settings.async_op else work):
             lengths = [None if request.lengths is None else request.lengths[rank] for request in requests]
-            parts.append(cut(received, lengths, has_lengths))
-        return [list(one) for one in zip(*parts, strict=True)]
+            messages.append(cut(received, lengths, has_lengths))
+        return [list(one) for one in zip(*messages, strict=True)]
 
     return wait
 
 
-def _all_reduce(
-    requests: list[AllReduce], comm: Communicator, algorithm: str, async_op: bool, label: str | None
-) -> Replies:
+def _all_reduce(requests: list[AllReduce], comm: Communicator, settings: Settings) -> Replies:
     values = np.concatenate([request.values.reshape(-1) for request in requests])
-    work = comm.all_reduce(values, algorithm=algorithm, async_op=async_op, label=label)
+    work = comm.all_reduce(values, algorithm=settings.algorithm, async_op=settings.async_op, label=settings.label)
 
     def wait() -> list[Array]:
-        total = work.wait() if async_op else work
-        ends = np.cumsum([request.values.size for request in requests])[:-1]
-        parts = np.split(total, ends)
-        return [part.reshape(request.values.shape) for part, request in zip(parts, requests, strict=True)]
+        total = work.wait() if settings.async_op else work
+        sums = np.split(total, np.cumsum([request.values.size for request in requests])[:-1])
+        return [one.reshape(request.values.shape) for one, request in zip(sums, requests, strict=True)]
 
     return wait
 
 
-def _all_to_all(requests: list[AllToAll], comm: Communicator, async_op: bool, label: str | None) -> Replies:
-    outgoing = [np.concatenate([request.parts[rank] for request in requests]) for rank in range(comm.size)]
-    work = comm.all_to_all(outgoing, async_op=async_op, label=label)
+def _all_to_all(requests: list[AllToAll], comm: Communicator, settings: Settings) -> Replies:
+    outgoing = [np.concatenate([request.chunks[rank] for request in requests]) for rank in range(comm.size)]
+    work = comm.all_to_all(outgoing, async_op=settings.async_op, label=settings.label)
+    lengths = [len(request.chunks[comm.rank]) for request in requests]
 
     def wait() -> list[list[Array]]:
-        received = work.wait() if async_op else work
-        lengths = [len(request.parts[comm.rank]) for request in requests]
-        parts = [cut(data, lengths, False) for data in received]
-        return [list(one) for one in zip(*parts, strict=True)]
+        received = [cut(data, lengths, False) for data in (work.wait() if settings.async_op else work)]
+        return [list(one) for one in zip(*received, strict=True)]
 
     return wait
 
 
-def _hop(requests: list[Hop], comm: Communicator) -> Replies:
+def _hop(requests: list[Hop], comm: Communicator, settings: Settings) -> Replies:
     has_lengths = len(requests) > 1 and any(request.length is None for request in requests)
     data = join([request.data for request in requests], has_lengths)
 
@@ -211,8 +214,8 @@ def _hop(requests: list[Hop], comm: Communicator) -> Replies:
     return wait
 
 
-def _sparse_sum(requests: list[SparseSum], comm: Communicator) -> Replies:
-    """The vectors one after the other are one long sparse vector."""
+def _sparse_sum(requests: list[SparseSum], comm: Communicator, settings: Settings) -> Replies:
+    """The vectors, concatenated, are one long sparse vector."""
     ends = np.cumsum([request.size for request in requests])
     starts = ends - [request.size for request in requests]
     indices = [request.indices + np.uint32(start) for request, start in zip(requests, starts, strict=True)]
@@ -221,19 +224,34 @@ def _sparse_sum(requests: list[SparseSum], comm: Communicator) -> Replies:
     return lambda: np.split(add_up(comm, np.concatenate(indices), values, int(ends[-1])), ends[:-1])
 
 
+def _gradient_norm(requests: list[GradientNorm], comm: Communicator, settings: Settings) -> Replies:
+    norm = settings.gradient_norm
+    return lambda: [None if norm is None else norm()] * len(requests)
+
+
+BEGIN: dict[Any, Callable[[list[Any], Communicator, Settings], Replies]] = {
+    Gather: _gather,
+    AllReduce: _all_reduce,
+    AllToAll: _all_to_all,
+    Hop: _hop,
+    SparseSum: _sparse_sum,
+    GradientNorm: _gradient_norm,
+}
+
+
 # ---- several messages as one ----
 
 LENGTH = np.dtype(np.uint32)
 
 
-def join(parts: Sequence[Array], has_lengths: bool) -> Array:
-    """The bytes one after the other; before them, where the receiver cannot know them, their lengths (uint32)."""
-    head = [np.array([len(part) for part in parts], LENGTH).view(np.uint8)] if has_lengths else []
-    return np.concatenate([*head, *parts])
+def join(messages: Sequence[Array], has_lengths: bool) -> Array:
+    """Concatenates messages; with `has_lengths`, their lengths (uint32) come first, for receivers that need them."""
+    head = [np.array([len(message) for message in messages], LENGTH).view(np.uint8)] if has_lengths else []
+    return np.concatenate([*head, *messages])
 
 
 def cut(data: Array, lengths: Sequence[int | None], has_lengths: bool) -> list[Array]:
-    """The parts that `join` has joined; their lengths as the receiver knows them, the last one being the rest."""
+    """The messages that `join` concatenated; the last one is what remains after the others' lengths."""
     if has_lengths:
         head = LENGTH.itemsize * len(lengths)
         lengths, data = data[:head].copy().view(LENGTH).tolist(), data[head:]

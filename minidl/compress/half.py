@@ -1,4 +1,4 @@
-"""Half: two bytes a number, and an all-reduce of two bytes a number."""
+"""Half: 16-bit floating-point numbers, and an all-reduce of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from ml_dtypes import bfloat16
 
+from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, AllToAll, Gather, Sum
@@ -22,34 +23,37 @@ ITEMSIZE = 2  # bytes
 
 @dataclass
 class Half(Compressor):
-    """Sends every number in 16 bits and adds up in an all-reduce, so that the bytes do not grow with the nodes.
+    """Sends every number in 16 bits and adds up in an all-reduce, whose bytes per node do not grow with the nodes.
 
         round this node's array; send chunk i of it to node i                  (all-to-all)
-        add up the chunks that came, in the array's own precision, in rank order
+        add up the chunks received, in the array's own precision, in rank order
         round the sum; send it to all nodes                                    (all-gather)
 
-    Each of p nodes sends 2 (p - 1)/p 2n bytes for n numbers, as an all-reduce of 2-byte numbers does. In a ring every
-    hop would round; here each number is rounded twice, however many nodes there are:
+    Each of p nodes sends 2 (p - 1)/p 2n bytes for n numbers, like an all-reduce of 2-byte numbers. A ring would round
+    at every hop; here each number is rounded twice, for any p:
 
         |error of the sum| <= u (|x_1| + ... + |x_p|) + u |sum of the rounded numbers|
 
-    with u = 2^-11 for fp16 (of numbers in its normal range) and 2^-8 for bf16.
+    with u = 2^-11 for fp16 (numbers in its normal range) and 2^-8 for bf16.
 
     Parameters
-        format  "fp16": 11 significant bits and a small range; "bf16": 8 significant bits and the range of float32
+        format  "fp16"  11 significant bits, magnitudes up to 65504
+                "bf16"  8 significant bits, the range of float32: float32 without its last 16 bits
+
+    Message: 2 n bytes.
 
     Notes
         Both formats round to nearest, ties to even, and keep infinities and NaN.
-        fp16 makes zero of magnitudes up to 2^-25 (3e-8), which gradients do have, represents those below 6.1e-5 in
-        steps of 6e-8, and makes an infinity of those from 65520 on, of a sum as well. Training in fp16 therefore
-        multiplies the loss by a large factor and divides the gradient by it after decoding; that is left to the loss
-        function and the optimizer. bf16 is float32 without its last 16 bits and needs no such factor.
-        Error feedback: bf16 has a squared error of at most 2^-16 |x|^2, in the normal range of float32 (magnitudes from
-        1.2e-38 to 3.4e38). No such bound holds for fp16, whose error is |x| itself for the smallest numbers; what is
-        kept is bounded all the same, since larger numbers are sent.
+        fp16 rounds magnitudes up to 2^-25 (3e-8), which gradients do have, to zero; below 6.1e-5 its steps are 6e-8;
+        from 65520 on it overflows to infinity, in a sum as well. Training in fp16 therefore multiplies the loss by a
+        large factor and divides the decoded gradient by it, which is left to the loss function and the optimizer.
+        bf16 needs no such factor.
+        Squared error of bf16: at most 2^-16 |x|^2 in the normal range of float32 (magnitudes from 1.2e-38 to 3.4e38).
+        fp16 has no such bound, since its smallest numbers are lost entirely. `ErrorFeedback` is stable with both: a
+        residual that grows is sent.
 
     Raises
-        ValueError  for another format
+        ValueError  for another format, for integer arrays
 
     References
         Micikevicius et al., Mixed precision training (arXiv:1710.03740), section 3; Kalamkar et al., A study of
@@ -66,8 +70,7 @@ class Half(Compressor):
     format: str = "fp16"
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
-            raise ValueError(f"Half: unknown format {self.format!r}: choose one of {', '.join(FORMATS)}")
+        one_of("Half: format", self.format, FORMATS)
 
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
@@ -81,7 +84,7 @@ class Half(Compressor):
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         message = self.encode(array)
-        sizes = [part.size for part in split(array.reshape(-1), nodes)]
+        sizes = [chunk.size for chunk in split(array.reshape(-1), nodes)]
         ends = np.cumsum(sizes)
         shares = yield AllToAll(np.split(message.data, ITEMSIZE * ends[:-1]))
         chunk = np.zeros(sizes[rank], array.dtype)

@@ -1,4 +1,4 @@
-"""Huffman's code: words of bits for symbols, the frequent ones short, so that a sequence takes the fewest bits."""
+"""Huffman's code: short codewords for frequent symbols, so that a sequence takes the fewest bits."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 Whole = NDArray[np.integer[Any]]
-LENGTH_BITS = 6  # a word has less than 64 bits in any sequence of less than 2**44 symbols
+LENGTH_BITS = 6  # a codeword has fewer than 64 bits in any sequence of fewer than 2**44 symbols
 
 
 def encode(symbols: Whole, symbol_bits: int) -> NDArray[np.uint8]:
-    """The symbols, each below 2**symbol_bits, as bytes: the code's table, then a word a symbol, in order.
+    """Write symbols, each below 2**symbol_bits, as bytes: a table of the code, then one codeword per symbol.
 
-    With the entropy H of the symbols' frequencies, n symbols take less than n (H + 1) bits; if there is one symbol
-    only, none at all. Table: symbol_bits bits with k - 1 for k different symbols; then these, in symbol_bits bits each,
-    and the lengths of their words, 6 bits each: a canonical code is made of these alone, counting up from the shortest.
+    The codewords of n symbols take less than n (H + 1) bits, where H is the entropy of the symbols' frequencies in
+    bits; none at all if all symbols are equal. The table for k different symbols: k - 1 (symbol_bits bits), the symbols
+    (symbol_bits bits each), the lengths of their codewords (6 bits each), which determine a canonical code.
     """
     if not symbols.size:
         return np.empty(0, np.uint8)
@@ -39,7 +39,7 @@ def encode(symbols: Whole, symbol_bits: int) -> NDArray[np.uint8]:
 
 
 def decode(data: NDArray[np.uint8], symbol_bits: int, count: int) -> Whole:
-    """The `count` symbols that `encode` has written."""
+    """Read the `count` symbols that `encode` wrote."""
     if not count:
         return np.empty(0, np.uint64)
     bits = np.unpackbits(data)
@@ -52,7 +52,7 @@ def decode(data: NDArray[np.uint8], symbol_bits: int, count: int) -> Whole:
 
 
 def word_lengths(counts: Whole) -> Whole:
-    """The length of each symbol's word: again and again the two rarest groups are joined, and grow by a bit.
+    """The length of each symbol's codeword: repeatedly join the two rarest groups, which adds one bit to each.
 
     Source: Huffman, A method for the construction of minimum-redundancy codes (Proceedings of the IRE 40(9), 1952).
 
@@ -71,7 +71,7 @@ def word_lengths(counts: Whole) -> Whole:
 
 
 def canonical_words(lengths: Whole) -> NDArray[np.uint64]:
-    """Words of these lengths, which ascend: each is the one before plus 1, lengthened by zeros; no one begins another.
+    """Codewords of these ascending lengths, of which none is a prefix of another: add 1 each time, then append zeros.
 
     >>> [f"{word:0{length}b}" for word, length in zip(canonical_words(np.array([1, 2, 3, 3])), [1, 2, 3, 3])]
     ['0', '10', '110', '111']
@@ -85,13 +85,13 @@ def canonical_words(lengths: Whole) -> NDArray[np.uint64]:
 
 
 def places(bits: NDArray[np.uint8], lengths: Whole, count: int) -> Whole:
-    """Which words of the canonical code the bits are: at every bit, as if a word began there; then those that do."""
+    """Decode `count` codewords to their places in the canonical code: first at every bit, then at true beginnings."""
     longest = int(lengths[-1])
     padded = np.concatenate([bits, np.zeros(longest, np.uint8)])
-    window = np.zeros(bits.size, np.uint64)  # the bits from here on
+    window = np.zeros(bits.size, np.uint64)  # the `longest` bits from each bit on
     for i in range(longest):
         window = window << np.uint64(1) | padded[i : i + bits.size]
-    firsts = canonical_words(lengths) << (longest - lengths).astype(np.uint64)  # the least window of each word
+    firsts = canonical_words(lengths) << (longest - lengths).astype(np.uint64)  # the smallest window of each codeword
     place = np.searchsorted(firsts, window, side="right") - 1
     after = (np.arange(bits.size) + lengths[place].astype(np.int64)).tolist()
     begins, position = [], 0
@@ -102,13 +102,13 @@ def places(bits: NDArray[np.uint8], lengths: Whole, count: int) -> Whole:
 
 
 def as_bits(numbers: Whole, lengths: Whole) -> NDArray[np.uint8]:
-    """The numbers one after the other, each in its own length of bits, the highest first."""
+    """Concatenate the numbers, each in its own number of bits, highest bit first."""
     ends = np.cumsum(lengths)
-    below = np.repeat(ends, lengths) - np.arange(1, int(ends[-1]) + 1)  # how many bits of its number follow each bit
+    below = np.repeat(ends, lengths) - np.arange(1, int(ends[-1]) + 1)  # bits of the same number after each bit
     return (np.repeat(numbers, lengths).astype(np.uint64) >> below.astype(np.uint64) & np.uint64(1)).astype(np.uint8)
 
 
 def read(bits: NDArray[np.uint8], count: int, length: int) -> tuple[Whole, NDArray[np.uint8]]:
-    """The first `count` numbers of so many bits each, and the bits after them."""
+    """The first `count` numbers of `length` bits each, and the remaining bits."""
     weights = np.uint64(1) << np.arange(length, dtype=np.uint64)[::-1]
     return bits[: count * length].reshape(count, length) @ weights, bits[count * length :]

@@ -1,4 +1,4 @@
-"""Lossless: the symbols of a quantizer in fewer bits, since some are far more frequent than others."""
+"""Lossless: the symbols of a quantizer in fewer bits, with short codewords for frequent symbols."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import one_of
 from minidl.compress import elias, huffman
-from minidl.compress.compressor import Compressor
 from minidl.compress.message import Message
 from minidl.compress.quantizer import Quantizer, split_scales
+from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
-from minidl.optim import Optimizer
 
 MAX_SYMBOLS = 1 << 16
 FIXED, CODED = 0, 1
@@ -20,37 +20,38 @@ CODES = ("huffman", "elias")
 
 
 @dataclass
-class Lossless(Compressor):
-    """Sends a quantizer's symbols in a code in which the frequent ones are short.
+class Lossless(Wrapper):
+    """Sends a quantizer's symbols in a code that is short for frequent symbols.
 
-    Most numbers of a gradient are small, so most symbols of QSGD and TernGrad are zero. What is decoded is exactly what
-    the quantizer by itself would give.
+    Most numbers of a gradient are small, so most symbols of QSGD and TernGrad are zero. The decoded array is exactly
+    that of the quantizer alone.
 
     Parameters
         quantizer  QSGD, TernGrad, OneBit or Sign
-        code       "huffman": a code made for each message. With the symbols' entropy H (in bits, by their frequency in
-                   the message) the words of n symbols take less than n (H + 1) bits, and no other code with a word for
-                   each symbol takes fewer; a word has at least one bit.
-                   "elias": sends only the symbols that are not zero and the distances between them. Shorter where
-                   nearly all are zero, as with one level and large buckets, but without such a bound, since the code
-                   is fixed beforehand. For quantizers that have a zero, QSGD and TernGrad
+        code       "huffman"  (default) a code made for each message. n symbols take less than n (H + 1) bits, where H
+                              is the entropy of the symbols' frequencies in the message, in bits; no other code with
+                              one codeword per symbol takes fewer. A codeword has at least one bit, unless all
+                              symbols are equal
+                   "elias"    sends only the symbols that are not zero, and the distances between them. Shorter if
+                              nearly all are zero (one level and large buckets), but without such a bound, since the
+                              code is fixed. For quantizers that have a zero: QSGD and TernGrad
 
-    Message: the scales as the quantizer's; a byte that says which code; the bytes of `huffman.encode`, `elias.encode`
-    or, where these are longer, of the quantizer: at most a byte more than without.
+    Message: the quantizer's scales; one byte that names the code; the bytes of `huffman.encode` or `elias.encode`, or
+    those of the quantizer where they are fewer. At most one byte longer than the quantizer's message.
 
     Raises
-        TypeError   for what is no quantizer
-        ValueError  for one of more than 65,536 symbols, an unknown code, "elias" with a quantizer that has no zero
+        TypeError   if `quantizer` is not a Quantizer
+        ValueError  for more than 65,536 symbols, an unknown code, "elias" with a quantizer that has no zero
 
     References
-        Huffman (1952) and Elias (1975), as cited in `huffman.py` and `elias.py`; of gradients: Alistarh et al., QSGD
+        Huffman (1952) and Elias (1975), cited in `huffman.py` and `elias.py`; for gradients, Alistarh et al., QSGD
         (arXiv:1610.02132).
 
     Examples
         >>> from minidl.compress import TernGrad
         >>> x = np.zeros(1000)
         >>> x[:10] = 1.0
-        >>> TernGrad().encode(x).nbytes, Lossless(TernGrad()).encode(x).nbytes  # 1,000 words of one bit, 8 bytes more
+        >>> TernGrad().encode(x).nbytes, Lossless(TernGrad()).encode(x).nbytes  # 1,000 codewords of one bit
         (204, 133)
     """
 
@@ -60,30 +61,19 @@ class Lossless(Compressor):
     def __post_init__(self) -> None:
         if not isinstance(self.quantizer, Quantizer):
             raise TypeError(f"Lossless codes the symbols of a quantizer, such as QSGD(7), not {self.quantizer!r}")
+        self.compressor = self.quantizer  # what `Wrapper` delegates to
         if self.quantizer.symbols > MAX_SYMBOLS:
             raise ValueError(
                 f"Lossless codes at most {MAX_SYMBOLS:,} different symbols, {self.quantizer!r} has "
                 f"{self.quantizer.symbols:,}: use fewer levels"
             )
-
-        if self.code not in CODES:
-            raise ValueError(f"Lossless: unknown code {self.code!r}: choose one of {', '.join(CODES)}")
+        one_of("Lossless: code", self.code, CODES)
         if self.code == "elias" and self.quantizer.symbols % 2 == 0:
-            raise ValueError(f"Lossless: Elias' code leaves out zeros, which {self.quantizer!r} has not: use 'huffman'")
+            raise ValueError(
+                f"Lossless: Elias' code leaves out zeros, but {self.quantizer!r} has no zero: use 'huffman'"
+            )
 
-    @property
-    def is_stateful(self) -> bool:
-        return self.quantizer.is_stateful
-
-    @property
-    def keeps_errors(self) -> bool:
-        return self.quantizer.keeps_errors
-
-    @property
-    def needs_norm(self) -> bool:
-        return self.quantizer.needs_norm
-
-    @np.errstate(all="ignore")  # of what is not finite, as in the quantizer
+    @np.errstate(all="ignore")  # infinities and NaN are sent, as by the quantizer
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
         scales, symbols = self.quantizer.quantize(array)
@@ -110,27 +100,12 @@ class Lossless(Compressor):
             return elias.decode(data, count) + self._zero
         return huffman.decode(data, self._symbol_bits, count)
 
-    def squared_error(self, size: int | None = None) -> float | None:
-        return self.quantizer.squared_error(size)
+    def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> None:
+        """None: the length depends on the values."""
 
     def contraction(self, size: int | None = None) -> Lossless | None:
         quantizer = self.quantizer.contraction(size)
         return replace(self, quantizer=quantizer) if isinstance(quantizer, Quantizer) else None
-
-    def begin_run(self, seed: int, name: str, rank: int) -> None:
-        self.quantizer.begin_run(seed, name, rank)
-
-    def begin_epoch(self, epoch: int) -> None:
-        self.quantizer.begin_epoch(epoch)
-
-    def begin_step(self, norm: float, nodes: int) -> None:
-        self.quantizer.begin_step(norm, nodes)
-
-    def check(self, shape: tuple[int, ...], dtype: Any) -> None:
-        self.quantizer.check(shape, dtype)
-
-    def check_optimizer(self, optimizer: Optimizer) -> None:
-        self.quantizer.check_optimizer(optimizer)
 
     @property
     def _zero(self) -> int:

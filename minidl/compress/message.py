@@ -1,4 +1,4 @@
-"""Message: a compressed array as the bytes that go over the wire."""
+"""Message: a compressed array, as the bytes that are sent."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Message:
-    """What a compressor made of an array.
+    """A compressed array.
 
-    data: the bytes that are sent, exactly. shape, dtype: of the array, which sender and receiver both know: they are
-    not sent.
+    Attributes
+        data   the bytes that are sent, no more and no fewer
+        shape  shape of the array; known to sender and receiver, so it is not sent
+        dtype  dtype of the array; not sent either
     """
 
     data: NDArray[np.uint8]
@@ -22,5 +24,5 @@ class Message:
 
     @property
     def nbytes(self) -> int:
-        """The length of the message on the wire, in bytes."""
+        """Length of the message in bytes."""
         return self.data.nbytes

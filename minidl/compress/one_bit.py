@@ -1,4 +1,4 @@
-"""OneBit: one bit a number, and two reconstruction values a column."""
+"""OneBit: one bit per number, and two values per column."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from minidl.kernels import Array
 
 @dataclass
 class OneBit(Quantizer):
-    """Replaces every number by the mean of those of its sign in its column: the negative ones, or the others.
+    """Replaces each number by the mean of its column's negative numbers, or of its other numbers.
 
-    A column is what one input feeds: a weight of shape (rows, ...) is read as a matrix of that many rows; a vector is
-    one column. No other two values a column have a smaller squared error than these means.
+    A weight of shape (rows, ...) is read as a matrix with that many rows; a vector is one column. No other two values
+    per column have a smaller squared error than these means.
 
-    Message: two means a column (float32), then a bit a number: 8 columns + ceil(n / 8) bytes, 1 + 64 / rows bits a
-    number. The fewer rows, the less it saves; a message of a single row is longer than the row.
+    Message: two means per column (float32), then one bit per number: 8 columns + ceil(n / 8) bytes, that is
+    1 + 64 / rows bits per number. A matrix with few rows saves less; with one row its message is longer than the array.
 
     Notes
-        Biased: made for `ErrorFeedback`. The squared error of a column is at most (1 - 1/rows) |x|^2.
+        Biased: use `ErrorFeedback`. The squared error of a column x is at most (1 - 1/rows) |x|^2.
 
     References
         Seide et al., 1-bit stochastic gradient descent (Interspeech 2014); Dryden et al., Communication quantization
@@ -34,12 +34,10 @@ class OneBit(Quantizer):
         (9, array([ 2., -3.,  2., -3.]))
     """
 
-    @property
-    def symbols(self) -> int:
-        return 2
+    symbols = 2
 
     def squared_error(self, size: int | None = None) -> float | None:
-        """1 - 1/rows, where rows <= n."""
+        """1 - 1/n: the bound 1 - 1/rows, with at most n rows."""
         return None if size is None else 1 - 1 / max(size, 1)
 
     def count_scales(self, shape: tuple[int, ...]) -> int:
@@ -62,5 +60,5 @@ class OneBit(Quantizer):
 
 
 def columns(shape: tuple[int, ...]) -> int:
-    """The columns of an array that is read as a matrix with its first axis for rows; 1 of a vector or a number."""
+    """Number of columns of an array read as a matrix of shape[0] rows; 1 for vectors and scalars."""
     return int(np.prod(shape[1:]))

@@ -1,4 +1,4 @@
-"""PowerSGD: a gradient matrix as the product of two thin ones, which the nodes can add up."""
+"""PowerSGD: sends a gradient matrix as the product of two thin matrices, which an all-reduce can add up."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from minidl import random
+from minidl.arguments import whole_number
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, AllReduce, Sum
 from minidl.compress.message import Message
+from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
 
 
-class PowerSGD(Compressor):
-    """Sends a gradient matrix as the product of two thin ones: a step of the power iteration in every training step.
+class PowerSGD(RandomChoices, Compressor):
+    """Sends a gradient matrix as the product of two thin ones, from one power iteration per training step.
 
         P   = all-reduced M_i Q          (rows x r), for the matrix M_i of node i
         P   = its columns made orthonormal
@@ -23,30 +25,30 @@ class PowerSGD(Compressor):
         Q   = all-reduced Q_i, kept for the next step
         the sum of the M_i is about P Q^T; node i has left out M_i - P Q_i^T
 
-    Both sums are sums of small matrices, so an ordinary all-reduce does: the bytes do not grow with the nodes, and
-    nothing is lost by adding. A weight of shape (rows, ...) is read as a matrix of that many rows. Vectors, and
-    matrices of which P and Q would not be smaller, are sent as they are.
+    Both sums are ordinary all-reduces of small matrices, so the bytes per node do not grow with the nodes, and adding
+    up loses nothing. A weight of shape (rows, ...) is read as a matrix with that many rows. Vectors, and matrices for
+    which P and Q would not be smaller, are sent uncompressed.
 
     Parameters
-        rank        r; a larger one sends more and leaves out less. Exact for matrices of at most that rank, from the
-                    second step on of the same column space
-        warm_start  True begins with the last step's Q; False with a new random Q in every step
-        seed        of the random Q, which all nodes share. Within a run it depends on this number, the run's seed, the
-                    epoch, the step and the parameter's name
+        rank        r, at least 1; a larger one sends more and leaves out less
+        warm_start  True (default) starts from the last step's Q, False from a new random Q in each step
+        seed        of the random Q, which all nodes share; in a run combined with the run's seed, the epoch, the step
+                    and the parameter's name
 
-    Message: P and Q in the array's dtype, r (rows + columns) numbers; in an all-reduce a node sends two sums of these.
+    Message: P and Q in the array's dtype, r (rows + columns) numbers; a node sends these in two all-reduces.
+    Limits: exact for sums of rank at most r, from the second step on while their column space stays the same.
 
     Notes
-        Biased: made for `ErrorFeedback`. What a node leaves out is a projection of its M_i, never larger than M_i. How
-        much smaller depends on M_i, so that no bound is stated.
+        Biased: use `ErrorFeedback`. A node leaves out a projection of its M_i, which is never larger than M_i; how much
+        smaller depends on M_i, so no bound is stated.
         P spans directions of the sum. If gradients differ between nodes in directions in which their sum is always
-        zero, error feedback keeps these differences: residuals may grow in proportion to the steps. They cancel, so the
-        sum of all residuals stays bounded and the error of the sums is one of rounding. Noise in the gradients turns P
-        into all directions in time, and what was kept is sent.
+        zero, error feedback keeps these differences, and residuals may grow in proportion to the steps. They cancel:
+        the sum of all residuals stays bounded, and the sums are exact up to rounding. Noise in the gradients turns P
+        into all directions in time, so that the residuals are sent.
         A NaN or an infinity spreads to the whole matrix.
 
     Raises
-        ValueError  for a rank below 1, a seed below 0, for integers
+        ValueError  for a rank below 1, a seed below 0, for integer arrays
 
     References
         Vogels et al., PowerSGD (arXiv:1905.13727), algorithms 1 and 2.
@@ -60,35 +62,24 @@ class PowerSGD(Compressor):
     """
 
     def __init__(self, rank: int, warm_start: bool = True, seed: int = 0) -> None:
-        if not (isinstance(rank, (int, np.integer)) and rank >= 1):
-            raise ValueError(f"PowerSGD: rank must be a whole number of at least 1, got {rank!r}")
-        if not (isinstance(seed, (int, np.integer)) and seed >= 0):
-            raise ValueError(f"PowerSGD: seed must be a whole number of at least 0, got {seed!r}")
-        self.rank, self.warm_start, self.seed = int(rank), warm_start, int(seed)
+        self.rank = whole_number("PowerSGD: rank", rank, at_least=1)
+        self.warm_start = warm_start
+        self.seed = whole_number("PowerSGD: seed", seed, at_least=0)
         self._q: Array | None = None
-        self._run = 0, ""  # seed, parameter's name
-        self._epoch, self._draws = 0, 0
 
     def __repr__(self) -> str:
         return f"PowerSGD(rank={self.rank}, warm_start={self.warm_start}, seed={self.seed})"
-
-    @property
-    def encodes_jointly(self) -> bool:
-        return True
 
     @property
     def is_stateful(self) -> bool:
         return self.warm_start
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
-        self._run, self._q = (seed, name), None
-        self._epoch, self._draws = 0, 0
-
-    def begin_epoch(self, epoch: int) -> None:
-        self._epoch, self._draws = epoch, 0  # so that a run that is resumed draws the same Q
+        super().begin_run(seed, name, rank)
+        self._q = None
 
     def encode(self, array: Array) -> Message:
-        """P and Q of this array by itself."""
+        """P and Q of this array alone."""
         self.check(array.shape, array.dtype)
         if self.sends_whole(array.shape):
             numbers = array.reshape(-1)
@@ -116,7 +107,7 @@ class PowerSGD(Compressor):
         p = orthonormal((yield AllReduce(matrix @ self._first_q(matrix))))
         own_q = matrix.T @ p
         q: Array = yield AllReduce(own_q)
-        self._q = q.copy()  # the sum may be written into, or share memory with that of other parameters
+        self._q = q.copy()  # the sum may be overwritten, or share memory with other parameters' sums
         return Sum((p @ q.T).reshape(array.shape), lambda: (matrix - p @ own_q.T).reshape(array.shape))
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
@@ -125,34 +116,33 @@ class PowerSGD(Compressor):
         return numbers * np.dtype(dtype).itemsize
 
     def sends_whole(self, shape: tuple[int, ...]) -> bool:
-        """Whether arrays of this shape are sent as they are, so that nothing is left out."""
+        """Whether arrays of this shape are sent uncompressed."""
         if len(shape) < 2:
             return True
         rows, columns = shape[0], math.prod(shape[1:])
         return self.rank * (rows + columns) >= rows * columns
 
     def _first_q(self, matrix: Array) -> Array:
-        """Where the power iteration begins: the last Q, its columns of zeros drawn anew, which would remain zero."""
-        draw, self._draws = self._draws, self._draws + 1
+        """The Q that the iteration starts from: the last one, but with new random numbers for columns of zeros."""
+        draw = self._next_draw()
         if self.warm_start and self._q is not None and (is_kept := self._q.any(axis=0)).all():
             return self._q
-        seed, name = self._run
-        generator = random.stream(random.Purpose.POWER_ITERATION, seed, self.seed, self._epoch, name, draw)
+        generator = self._common_choices(random.Purpose.POWER_ITERATION, self.seed, *draw)
         drawn = generator.standard_normal((matrix.shape[1], self.rank)).astype(matrix.dtype)
         return drawn if self._q is None or not self.warm_start else np.where(is_kept, self._q, drawn)
 
 
 def orthonormal(columns: Array) -> Array:
-    """The columns made orthogonal and of length 1, one after the other: the modified Gram-Schmidt process.
+    """Make the columns orthogonal and of length 1 by the modified Gram-Schmidt process.
 
-    A column that is a combination of those before, up to rounding, becomes zero: the rank was less than was asked for.
+    A column that is a linear combination of the previous ones, up to rounding, becomes zero: the rank is lower.
     """
     result = columns.copy()
     tiny = np.finfo(result.dtype).eps * len(result)
     for i in range(result.shape[1]):
         column = result[:, i]
         before = np.linalg.norm(column)
-        for _ in range(2):  # twice is enough: what rounding leaves of the earlier columns goes the second time
+        for _ in range(2):  # the second pass removes what rounding has left of the previous columns
             column -= result[:, :i] @ (result[:, :i].T @ column)
         length = np.linalg.norm(column)
         column *= 0 if length <= tiny * before else 1 / length

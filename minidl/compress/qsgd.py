@@ -1,4 +1,4 @@
-"""QSGD: random rounding to a few levels of the norm, right on average."""
+"""QSGD: unbiased random rounding to a few fractions of the norm."""
 
 from __future__ import annotations
 
@@ -7,44 +7,46 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from minidl.compress.own_choices import OwnChoices
+from minidl.arguments import whole_number
 from minidl.compress.quantizer import Quantizer
+from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
 
 
 @dataclass
-class QSGD(OwnChoices, Quantizer):
-    """Rounds |x| / norm to one of the fractions 0, 1/s, ..., 1, up or down at random so that the mean is right.
+class QSGD(RandomChoices, Quantizer):
+    """Rounds |x| / norm at random to one of the fractions 0, 1/s, ..., 1, so that the expected value is x.
 
         for each bucket v of the array:
             r = s |v_i| / |v|_2
             level_i = floor(r) + 1 with probability r - floor(r), else floor(r)
-            send |v|_2 and the levels with their signs: they stand for |v|_2 sign(v_i) level_i / s
+            send |v|_2, and the levels with their signs
+        decode to |v|_2 sign(v_i) level_i / s
 
     Parameters
         levels  s, at least 1; more levels take more bits and have a smaller error
-        bucket  how many numbers share a norm (the last ones may be fewer), 512 by default; None for the whole array.
+        bucket  numbers that share a norm, default 512 (the last bucket may be smaller); None takes the whole array.
                 A larger bucket sends fewer norms and has a larger error
 
-    Message: a norm a bucket (float32), then ceil(log2(2s + 1)) bits a number.
+    Message: one norm per bucket (float32), then ceil(log2(2s + 1)) bits per number.
 
     Notes
-        Unbiased. The expected squared error of a bucket of d numbers is at most min(d / (4 s^2), sqrt(d) / s) times its
-        squared norm; the first is attained where every number is half-way between two levels. On average at most
+        Unbiased. The expected squared error of a bucket v of d numbers is at most min(d / (4 s^2), sqrt(d) / s) |v|^2,
+        with the first bound attained where every number is half-way between two levels. On average at most
         s (s + sqrt(d)) numbers are not zero.
-        With more than sqrt(d) / 2 levels the bound is below 1, so that `ErrorFeedback` accepts it.
-        A bucket with a number that is infinite or NaN decodes to NaN.
+        With more than sqrt(d) / 2 levels the bound is below 1, so `ErrorFeedback` accepts it.
+        A bucket that contains an infinity or NaN decodes to NaN.
 
     Raises
-        ValueError  for levels or a bucket below 1
+        ValueError  for levels or a bucket below 1, for integer arrays
 
     References
-        Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1, which has d / s^2 for the first bound: four times as much,
-        because rounding to a grid of step 1/s has a variance of at most 1/(4 s^2).
+        Alistarh et al., QSGD (arXiv:1610.02132), Lemma 3.1. Its first bound is d / s^2; ours is four times smaller,
+        since rounding to a grid of step 1/s has a variance of at most 1/(4 s^2).
 
     Examples
         >>> c = QSGD(levels=5, bucket=None)
-        >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # of norm 5: nothing to round
+        >>> message = c.encode(np.array([3.0, 0.0, -4.0, 0.0]))  # norm 5: every number is on a level
         >>> message.nbytes, c.decode(message)
         (6, array([ 3.,  0., -4.,  0.]))
     """
@@ -53,25 +55,22 @@ class QSGD(OwnChoices, Quantizer):
     bucket: int | None = 512
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.levels, (int, np.integer)) and 1 <= self.levels < 2**31):
-            raise ValueError(f"QSGD: levels must be a whole number from 1 to 2**31 - 1, got {self.levels!r}")
-        if not (self.bucket is None or (isinstance(self.bucket, (int, np.integer)) and self.bucket >= 1)):
-            raise ValueError(f"QSGD: bucket must be a whole number from 1, or None for all, got {self.bucket!r}")
-        self.levels = int(self.levels)  # numpy's whole numbers would overflow below
-        self.bucket = None if self.bucket is None else int(self.bucket)
+        self.levels = whole_number("QSGD: levels", self.levels, at_least=1, at_most=2**31 - 1)
+        if self.bucket is not None:
+            self.bucket = whole_number("QSGD: bucket", self.bucket, at_least=1, hint="None takes the whole array")
 
     @property
     def symbols(self) -> int:
         return 2 * self.levels + 1
 
     def squared_error(self, size: int | None = None) -> float | None:
-        """min(d / (4 s^2), sqrt(d) / s) for d numbers a bucket; without a bucket, d is the size of the array."""
-        d = self._numbers_a_bucket(size)
+        """min(d / (4 s^2), sqrt(d) / s) for d numbers per bucket."""
+        d = self._bucket_size(size)
         return None if d is None else min(d / (4 * self.levels**2), math.sqrt(d) / self.levels)
 
     def contraction(self, size: int | None = None) -> QSGD | None:
-        """With ceil(sqrt(d)) levels, of which the bound is 1/4 or less."""
-        d = self._numbers_a_bucket(size)
+        """QSGD with ceil(sqrt(d)) levels, whose bound is at most 1/4."""
+        d = self._bucket_size(size)
         return None if d is None else replace(self, levels=max(math.ceil(math.sqrt(d)), 1))
 
     def count_scales(self, shape: tuple[int, ...]) -> int:
@@ -84,18 +83,18 @@ class QSGD(OwnChoices, Quantizer):
             return np.empty(0, np.float32), np.empty(0, np.uint64)
         width = self._width(flat.size)
         norms = np.sqrt(np.add.reduceat(flat * flat, np.arange(0, flat.size, width))).astype(np.float32)
-        safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # all levels of such a bucket are 0
-        steps = self.levels / safe.astype(np.float64)  # in float32, the inverse of a tiny norm would be infinite
+        safe = np.where((norms > 0) & np.isfinite(norms), norms, np.inf)  # else all levels of the bucket are 0
+        steps = self.levels / safe.astype(np.float64)  # in float32 the inverse of a tiny norm would be infinite
         ratio = np.abs(flat) * np.repeat(steps, width)[: flat.size]
         level = np.floor(np.nan_to_num(ratio) + self.choices.random(flat.size))
-        level = np.minimum(level, self.levels)  # where a norm in float32 is below the only number of its bucket
+        level = np.minimum(level, self.levels)  # rounding to float32 may make a norm smaller than its largest number
         return norms, (self.levels + np.copysign(level, flat)).astype(np.uint64)
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
         signed = symbols.astype(np.float64) - self.levels
         return np.repeat(scales, self._width(signed.size))[: signed.size] * (signed / self.levels)
 
-    def _numbers_a_bucket(self, size: int | None) -> int | None:
+    def _bucket_size(self, size: int | None) -> int | None:
         return self.bucket if size is None else self._width(size)
 
     def _width(self, size: int) -> int:

@@ -1,4 +1,4 @@
-"""Quantized all-reduce: round the ring, with every partial sum compressed anew before it is sent on."""
+"""Quantized all-reduce: a ring in which every partial sum is compressed again before it is sent on."""
 
 from __future__ import annotations
 
@@ -10,38 +10,40 @@ from minidl.cluster.collectives.partition import split
 from minidl.compress.compressor import Compressor
 from minidl.compress.exchange import AddingUp, Gather, Hop, Sum
 from minidl.compress.message import Message
+from minidl.compress.power_sgd import PowerSGD
 from minidl.compress.wrapper import Wrapper
 from minidl.kernels import Array
 
 
 @dataclass
 class QuantizedAllReduce(Wrapper):
-    """Adds up compressed gradients in a ring instead of gathering them: fewer bytes, and an error at every hop.
+    """Adds up compressed gradients in a ring instead of gathering them: fewer bytes, but an error at every hop.
 
-        chunk i of the sum begins at node i + 1; p - 1 times:
-            send the chunk, encoded; decode the one that comes, and add this node's share
+        chunk i of the sum starts at node i + 1; p - 1 times:
+            encode the chunk and send it to the right; decode the chunk from the left and add this node's share
         encode the finished chunk and send the message to all nodes, which decode the same
 
-    Each of p nodes sends 2 (p - 1) messages of n / p numbers; gathering sends p - 1 of n, p / 2 times as many bytes.
-    But every hop encodes a sum of more shares, whose error is larger. With an unbiased compressor for which
-    E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most e(p), where
-
-        e(0) = 0 and e(k) = (1 + w) e(k - 1) + w |sum of the first k shares|^2
-
-    and that of gathering is at most w (|x_1|^2 + ... + |x_p|^2). For independent shares of one size and small w, so
-    that w p is well below 1, e(p) grows as 1 + 2 + ... + p; for larger w the factor (1 + w) makes it grow
-    exponentially with p. Linear compressors (PowerSGD) have no such growth: their messages add up as they are.
+    Each of p nodes sends 2 (p - 1) messages of n / p numbers. Gathering sends p - 1 messages of n numbers, p / 2 times
+    as many bytes.
 
     Parameters
-        compressor  a quantizer or Half, say. `ErrorFeedback` goes around the whole, not inside: each node then keeps
-                    the errors of the chunks that it has encoded itself, p - 1 partial sums and a finished one
+        compressor  a quantizer or Half, for example. `ErrorFeedback` goes around the whole, not inside: each node then
+                    keeps the errors of the chunks that it has encoded, p - 1 partial sums and one finished chunk
 
     Notes
-        The chunks are sent when the sum is waited for: nothing travels while backward goes on.
+        Error: every hop encodes a sum of more shares, which has a larger error. For an unbiased compressor with
+        E |decode(encode(x)) - x|^2 <= w |x|^2, the expected squared error of a chunk is at most e(p), where
+
+            e(0) = 0 and e(k) = (1 + w) e(k - 1) + w |sum of the first k shares|^2
+
+        while that of gathering is at most w (|x_1|^2 + ... + |x_p|^2). For independent shares of equal size, e(p) grows
+        as 1 + 2 + ... + p while w p is well below 1; for larger w the factor (1 + w) makes it exponential in p.
+        Messages of linear compressors (PowerSGD) add up as they are, so there is no such growth.
+        The chunks are sent when the sum is waited for, so nothing overlaps backward.
 
     Raises
-        TypeError   for what is no compressor
-        ValueError  for one that encodes jointly or keeps its errors
+        TypeError   if `compressor` is not a Compressor
+        ValueError  if it adds up in a way of its own (PowerSGD), keeps its errors, or sends votes
 
     References
         The ring: Patarasuk and Yuan (JPDC 69(2), 2009). Gathering: Alistarh et al., QSGD (arXiv:1610.02132).
@@ -55,12 +57,14 @@ class QuantizedAllReduce(Wrapper):
         [[2.0, 2.0, 2.0, 2.0], [2.0, 2.0, 2.0, 2.0]]
     """
 
+    compressor: Compressor
+
     def __post_init__(self) -> None:
         if not isinstance(self.compressor, Compressor):
             raise TypeError(f"QuantizedAllReduce wraps a compressor, such as QSGD(7), not {self.compressor!r}")
         self.check_is_no_vote()
         name = type(self.compressor).__name__
-        if self.compressor.encodes_jointly:
+        if isinstance(self.compressor, (PowerSGD, QuantizedAllReduce)):
             raise ValueError(f"QuantizedAllReduce: {name} adds up in a way of its own: use it by itself")
         if self.compressor.keeps_errors:
             raise ValueError(
@@ -68,14 +72,14 @@ class QuantizedAllReduce(Wrapper):
                 "put ErrorFeedback outside, as in ErrorFeedback(QuantizedAllReduce(Sign()))"
             )
 
-    @property
-    def encodes_jointly(self) -> bool:
-        return True
+    def contraction(self, size: int | None = None) -> QuantizedAllReduce | None:
+        inner = self.compressor.contraction(size)
+        return None if inner is None else QuantizedAllReduce(inner)
 
     def add_up(self, array: Array, nodes: int, rank: int) -> AddingUp:
         chunks = split(array.reshape(-1), nodes)
         lengths = [self.message_bytes(chunk.shape, chunk.dtype) for chunk in chunks]
-        encoded: list[tuple[int, Array, Message]] = []  # by this node: a chunk of every number, once
+        encoded: list[tuple[int, Array, Message]] = []  # number, chunk, message: each chunk once
         at = (rank - 1) % nodes
         growing = chunks[at]
         for step in range(2, nodes + 1):

@@ -1,4 +1,4 @@
-"""Quantizer: the base of the compressors that send each number as one of a few symbols, and a scale or two for many."""
+"""Quantizer: the base class of compressors that send each number as one of a few symbols, and a few scales."""
 
 from __future__ import annotations
 
@@ -13,40 +13,42 @@ from minidl.kernels import Array
 
 
 class Quantizer(Compressor):
-    """Sends each number as one of a few symbols: `quantize` makes scales and symbols, `dequantize` numbers of them.
+    """Sends scales and one symbol per number.
 
-    Message: the scales (float32), then the symbols, each in as many bits as the number of different ones needs. A
-    wrapper may write the same symbols in fewer bits (`lossless.py`).
+    A subclass must define `symbols`, `quantize` and `dequantize`.
+
+    Message: the scales (float32), then the symbols in ceil(log2(symbols)) bits each. `Lossless` sends the same symbols
+    in fewer bits.
 
     Notes
-        A scale that is infinite or NaN is sent like any other, so its numbers decode to NaN or infinity and divergence
-        stays visible.
+        A scale that is infinite or NaN is sent like any other: its numbers decode to NaN or infinity, so that
+        divergence stays visible.
 
     Raises
-        ValueError  for arrays of integers
+        ValueError  for integer arrays
     """
 
     @property
     def symbols(self) -> int:
-        """How many different symbols there are: 0 to `symbols` - 1."""
+        """The number of different symbols, which are 0, 1, ..., symbols - 1."""
         raise NotImplementedError(f"{type(self).__name__} does not say how many symbols it has: define symbols")
 
     def quantize(self, array: Array) -> tuple[Array, Array]:
-        """The scales (float32) and the symbols (unsigned integers), one for each number, both flat."""
+        """The scales (float32), and one symbol (unsigned integer) per number; both flat."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it quantizes: define quantize()")
 
     def dequantize(self, scales: Array, symbols: Array, shape: tuple[int, ...]) -> Array:
-        """The flat array of numbers that scales and symbols stand for."""
+        """The flat array of numbers that scales and symbols represent."""
         raise NotImplementedError(f"{type(self).__name__} does not say what symbols mean: define dequantize()")
 
     def count_scales(self, shape: tuple[int, ...]) -> int:
-        """The number of scales of an array of that shape."""
+        """The number of scales for an array of this shape."""
         return 1
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int:
         return 4 * self.count_scales(shape) + self.packed_bytes(math.prod(shape))
 
-    @np.errstate(all="ignore")  # of what is not finite, as is said above
+    @np.errstate(all="ignore")  # infinities and NaN are sent, see above
     def encode(self, array: Array) -> Message:
         self.check(array.shape, array.dtype)
         scales, symbols = self.quantize(array)
@@ -59,25 +61,25 @@ class Quantizer(Compressor):
         return self.dequantize(scales, symbols, message.shape).astype(message.dtype).reshape(message.shape)
 
     def pack(self, symbols: Array) -> Array:
-        """The symbols as bytes."""
+        """Write symbols as bytes."""
         return pack_bits(symbols, (self.symbols - 1).bit_length())
 
     def packed_bytes(self, count: int) -> int:
-        """The bytes of `count` symbols."""
+        """The number of bytes that `count` symbols take."""
         return -(-count * (self.symbols - 1).bit_length() // 8)
 
     def unpack(self, packed: Array, count: int) -> Array:
-        """The first `count` symbols of the bytes."""
+        """Read the first `count` symbols."""
         return unpack_bits(packed, (self.symbols - 1).bit_length(), count)
 
 
 def split_scales(message: Message, count: int) -> tuple[Array, Array]:
-    """A message's `count` scales, and the bytes after them."""
+    """The `count` scales of a message, and the bytes after them."""
     return message.data[: 4 * count].copy().view(np.float32), message.data[4 * count :]
 
 
 def pack_bits(numbers: Array, bits: int) -> Array:
-    """Numbers below 2**bits, `bits` bits each (32 at most), the highest first: ceil(len * bits / 8) bytes, no gaps."""
+    """Write numbers below 2**bits in `bits` bits each (at most 32), highest bit first: ceil(len * bits / 8) bytes."""
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.unpackbits(numbers.astype(kind).view(np.uint8)).reshape(numbers.size, width)
@@ -85,7 +87,7 @@ def pack_bits(numbers: Array, bits: int) -> Array:
 
 
 def unpack_bits(data: Array, bits: int, count: int) -> Array:
-    """The first `count` numbers that `pack_bits` has packed."""
+    """Read the first `count` numbers that `pack_bits` wrote."""
     kind = _kind(bits)
     width = 8 * kind.itemsize
     whole = np.zeros((count, width), np.uint8)
@@ -94,5 +96,5 @@ def unpack_bits(data: Array, bits: int, count: int) -> Array:
 
 
 def _kind(bits: int) -> np.dtype[Any]:
-    """The smallest dtype for numbers of this many bits, the highest byte first."""
+    """The smallest dtype for numbers with this many bits, highest byte first."""
     return np.dtype(np.uint8) if bits <= 8 else np.dtype(">u4")

@@ -1,4 +1,4 @@
-"""Sign: one bit a number, and one scale."""
+"""Sign: one bit per number, and one scale."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from minidl.kernels import Array
 
 @dataclass
 class Sign(Quantizer):
-    """Sends the sign of every number, scaled by the mean of all magnitudes; zero counts as positive.
+    """Sends the sign of every number, and the mean of all magnitudes as their scale; zero counts as positive.
 
-    Message: the mean (float32), then a bit a number: 4 + ceil(n / 8) bytes.
+    Message: the mean (float32), then one bit per number: 4 + ceil(n / 8) bytes.
 
     Notes
-        Biased: without `ErrorFeedback` there are convex functions that it does not minimise. The squared error is
-        |x|_2^2 - |x|_1^2 / n, at most (1 - 1/n) |x|^2.
+        Biased: use `ErrorFeedback`; without it there are convex functions that are not minimised.
+        Squared error: |x|_2^2 - |x|_1^2 / n, at most (1 - 1/n) |x|^2 for n numbers.
 
     References
         Karimireddy et al., Error feedback fixes SignSGD (arXiv:1901.09847).
@@ -30,12 +30,10 @@ class Sign(Quantizer):
         (5, array([ 2.5, -2.5,  2.5, -2.5]))
     """
 
-    @property
-    def symbols(self) -> int:
-        return 2
+    symbols = 2
 
     def squared_error(self, size: int | None = None) -> float | None:
-        """1 - |x|_1^2 / (n |x|_2^2), at most 1 - 1/n."""
+        """1 - 1/n, the largest value of 1 - |x|_1^2 / (n |x|_2^2)."""
         return None if size is None else 1 - 1 / max(size, 1)
 
     def quantize(self, array: Array) -> tuple[Array, Array]:

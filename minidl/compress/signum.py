@@ -1,4 +1,4 @@
-"""Signum: every node votes, one bit a number, for the direction of each weight; the majority decides."""
+"""Signum: every node votes for the direction of each weight, one bit per weight; the majority decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from minidl.compress.compressor import Compressor
+from minidl.arguments import real_number
+from minidl.compress.compressor import Compressor, refuse_momentum
 from minidl.compress.exchange import Request
 from minidl.compress.message import Message
 from minidl.kernels import Array
@@ -18,36 +19,36 @@ from minidl.optim import Optimizer
 
 @dataclass
 class Signum(Compressor):
-    """SignSGD with momentum, by majority vote: all weights move by the learning rate, or not at all.
+    """SignSGD with momentum and majority vote: each weight moves by the learning rate, or stays in place after a tie.
 
-        m = momentum m + (1 - momentum) gradient     on every node, with its own gradient
-        send sign(m), one bit a number
-        vote = sign(sum of all nodes' signs)         -1, 0 or 1: what the optimizer gets as gradient
+        m = momentum m + (1 - momentum) gradient     on each node, for its own gradient
+        send sign(m), one bit per number
+        vote = sign(sum of all nodes' signs)         -1, 0 or 1; given to the optimizer in place of the gradient
         w = w - lr vote                              with plain SGD; its weight_decay is added to the vote
 
     Parameters
-        momentum  share of the past sum that a node keeps, at least 0 and below 1; 0 is signSGD
+        momentum  factor of the old m, 0 <= momentum < 1; 0 is signSGD. A larger one averages over more steps
+
+    Message: ceil(n / 8) bytes, to every other node.
 
     Notes
-        A tie, which only an even number of nodes can have, is the vote 0.
-        A number of m that is exactly 0 has no sign: it votes plus and minus in turn, so that a weight without gradient
-        stays within lr of where it is. NaN has no sign either and votes likewise.
-        A bit cannot stand for NaN or infinity: divergence shows in the loss alone. Both stay in a node's momentum; an
-        infinity votes with its sign from then on.
-        Every node has one vote, whatever the number of its samples. One without samples in a ragged last minibatch has
-        a gradient of 0, and so votes with the sign of its momentum.
-        Since magnitudes are not sent, a node that sends what it likes, flipped or scaled signs say, has one vote only:
-        the vote is right as long as a majority of the other nodes outvotes the adversaries.
-        Biased: where the gradient is skewed, so that its sign differs from that of its mean most of the time, votes
-        without momentum climb (Karimireddy et al., arXiv:1901.09847, counter-example 1), with many nodes all the more
-        surely. Momentum averages before it takes the sign, which mends that example but not the bias. Error feedback
-        cannot stand around votes, which have lost all magnitudes; `ErrorFeedback(Sign())` keeps them.
+        With an even number of nodes a vote may end in a tie, which gives 0.
+        Where m is exactly 0 or NaN it has no sign: it votes plus and minus in turn, so that a weight without gradient
+        stays within lr of its place.
+        One bit cannot represent NaN or infinity, so divergence shows in the loss only. Both stay in a node's m; an
+        infinity keeps voting with its sign.
+        Each node has one vote, however many samples it has. A node without samples in the last minibatch has gradient
+        0 and votes with the sign of its m.
+        A node that sends wrong signs, by error or by intent, has one vote like the others. The vote is right as long as
+        the majority of the other nodes outvotes such nodes.
+        Biased: where the gradient is skewed, so that its sign usually differs from that of its mean, signSGD ascends
+        (Karimireddy et al., arXiv:1901.09847, counter-example 1), more surely with more nodes. Momentum averages
+        before it takes the sign, which mends that example but not the bias in general. `ErrorFeedback(Signum())` is
+        refused, since votes have lost the magnitudes; `ErrorFeedback(Sign())` keeps them.
         The optimizer must have no momentum of its own.
 
-    Message: a bit a number, ceil(n / 8) bytes, to every other node.
-
     Raises
-        ValueError  a momentum out of its range, an array of integers, an optimizer with momentum
+        ValueError  for a momentum out of range, an array of integers, an optimizer with momentum
 
     References
         Bernstein, Wang, Azizzadenesheli and Anandkumar, signSGD (arXiv:1802.04434), algorithms 2 and 3; Bernstein,
@@ -62,21 +63,13 @@ class Signum(Compressor):
         array([-1., -1.,  1.,  1.])
     """
 
+    is_stateful = True
     momentum: float = 0.9
     average: Array | None = field(default=None, init=False, repr=False, compare=False)
     _calls: int = field(default=0, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"Signum: momentum must be at least 0 and below 1, got {self.momentum}")
-
-    @property
-    def is_stateful(self) -> bool:
-        return True
-
-    @property
-    def votes(self) -> bool:
-        return True
+        real_number("Signum: momentum", self.momentum, at_least=0, below=1)
 
     def begin_run(self, seed: int, name: str, rank: int) -> None:
         self.average, self._calls = None, 0
@@ -94,7 +87,7 @@ class Signum(Compressor):
         return Message(np.packbits(is_minus), array.shape, array.dtype)
 
     def decode(self, message: Message) -> Array:
-        """One node's votes: 1 or -1 for each number."""
+        """One node's votes: 1 or -1 per number."""
         is_minus = np.unpackbits(message.data, count=int(np.prod(message.shape))).reshape(message.shape)
         return np.where(is_minus, -1, 1).astype(message.dtype)
 
@@ -106,8 +99,4 @@ class Signum(Compressor):
         return -(-math.prod(shape) // 8)
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        if any(group.get("momentum") or "betas" in group for group in optimizer.param_groups):
-            raise ValueError(
-                f"Signum has momentum of its own, and so has the optimizer {type(optimizer).__name__}: "
-                "give momentum to Signum alone, as in optim.SGD(parameters, lr=0.001)"
-            )
+        refuse_momentum("Signum", optimizer, lr=0.001)

@@ -1,4 +1,4 @@
-"""Sparse: the base of compressors that send some entries of a gradient and leave out the others."""
+"""Sparse: the base class of compressors that send some entries of a gradient and leave out the others."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import one_of, real_number
 from minidl.compress.compressor import Compressor
-from minidl.compress.exchange import Gather, Request, SparseSum
+from minidl.compress.exchange import Request, SparseSum
 from minidl.compress.message import Message
-from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX
+from minidl.compress.sparse_all_reduce import ALL_REDUCE, INDEX, scatter
 from minidl.kernels import Array
 
 LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
@@ -20,12 +21,14 @@ LARGEST_SIZE = 1 << 32  # entries that a 32-bit index can tell apart
 
 @dataclass(kw_only=True)
 class Sparse(Compressor):
-    """Sends the entries that `choose` picks, as pairs of a 32-bit index and a value; the rest counts as zero.
+    """Sends the entries that `choose` selects, each as an index and a value; all others are decoded to zero.
 
     Parameters
-        all_reduce  how the nodes' messages are added up. "gather": every message goes to every node, while backward
-                    goes on. "recursive_doubling" and "split": they are added up on the way, as dense vectors where
-                    these are shorter (`sparse_all_reduce.py`), and begin when the sum is needed
+        all_reduce  how the nodes' messages are added up
+                    "gather"              every node gets every message; overlaps backward
+                    "recursive_doubling"  added up on the way, for few entries (`sparse_all_reduce.py`)
+                    "split"               added up on the way, for many entries
+                    The last two begin when the sum is waited for, and send dense vectors where these are shorter
 
     Message: the k indices in rising order (uint32), then the k values: (4 + itemsize) k bytes.
     """
@@ -33,12 +36,10 @@ class Sparse(Compressor):
     all_reduce: str = "gather"
 
     def __post_init__(self) -> None:
-        if self.all_reduce not in ("gather", *ALL_REDUCE):
-            choices = ", ".join(("gather", *ALL_REDUCE))
-            raise ValueError(f"{type(self).__name__}: unknown all_reduce {self.all_reduce!r}: choose one of {choices}")
+        one_of(f"{type(self).__name__}: all_reduce", self.all_reduce, ("gather", *ALL_REDUCE))
 
     def choose(self, flat: Array) -> Array:
-        """The indices, in rising order, of the entries of a vector that are sent."""
+        """The indices of the entries of a vector that are sent, in rising order."""
         raise NotImplementedError(f"{type(self).__name__} does not say which entries are sent: define choose()")
 
     def encode(self, array: Array) -> Message:
@@ -47,26 +48,25 @@ class Sparse(Compressor):
         return pack(self.choose(flat), flat, array.shape)
 
     def decode(self, message: Message) -> Array:
-        result = np.zeros(message.shape, message.dtype)
-        indices, values = unpack(message)
-        result.reshape(-1)[indices] = values
-        return result
+        return scatter(*self.entries(message), math.prod(message.shape)).reshape(message.shape)
+
+    def entries(self, message: Message) -> tuple[Array, Array]:
+        """The indices and the values of the entries that were sent."""
+        return unpack(message)
 
     def add_up_messages(self, message: Message, nodes: int) -> Generator[Request, Any, Array]:
         size = math.prod(message.shape)
         if self.all_reduce != "gather":
             total: Array = yield SparseSum(*unpack(message), size, self.all_reduce)
             return total.reshape(message.shape)
-        length = self.message_bytes(message.shape, message.dtype)
-        gathered = yield Gather(message.data, None if length is None else [length] * nodes)
+        gathered = yield from self._gather(message, nodes)
         result = np.zeros(size, message.dtype)
-        for data in gathered:  # in rank order, as the decoded messages would add up, but only where there is something
-            indices, values = unpack(Message(data, message.shape, message.dtype))
+        for indices, values in map(unpack, gathered):  # as decoded messages, without adding their zeros
             result[indices] += values
         return result.reshape(message.shape)
 
     def pairs(self, size: int) -> int | None:
-        """The number of entries that are chosen of `size`; None if it depends on their values."""
+        """The number of entries sent out of `size`; None if it depends on the values."""
         return None
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
@@ -78,28 +78,27 @@ class Sparse(Compressor):
         if (size := math.prod(shape)) > LARGEST_SIZE:
             raise ValueError(
                 f"{type(self).__name__}: an index has 32 bits, which cannot tell {size:,} entries apart: "
-                f"compress parts of at most {LARGEST_SIZE:,}"
+                f"compress arrays of at most {LARGEST_SIZE:,}"
             )
 
 
-def check_density(name: str, density: float) -> None:
-    """Raise ValueError unless it is above 0 and at most 1."""
-    if not 0 < density <= 1:
-        raise ValueError(f"{name}: density must be above 0 and at most 1, got {density}")
+def check_density(compressor: str, density: float) -> None:
+    """Raise an error unless the density is above 0 and at most 1."""
+    real_number(f"{compressor}: density", density, above=0, at_most=1)
 
 
 def count(density: float, size: int) -> int:
-    """The number of entries that are sent of `size`: rounded up, so that one is sent of each parameter at least."""
-    return math.ceil(density * size * (1 - 1e-12))  # 0.07 * 100 is a little above 7
+    """The number of entries sent out of `size`: rounded up, so that every parameter sends at least one."""
+    return math.ceil(density * size * (1 - 1e-12))  # the factor because 0.07 * 100 is a little above 7
 
 
 def pack(indices: Array, flat: Array, shape: tuple[int, ...]) -> Message:
-    """These entries of the vector `flat`, as the message of an array of that shape."""
+    """The message with these entries of the vector `flat`, for an array of this shape."""
     pairs = indices.astype(np.uint32).view(np.uint8), flat[indices].view(np.uint8)
     return Message(np.concatenate(pairs), shape, flat.dtype)
 
 
 def unpack(message: Message) -> tuple[Array, Array]:
-    """The indices and the values of a message."""
-    k = message.nbytes // (4 + message.dtype.itemsize)
-    return message.data[: 4 * k].copy().view(np.uint32), message.data[4 * k :].copy().view(message.dtype)
+    """The indices and the values in a message."""
+    k = message.nbytes // (INDEX + message.dtype.itemsize)
+    return message.data[: INDEX * k].copy().view(np.uint32), message.data[INDEX * k :].copy().view(message.dtype)

@@ -1,4 +1,4 @@
-"""TernGrad: minus one, zero or one, times the largest magnitude; right on average."""
+"""TernGrad: unbiased rounding to -1, 0 or 1 times the largest magnitude."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minidl.compress.own_choices import OwnChoices
+from minidl.arguments import real_number
 from minidl.compress.quantizer import Quantizer
+from minidl.compress.random_choices import RandomChoices
 from minidl.kernels import Array
 
-TRITS = 5  # of which 3**5 = 243 combinations fit into a byte
+TRITS = 5  # per byte: 3**5 = 243 combinations
 WEIGHTS = 3 ** np.arange(TRITS, dtype=np.uint8)
 
 
 @dataclass
-class TernGrad(OwnChoices, Quantizer):
-    """Sends s sign(x) with probability |x| / s, else 0, for every number; s is the largest magnitude of the array.
+class TernGrad(RandomChoices, Quantizer):
+    """Sends s sign(x) with probability |x| / s and 0 otherwise; s is the largest magnitude in the array.
 
     Parameters
-        clip  magnitudes above `clip` times the root mean square are cut to that first: a smaller s and so a smaller
-              variance, at the price of a bias. None: no cut, unbiased. The paper cuts at standard deviations, which are
-              the same where the mean is zero; but those of equal numbers, or of one number, are zero
+        clip  magnitudes above `clip` times the root mean square are first cut to it, which makes s and the variance
+              smaller but adds a bias; None (default): unbiased. The paper cuts at multiples of the standard deviation,
+              which is the same where the mean is zero, but is zero where all numbers are equal
 
-    Message: s (float32), then five numbers a byte: 4 + ceil(n / 5) bytes, 1.6 bits a number, of which log2(3) = 1.585
-    are needed.
+    Message: s (float32), then five numbers per byte: 4 + ceil(n / 5) bytes, 1.6 bits per number (log2(3) = 1.585).
 
     Notes
-        Without clip the expected squared error is |x|_1 |x|_inf - |x|_2^2, at most (sqrt(n) - 1) / 2 |x|^2 for n
-        numbers, and |x|_1 / |x|_inf numbers are not zero on average. The error may be larger than x, so `ErrorFeedback`
-        refuses it; it needs none.
-        An array with a number that is infinite or NaN decodes to NaN.
+        Without clip, the expected squared error is |x|_1 |x|_inf - |x|_2^2, at most (sqrt(n) - 1) / 2 |x|^2, and on
+        average |x|_1 / |x|_inf of the n numbers are not zero.
+        The error may be larger than x, so `ErrorFeedback` refuses it. It needs none, since it is unbiased.
+        An array that contains an infinity or NaN decodes to NaN.
 
     Raises
-        ValueError  for a clip that is not positive
+        ValueError  for a clip that is not positive, for integer arrays
 
     References
-        Wen et al., TernGrad (arXiv:1705.07878).
+        Wen et al., TernGrad (arXiv:1705.07878), section 3.
 
     Examples
         >>> c = TernGrad()
@@ -46,18 +46,15 @@ class TernGrad(OwnChoices, Quantizer):
         (6, array([ 2.,  0., -2.,  2.,  0.,  0.]))
     """
 
+    symbols = 3
     clip: float | None = None
 
     def __post_init__(self) -> None:
-        if self.clip is not None and not self.clip > 0:
-            raise ValueError(f"TernGrad: clip must be positive, or None not to clip, got {self.clip}")
-
-    @property
-    def symbols(self) -> int:
-        return 3
+        if self.clip is not None:
+            real_number("TernGrad: clip", self.clip, above=0, at_most=math.inf, hint="None switches clipping off")
 
     def squared_error(self, size: int | None = None) -> float:
-        """(sqrt(n) - 1) / 2 of n numbers, attained where one of them is 1 + sqrt(n) times as large as the others."""
+        """(sqrt(n) - 1) / 2 for n numbers; attained if one of them is 1 + sqrt(n) times as large as the others."""
         return math.inf if size is None else max(math.sqrt(size) - 1, 0) / 2
 
     def quantize(self, array: Array) -> tuple[Array, Array]:

@@ -1,36 +1,39 @@
-"""Threshold: send the entries above a fixed magnitude, however many they are."""
+"""Threshold: sends the entries above a fixed magnitude."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from minidl.arguments import real_number
 from minidl.compress.sparse import Sparse
 from minidl.kernels import Array
 
 
 @dataclass
 class Threshold(Sparse):
-    """Sends the entries with |x| > tau; the rest counts as zero.
+    """Sends the entries with |x| > tau; all others are decoded to zero.
 
     Parameters
-        tau         threshold, at least 0, in the unit of the gradient; a larger one sends less. 0 leaves out zeros only
-        all_reduce  "gather", "recursive_doubling" or "split", as in `Sparse`
+        tau         threshold in the unit of the gradient, at least 0; a larger one sends less, 0 leaves out zeros only
+        all_reduce  "gather" (default), "recursive_doubling" or "split", as in `Sparse`
 
-    Message: k indices (uint32), then k values for the k such entries: 8 k bytes in float32. It may be empty, and its
-    length changes as gradients do in the course of training; TopK's does not.
+    Message: the indices of these k entries (uint32), then their values: 8 k bytes in float32. k changes with the
+    gradients in the course of training, and may be 0.
 
     Notes
-        Biased: wrap it in `ErrorFeedback`, or what stays below tau is never sent. The error of each entry is at most
-        tau, which bounds the residual; relative to |x| no bound is stated. NaN is sent, so that it is noticed.
+        Biased: use `ErrorFeedback`, or gradients below tau are never sent.
+        The error of each entry is at most tau, which bounds the residual. Relative to |x| there is no bound.
+        NaN is sent, so it stays visible.
 
     Raises
-        ValueError  for a tau below 0, for integers, for more than 2^32 entries
+        ValueError  for a tau below 0, for integer arrays, for more than 2^32 entries
 
     References
-        Strom, Scalable distributed DNN training using commodity GPU cloud computing (Interspeech 2015), with the values
-        themselves in place of their signs.
+        Strom, Scalable distributed DNN training using commodity GPU cloud computing (Interspeech 2015), which sends the
+        signs of the entries, not their values.
 
     Examples
         >>> c = Threshold(2.0)
@@ -43,8 +46,7 @@ class Threshold(Sparse):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.tau >= 0:
-            raise ValueError(f"Threshold: tau must be at least 0, got {self.tau}")
+        real_number("Threshold: tau", self.tau, at_least=0, at_most=math.inf)
 
     def choose(self, flat: Array) -> Array:
         return np.flatnonzero(~(np.abs(flat) <= self.tau))

@@ -1,4 +1,4 @@
-"""TopK: send only the entries of largest magnitude."""
+"""TopK: sends the entries of largest magnitude."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from minidl.kernels import Array
 
 @dataclass
 class TopK(Sparse):
-    """Sends the k = `density` n entries of largest |x|; the rest counts as zero.
+    """Sends the k = `density` n entries of largest magnitude out of n; all others are decoded to zero.
 
     Parameters
-        density     fraction of the entries of each parameter, above 0; k is rounded up. 1 sends everything
-        all_reduce  "gather", "recursive_doubling" or "split", as in `Sparse`
+        density     fraction of each parameter's entries that is sent, 0 < density <= 1; k is rounded up. A larger one
+                    sends more and leaves out less
+        all_reduce  "gather" (default), "recursive_doubling" or "split", as in `Sparse`
 
     Message: k indices (uint32), then k values: 8 k bytes in float32, 1/(2 density) times fewer than dense.
 
     Notes
-        Biased: wrap it in `ErrorFeedback` to send later what was left out, at most (1 - k/n) |x|^2.
-        Which of equal entries are sent is not specified. NaN counts as the largest, so that it is noticed.
+        Biased: use `ErrorFeedback`, which sends later what was left out.
+        Squared error: at most (1 - k/n) |x|^2.
+        Which of several equal entries are sent is not specified. NaN counts as the largest value, so it stays visible.
 
     Raises
-        ValueError  for a density that is not above 0 and at most 1, for integers, for more than 2^32 entries
+        ValueError  for a density out of range, for integer arrays, for more than 2^32 entries
 
     References
         Aji and Heafield, Sparse communication for distributed gradient descent (arXiv:1704.05021), section 3.

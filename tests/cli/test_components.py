@@ -236,7 +236,10 @@ def test_a_reserved_word_of_python_is_a_word_like_any_other() -> None:
     for text, sentence in (
         ("elastic_averaging:variant=async", "unknown variant 'async': "),
         ("elastic_averaging:variant=async,period=2", "unknown variant 'async': "),
-        ("synchronous:compressor=top_k(0.1,all_reduce=global)", "unknown all_reduce 'global': "),
+        (
+            "synchronous:compressor=top_k(0.1,all_reduce=global)",
+            "all_reduce must be 'gather', 'recursive_doubling' or 'split', got 'global'",
+        ),
     ):
         with pytest.raises(ValueError, match=re.escape(sentence)):
             parse(text)

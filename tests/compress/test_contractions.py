@@ -1,4 +1,4 @@
-"""What each compressor says of its error is so, and error feedback stands around contractions alone."""
+"""The bounds that compressors state for their errors hold, and error feedback wraps contractions only."""
 
 import copy
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from minidl import Tensor, optim
+from minidl import Tensor, cluster, optim
 from minidl.compress import DGC, ErrorFeedback, TopK
+from minidl.compress.exchange import GradientNorm
 
 MOMENTUM, STEPS = 0.9, 10
 DENSE = STEPS / (1 - MOMENTUM) - MOMENTUM * (1 - MOMENTUM**STEPS) / (1 - MOMENTUM) ** 2  # 41.381
@@ -107,7 +108,6 @@ def test_clipping_scales_the_whole_gradient_to_the_nodes_share_of_the_threshold(
     compressors = [DGC(1.0, 0.0, clip=2.0, warmup=()) for _ in gradients]
     for nodes, limit in ((1, 2.0), (4, 1.0), (16, 0.5)):
         for compressor, gradient in zip(compressors, gradients, strict=True):
-            assert compressor.needs_norm
             compressor.begin_step(5.0, nodes)
             np.testing.assert_allclose(compressor.decode(compressor.encode(gradient)), gradient * limit / 5, rtol=1e-15)
 
@@ -124,7 +124,16 @@ def test_clipping_without_the_norm_of_this_step_is_an_error():
     compressor.encode(np.ones(2))
     with pytest.raises(RuntimeError, match="must know the norm of the whole gradient"):
         compressor.encode(np.ones(2))
-    assert not DGC(0.5).needs_norm
+    with pytest.raises(RuntimeError, match="must know the norm of the whole gradient"):
+        cluster.launch(lambda comm: DGC(0.5, clip=1.0).begin_all_reduce(np.ones(2), comm)(), nodes=1, on="simulation")
+
+
+def test_in_a_sum_over_the_nodes_clipping_asks_for_the_norm_only_if_begin_step_has_not_stated_it():
+    compressor = DGC(1.0, 0.0, clip=2.0, warmup=())
+    assert next(compressor.add_up(np.array([3.0, 4.0]), nodes=4, rank=0)) == GradientNorm()
+    compressor.begin_step(5.0, 4)
+    message = next(compressor.add_up(np.array([3.0, 4.0]), nodes=4, rank=0))
+    np.testing.assert_allclose(message.data[8:].view(np.float64), [0.6, 0.8], rtol=1e-15)
 
 
 @pytest.mark.parametrize("optimizer", [lambda p: optim.SGD(p, lr=0.1, momentum=0.9), lambda p: optim.Adam(p)])

@@ -101,14 +101,10 @@ def reduce_twice(comm, compressor):
 
 
 class RankOne(Compressor):
-    """Joint encoding, small: all columns are replaced by their mean; the sums of the nodes are exact."""
+    """Nodes encode together: all columns are replaced by their mean; the sums of the nodes are exact."""
 
     def __repr__(self):
         return "RankOne()"
-
-    @property
-    def encodes_jointly(self):
-        return True
 
     def add_up(self, array, nodes, rank):
         total = yield AllReduce(array.mean(1))
@@ -143,39 +139,47 @@ def test_on_many_nodes_what_was_summed_and_all_residuals_are_all_gradients(inner
 
 @pytest.mark.parametrize("wrapper", [ErrorFeedback, QuantizedAllReduce])
 def test_wrappers_pass_on_what_their_compressor_has_to_know(wrapper):
-    told = []
+    calls = []
 
     class Curious(Compressor):
-        needs_norm = True
-
         def encode(self, array):
             return Message(array.view(np.uint8), array.shape, array.dtype)
 
         def begin_run(self, seed, name, rank):
-            told.append(("run", seed, name, rank))
+            calls.append(("run", seed, name, rank))
 
         def begin_epoch(self, epoch):
-            told.append(("epoch", epoch))
-
-        def begin_step(self, norm, nodes):
-            told.append(("step", norm, nodes))
+            calls.append(("epoch", epoch))
 
         def check(self, shape, dtype):
-            told.append(("check", shape))
+            calls.append(("check", shape))
 
         def check_optimizer(self, optimizer):
-            told.append(("optimizer", optimizer))
+            calls.append(("optimizer", optimizer))
 
     compressor = wrapper(Curious())
-    assert compressor.needs_norm
     assert compressor.is_stateful == (wrapper is ErrorFeedback)
-    assert compressor.encodes_jointly == (wrapper is QuantizedAllReduce)
     compressor.begin_run(1, "weight", 2)
     compressor.begin_epoch(3)
-    compressor.begin_step(1.0, 4)
     compressor.check((2,), "float32")
     compressor.check_optimizer("sgd")
-    assert told == [("run", 1, "weight", 2), ("epoch", 3), ("step", 1.0, 4), ("check", (2,)), ("optimizer", "sgd")]
+    assert calls == [("run", 1, "weight", 2), ("epoch", 3), ("check", (2,)), ("optimizer", "sgd")]
+
+
+@pytest.mark.parametrize("wrapper", [lambda inner: inner, ErrorFeedback, QuantizedAllReduce])
+def test_an_encode_that_returns_no_message_is_refused_at_once(wrapper):
+    class Bytes(Compressor):
+        def encode(self, array):
+            return array.tobytes()
+
+        def decode(self, message):
+            raise AssertionError("not reached")
+
+    sentence = r"Bytes: encode\(\) must return a compress\.Message, .* got bytes"
+    with pytest.raises(TypeError, match=sentence):
+        next(wrapper(Bytes()).add_up(np.ones(4), nodes=2, rank=0))
+    with pytest.raises(TypeError, match=sentence):
+        ErrorFeedback(Bytes()).encode(np.ones(4))
 
 
 def test_what_cannot_be_wrapped_is_said():

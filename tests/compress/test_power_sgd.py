@@ -114,14 +114,19 @@ def test_a_column_that_adds_nothing_becomes_zero():
     assert np.abs(q.T @ q - np.diag([1, 0, 1])).max() < 1e-15
 
 
-@pytest.mark.parametrize("rank", [0, -1, 1.5])
-def test_a_rank_that_is_none_is_refused(rank):
-    with pytest.raises(ValueError, match=f"PowerSGD: rank must be a whole number of at least 1, got {rank}"):
+@pytest.mark.parametrize("rank", [0, -1])
+def test_a_rank_below_1_is_refused(rank):
+    with pytest.raises(ValueError, match=f"PowerSGD: rank must be at least 1, got {rank}"):
         PowerSGD(rank)
 
 
+def test_a_rank_that_is_no_whole_number_is_refused():
+    with pytest.raises(TypeError, match=r"PowerSGD: rank must be a whole number of at least 1, got 1\.5"):
+        PowerSGD(1.5)
+
+
 def test_a_seed_that_is_none_and_whole_numbers_are_refused():
-    with pytest.raises(ValueError, match="PowerSGD: seed must be a whole number of at least 0, got -1"):
+    with pytest.raises(ValueError, match="PowerSGD: seed must be at least 0, got -1"):
         PowerSGD(1, seed=-1)
     with pytest.raises(ValueError, match="PowerSGD compresses floating-point numbers, not int64"):
         PowerSGD(1).encode(np.arange(20).reshape(4, 5))

@@ -185,7 +185,7 @@ def test_an_optimizer_with_momentum_of_its_own_is_refused(optimizer):
 
 
 @pytest.mark.parametrize("wrapper", [ErrorFeedback, QuantizedAllReduce])
-def test_no_other_compressor_stands_around_votes(wrapper):
+def test_signum_cannot_be_wrapped(wrapper):
     with pytest.raises(ValueError, match=f"{wrapper.__name__}: Signum sends votes.*use Signum by itself"):
         wrapper(Signum())
 
@@ -197,7 +197,7 @@ def test_votes_are_no_quantizers_symbols():
 
 @pytest.mark.parametrize("momentum", [-0.1, 1.0, float("nan")])
 def test_a_momentum_that_cannot_be_is_refused(momentum):
-    with pytest.raises(ValueError, match="Signum: momentum must be at least 0 and below 1"):
+    with pytest.raises(ValueError, match=r"Signum: momentum must be .*at least 0 and below 1"):
         Signum(momentum)
 
 

@@ -58,7 +58,7 @@ def test_a_vector_may_have_fewer_entries_than_there_are_ranks(way, size):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nobody_may_have_anything_to_send(way):
+def test_all_messages_may_be_empty(way):
     sums, _ = sums_on(3, Threshold(1e9, all_reduce=way))
     assert not any(total.any() for total in sums)
 

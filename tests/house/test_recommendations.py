@@ -190,8 +190,10 @@ RUNS: dict[str, Callable[[], object]] = {
     "data.Dataset(x, x)": lambda: read(*[np.ones((4, 2))] * 2),
     "data.Dataset(x, y)": lambda: read(np.ones((4, 2)), np.arange(4)),
     "compress.TopK(0.01)": lambda: trains(TopK(0.01)),
-    "optim.SGD(parameters, lr=0.001)": lambda: train(parallel.Synchronous(compressor=Signum()), lr=0.001),
-    "optim.SGD(parameters, lr=0.1)": update_weights,
+    "optim.SGD(parameters, lr={})": lambda: [
+        train(parallel.Synchronous(compressor=Signum()), lr=0.001),
+        update_weights(),
+    ],
     "layer_norm(x, weight, bias)": lambda: F.layer_norm(ROWS, np.ones(6, np.float32), np.zeros(6, np.float32)),
     "model.eval()": lambda: nn.BatchNorm1d(6).eval()(ROWS[:1]),
     "nn.Flatten()": lambda: F.linear(nn.Flatten()(ROWS.reshape(4, 2, 3)), np.ones((5, 6), np.float32)),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from minidl import cluster, compress, nn, optim, parallel
+from minidl.compress.exchange import GradientNorm
 from minidl.parallel import Synchronous
 from minidl.parallel.gradients.compressed import CompressedGradients
 from tests.parallel.jobs import blobs, small_job
@@ -25,18 +26,19 @@ class Whole(compress.Compressor):
 
 
 class Remembering(Whole):
-    """Loses nothing, and checks what it is told; there is one for each parameter of each node."""
+    """Loses nothing, and checks when it is called; there is one for each parameter of each node."""
 
-    is_stateful, needs_norm = True, True
+    is_stateful = True
     epochs, shape, norm = 0, None, None
 
     def begin_epoch(self, epoch):
         assert epoch == self.epochs
         self.epochs += 1
 
-    def begin_step(self, norm, nodes):
+    def add_up(self, array, nodes, rank):
         assert nodes == 3
-        self.norm = norm
+        self.norm = yield GradientNorm()
+        return (yield from super().add_up(array, nodes, rank))
 
     def encode(self, array):
         assert self.epochs > 0
@@ -130,8 +132,10 @@ def test_where_nothing_is_late_a_parameter_that_no_node_uses_stays_without_a_gra
     assert [has_gradient for *_, has_gradient in results] == [[True, True, False, False, False]] * 3
 
 
-def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient():
-    report = parallel.train(small_job(), Synchronous(compressor=Remembering()), 3, on="simulation")
+@pytest.mark.parametrize("overlap", [True, False])
+def test_a_compressor_hears_of_epochs_and_of_the_norm_of_the_whole_gradient(overlap):
+    strategy = Synchronous(compressor=Remembering(), bucket_mb=1e-6, overlap=overlap)
+    report = parallel.train(small_job(), strategy, 3, on="simulation")
     truth = parallel.train(small_job(), Synchronous(algorithm="ordered"), 3, on="simulation")
     assert report.digests == truth.digests
 

@@ -1,8 +1,8 @@
-"""Compressed gradients: each parameter has a compressor of its own, and a bucket of parameters one message exchange.
+"""Compressed gradients: one compressor per parameter, one exchange of messages per bucket of parameters.
 
-A compressor remembers things that belong to one parameter (what it has not sent yet, say). A message costs a start-up
-time whatever its size. Hence each gradient is compressed by itself, and what its compressor sends travels together with
-that of the other parameters in its bucket, as soon as backward has completed them.
+The state of a compressor, such as a residual, belongs to one parameter, so each gradient is compressed by itself. Every
+message costs a start-up time, so the messages of a bucket travel together, as soon as backward has completed its
+gradients.
 """
 
 from __future__ import annotations
@@ -27,23 +27,22 @@ from minidl.tensor import Tensor
 class CompressedGradients:
     """Adds up the compressed gradients of `parameters` over the ranks, bucket by bucket, the last parameters first.
 
-    Used as `GradientBuckets`.
+    Used like `GradientBuckets`.
 
     Parameters
         compressor  copied for every parameter
-        overlap     whether buckets are sent while backward goes on. Compressors that add up in a ring or on the way
-                    (QuantizedAllReduce, sparse all-reduces) send after backward in any case, and those that must know
-                    the norm of the whole gradient begin then
+        overlap     True: buckets are sent during backward. QuantizedAllReduce, sparse all-reduces and DGC with clipping
+                    send after backward in any case
         bucket_mb   size of a bucket of gradients, before compression, in megabytes (1 MB = 1e6 bytes)
-        algorithm   of compressors that all-reduce, as in `comm.all_reduce`
-        names       the parameters' names in the model, from which compressors derive their random numbers; by default
-                    their numbers
+        algorithm   of compressors that all-reduce (RandomK, PowerSGD), as in `comm.all_reduce`
+        names       the parameters' names in the model, which seed the compressors' random numbers; default: their
+                    numbers
         seed        of the run
 
     Notes
-        A parameter without a gradient counts as zero where others have one. It stays without where no rank has one and
-        none sends anything either, such as what error feedback has kept of earlier gradients: a byte a parameter, sent
-        after the gradients, says who has one. Frozen parameters take no part.
+        A parameter without a gradient counts as zero if another rank has one. If no rank has one, its gradient stays
+        None, unless a compressor that keeps its errors sends something. One byte per parameter, all-reduced after the
+        gradients, says whether any rank has one. Frozen parameters take no part.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class CompressedGradients:
         names: Sequence[str] | None = None,
         seed: int = 0,
     ) -> None:
-        self.comm, self.overlap, self.algorithm = comm, overlap and not compressor.needs_norm, algorithm
+        self.comm, self.overlap, self.algorithm = comm, overlap, algorithm
         self._label = type(compressor).__name__
         name_of = dict(zip(parameters, names or map(str, range(len(parameters))), strict=True))
         self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
@@ -67,8 +66,9 @@ class CompressedGradients:
             own.begin_run(seed, name_of[parameter], comm.rank)
         self._compressor_of = dict(zip(self.parameters, self.compressors, strict=True))
         self._order = InBackwardOrder(self.buckets, self._send)
-        self._used: list[bool] = []  # has this rank a gradient, for the parameters so far
-        self._waiting: list[Callable[[], list[Sum]]] = []  # for the sums of each bucket
+        self._used: list[bool] = []  # whether this rank has a gradient, for the parameters so far
+        self._waiting: list[Callable[[], list[Sum]]] = []  # one per bucket
+        self._norm: float | None = None  # of this step's gradient, once requested
 
     def begin_epoch(self, epoch: int) -> None:
         """Epoch number `epoch`, from 0, begins."""
@@ -76,25 +76,27 @@ class CompressedGradients:
             compressor.begin_epoch(epoch)
 
     def begin(self) -> None:
-        """The next backward completes the gradients."""
+        """Call before the backward that completes the gradients."""
         if self.overlap:
             self._order.watch()
 
     def finish(self) -> None:
-        """Every parameter gets the sum, over the ranks, of what their messages stand for."""
-        if self.compressors and self.compressors[0].needs_norm:
-            norm = float(np.linalg.norm(gradient(self.parameters)))
-            for compressor in self.compressors:
-                compressor.begin_step(norm, self.comm.size)
+        """Set every parameter's gradient to the sum of the ranks' compressed gradients; call after backward."""
         self._order.rest()
         sums = [one.total for wait in self._waiting for one in wait()]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):
-            if is_used or (self.compressors[0].keeps_errors and total.any()):  # what arrives late counts all the same
+            if is_used or (self.compressors[0].keeps_errors and total.any()):  # late gradients count, too
                 parameter.grad = kernels.array_module(parameter.data).asarray(total)
             else:
                 parameter.grad = None
-        self._used, self._waiting = [], []
+        self._used, self._waiting, self._norm = [], [], None
+
+    def _gradient_norm(self) -> float:
+        """The 2-norm of this rank's gradient of all parameters; called after backward."""
+        if self._norm is None:
+            self._norm = float(np.linalg.norm(gradient(self.parameters)))
+        return self._norm
 
     def _send(self, i: int) -> None:
         adding_up = []
@@ -102,8 +104,8 @@ class CompressedGradients:
             self._used.append(parameter.grad is not None)
             local = gradient([parameter]).reshape(parameter.shape)
             adding_up.append(self._compressor_of[parameter].add_up(local, self.comm.size, self.comm.rank))
-        label = f"{self._label} {i}"  # begun from different lines, it is still the same call on all ranks
-        wait = exchange.begin(adding_up, self.comm, self.algorithm, self.overlap, label)
+        label = f"{self._label} {i}"  # ranks may begin it from different lines
+        wait = exchange.begin(adding_up, self.comm, self.algorithm, self.overlap, label, self._gradient_norm)
         if not self.overlap:
             sums = wait()
             self._waiting.append(lambda: sums)
@@ -112,7 +114,7 @@ class CompressedGradients:
 
 
 def check(compressor: Compressor, job: Job) -> None:
-    """Raise ValueError if this compressor cannot be used for a model, or with an optimizer, such as this job's."""
+    """Raise ValueError if this compressor does not fit the job's model or optimizer."""
     model = job.build_model()
     name = type(compressor).__name__
     try:
