@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Engine
@@ -67,14 +68,12 @@ def calibrate(
     Source: Hockney (1994), The communication challenge for MPP, Parallel Computing 20(3), section 2: the two parameters
     of a line through the times of a ping-pong.
     """
-    sizes = sorted(set(sizes))
-    if nodes < 2 or len(sizes) < 2 or sizes[0] < 0 or repetitions < 1:
-        raise ValueError(
-            "calibrate needs 2 nodes or more, two sizes or more, and 1 repetition or more; "
-            f"got nodes={nodes}, sizes={sizes}, repetitions={repetitions}"
-        )
-    if pattern not in PATTERNS:
-        raise ValueError(f"unknown pattern {pattern!r}: choose {' or '.join(map(repr, PATTERNS))}")
+    whole_number("nodes", nodes, at_least=2)
+    whole_number("repetitions", repetitions, at_least=1)
+    one_of("pattern", pattern, PATTERNS)
+    sizes = sorted({whole_number("each of sizes (bytes)", nbytes, at_least=0) for nbytes in sizes})
+    if len(sizes) < 2:
+        raise ValueError(f"sizes must be two different sizes or more, got {sizes}")
     run = launch(_measure, (sizes, repetitions, pattern), nodes=nodes, on=on, network=network, timeout=timeout)
     messages = _medians(sizes, [messages for messages, _ in run.results if messages])
     reductions = _medians(sizes, [reductions for _, reductions in run.results])

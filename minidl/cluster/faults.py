@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from minidl.arguments import real_number, whole_number
 from minidl.random import Purpose, stream
 
 At = int | str | tuple[str, int]
@@ -86,9 +87,8 @@ class FaultPlan:
 
     def slow(self, rank: int, factor: float) -> FaultPlan:
         """All that the rank computes takes `factor` times as long."""
-        if not factor >= 1:
-            raise ValueError(f"factor must be at least 1, got {factor}: a rank can be slowed down, not sped up")
-        return replace(self, slowdowns=(*self.slowdowns, (_rank(rank), float(factor))))
+        factor = real_number("factor", factor, at_least=1, hint="a rank can be slowed down, not sped up")
+        return replace(self, slowdowns=(*self.slowdowns, (_rank(rank), factor)))
 
     def drop(self, rank: int, at: At, dst: int | None = None) -> FaultPlan:
         """The messages that the rank sends in that call (to `dst`, if it is given) are lost."""
@@ -208,10 +208,7 @@ def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
 
 
 def _rank(rank: int) -> int:
-    number = operator.index(rank)
-    if number < 0:
-        raise ValueError(f"a rank must be at least 0, got {rank}")
-    return number
+    return whole_number("rank", rank, at_least=0)
 
 
 def _at(at: At) -> At:

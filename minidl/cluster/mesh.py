@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
+
+from minidl.arguments import whole_number
 
 
 class Group(Protocol):
@@ -30,7 +31,7 @@ class Mesh(Mapping[str, _G]):
     """
 
     def __init__(self, comm: _G, shape: Sequence[int], names: Sequence[str]) -> None:
-        self.shape = tuple(operator.index(extent) for extent in shape)
+        self.shape = tuple(whole_number("each extent of a mesh", extent) for extent in shape)
         self.names = tuple(names)
         if len(self.shape) != len(self.names) or len(set(self.names)) != len(self.names):
             raise ValueError(f"a mesh of shape {self.shape} needs {len(self.shape)} different names, got {self.names}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
 
+from minidl.arguments import whole_number
 from minidl.cluster.channel import Channel
 from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.engines.protocol import Pending
@@ -106,10 +106,10 @@ class Messages(WorkAndTime):
         return payload
 
     def _rank(self, name: str, rank: int) -> int:
-        number = operator.index(rank)
-        if not 0 <= number < self.size:
-            raise ValueError(f"{name} must be a rank from 0 to {self.size - 1}, got {rank}")
-        return number
+        if type(rank) is int and 0 <= rank < self.size:  # the usual case first: messages are many
+            return rank
+        ranks = "1 rank" if self.size == 1 else f"{self.size} ranks"
+        return whole_number(name, rank, at_least=0, at_most=self.size - 1, hint=f"this communicator has {ranks}")
 
     def _source(self, src: int | Collection[int]) -> int | frozenset[int]:
         if isinstance(src, Collection):
@@ -119,10 +119,9 @@ class Messages(WorkAndTime):
         return self._anyone if src == ANY else self._ranks[self._rank("src", src)]
 
     def _tag(self, tag: int) -> int:
-        number = operator.index(tag)
-        if not 0 <= number < MAX_TAG:
-            raise ValueError(f"tag must be at least 0 and below 2**32, got {tag}")
-        return self._whole_tag(number)
+        if type(tag) is not int or not 0 <= tag < MAX_TAG:
+            tag = whole_number("tag", tag, at_least=0, at_most=MAX_TAG - 1)
+        return self._whole_tag(tag)
 
     def _whole_tag(self, number: int, is_collective: bool = False) -> int:
         """64 bits that no other group's messages have: a collective's call number never meets a program's tag."""

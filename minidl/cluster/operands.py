@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from minidl.arguments import one_of
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
@@ -31,8 +32,8 @@ class Operand:
     """
 
     def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
-        if op not in REDUCE:
-            raise ValueError(f"unknown op {op!r}: choose one of {', '.join(REDUCE)}")
+        if op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
+            one_of("op", op, REDUCE)
         self._x, self._op = x, op
         self.is_phantom = isinstance(x, Phantom)
         self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
@@ -101,8 +102,7 @@ class Operand:
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
     """Raise ValueError for an algorithm that does not exist or an option that it does not have."""
     if algorithm != "auto" and algorithm not in known:
-        choices = ", ".join(["auto", *known])
-        raise ValueError(f"unknown algorithm {algorithm!r} for all_reduce: choose one of {choices}")
+        one_of("algorithm", algorithm, ["auto", *known])
     unknown = set(options) - OPTIONS.get(algorithm, set())
     if unknown:
         allowed = ", ".join(sorted(OPTIONS.get(algorithm, set()))) or "none"
