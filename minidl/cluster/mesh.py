@@ -1,4 +1,4 @@
-"""A mesh: the ranks of a communicator as the points of a grid, with a communicator along each axis."""
+"""A mesh: the ranks of a communicator arranged as a grid, with a communicator along each axis."""
 
 from __future__ import annotations
 
@@ -22,12 +22,17 @@ _G = TypeVar("_G", bound=Group)
 
 
 class Mesh(Mapping[str, _G]):
-    """`mesh["tp"]` is the communicator of those ranks that differ from this one in the coordinate "tp" only.
+    """`mesh["tp"]` is the communicator of the ranks that differ from this one in the coordinate "tp" only.
 
-    shape: how many ranks along each axis; names: one for each. Ranks are laid out row by row, so that neighbours in
-    number are neighbours along the last axis. `coordinates` says where this rank is.
+    Parameters
+        comm    the communicator whose ranks are arranged
+        shape   number of ranks along each axis
+        names   a name for each axis
 
-    Errors: ValueError unless the shape's product is the number of ranks and every axis has a name of its own.
+    Ranks are arranged row by row: consecutive ranks are neighbours along the last axis. `coordinates` maps each name to
+    the position of this rank.
+
+    Raises ValueError unless the product of `shape` is the number of ranks and the names are distinct.
     """
 
     def __init__(self, comm: _G, shape: Sequence[int], names: Sequence[str]) -> None:
@@ -41,7 +46,7 @@ class Mesh(Mapping[str, _G]):
         where = [comm.rank // stride % extent for stride, extent in zip(strides, self.shape, strict=True)]
         self.coordinates = dict(zip(self.names, where, strict=True))
         self._along = {
-            name: comm.split(comm.rank - coordinate * stride)  # the same for all that differ along this axis only
+            name: comm.split(comm.rank - coordinate * stride)  # equal for all ranks that differ along this axis only
             for name, coordinate, stride in zip(self.names, where, strides, strict=True)
         }
 

@@ -212,7 +212,10 @@ def test_each_rank_has_its_own_generator_and_the_seed_repeats_it() -> None:
     ("call", "message"),
     [
         (lambda comm: comm.send(1, 2), "dst must be from 0 to 1, got 2: this communicator has 2 ranks"),
-        (lambda comm: comm.broadcast(1, True), "src must be a whole number from 0 to 1, got True of type bool: write 1"),
+        (
+            lambda comm: comm.broadcast(1, True),
+            "src must be a whole number from 0 to 1, got True of type bool: write 1",
+        ),
         (lambda comm: comm.recv(-2), "src must be from 0 to 1, got -2"),
         (lambda comm: comm.send(1, 0, tag=-1), "tag must be from 0 to 4294967295, got -1"),
         (lambda comm: comm.all_reduce(1, op="avg"), "op must be 'sum', 'mean', 'max', 'min' or 'prod', got 'avg'"),

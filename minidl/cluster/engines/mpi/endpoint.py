@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, Deadlock
-from minidl.cluster.diagnosis.fingerprints import Board, Fingerprint
+from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
@@ -48,7 +48,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._tell = tell
         self._last_words = last_words
         self._may_reduce = may_reduce
-        self._board = Board() if debug else None
+        self._board = FingerprintTable() if debug else None
         self._told: set[tuple[int, int, int]] = set()  # group, call, and a rank that has not said what it calls there
         self._heard: set[tuple[int, int, int]] = set()  # the other way round: what this rank has not called yet
         self._program = threading.get_ident()

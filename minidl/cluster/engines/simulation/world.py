@@ -12,7 +12,7 @@ from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
-from minidl.cluster.diagnosis.fingerprints import Board
+from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.protocol import Array, Pending, Terms
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Mailbox, Receive, Send
@@ -52,7 +52,7 @@ class World:
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.mailboxes = [Mailbox() for _ in range(terms.nodes)]
         self.members: list[Member] = []
-        self.board = Board()
+        self.board = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: in a line, why
