@@ -1,4 +1,4 @@
-"""Nodes that talk: launch a program on several of them, and see who computed what and who waited for whom.
+"""Nodes that exchange messages: launch a program on several of them, and see what each did when.
 
 >>> from minidl import cluster
 >>> def program(comm):
@@ -7,9 +7,22 @@
 >>> run.results
 [6, 6, 6, 6]
 
-`run.seconds` is the time, `run.trace` the record of it. The same program runs with `on="simulation"` (a virtual clock,
-any `network=`) and `on="mpi"`. Read `comm.py` for what a node can do, `collectives.py` for how an all-reduce works,
-`cost.py` for what it costs, `engines/` for how processes, the simulation and MPI carry the messages.
+`run.seconds` is the time that it took, `run.trace` the record of it. The same program runs with `on="simulation"` (a
+virtual clock, any `network=`) and with `on="mpi"`.
+
+    launch.py             runs a program on an engine; run.py is what it returns, faults.py what may go wrong on purpose
+    comm.py               the communicator: collectives, groups, background work; mesh.py arranges ranks as a grid
+    collective_calls.py   how a collective call runs; operands.py validates the argument of a reduction
+    messages.py           point-to-point messages; work.py is a message or collective in progress
+    work_and_time.py      computation, clock and trace; interruption.py ends computation when a message arrives
+    channel.py            messages of one collective; rank.py the state of a rank; in_flight.py arrays in use
+    phantom.py            an array without contents; calibrate.py fits a network to this machine
+
+    collectives           how an all-reduce works, and every other collective
+    cost                  what they cost: formulas, networks
+    trace                 what happened: events, ledger, critical path, timeline
+    diagnosis             what is wrong with a program: errors, fingerprints of collective calls
+    engines               where ranks run: processes, simulation, MPI
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,20 +1,21 @@
-"""Calibration: the Network that this machine's own messages come closest to.
+"""Calibration: fit a Network to the measured messages of this machine.
 
     t(n) = alpha + beta n      a message of n bytes: half of the round trip of a ping-pong, or an exchange
-    r(n) = c + gamma n         the reduction of n bytes; c, the call itself, is not part of the model
+    r(n) = c + gamma n         the reduction of n bytes; c, the time of the call itself, is not part of the model
 
-Least squares with relative weights: each residual is divided by the time itself, so that the microseconds of small
-messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each repetition
-measures every size, so that a moment in which the machine is busy slows all sizes alike and not one alone.
+The fit is least squares with relative weights: each residual is divided by the time itself, so the microseconds of
+small messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each
+repetition measures every size, so a moment in which the machine is busy slows all sizes alike.
 
-What a blocking ping-pong contains: packing the message, handing it to the system, *waking the receiver, who sleeps
-until it comes*, the way through memory, unpacking. On processes the wake-up is the larger part of alpha. A collective
-pays for it wherever a rank sleeps until its partner is ready, and less where the message is there before it is asked
-for. An exchange (both send and receive at once, as in a ring) should take as long as one message where the network is
-full duplex. Between processes it took 1.4 to 3 times as long on two cores; likely because ranks that take turns can
-live on one core (one of them is always asleep), and because large messages share the way to memory. So calibrate with
-the pattern that you want to predict. With more ranks than cores there is another wait, for a core, which belongs to the
-scheduler and to no network.
+A blocking ping-pong packs the message, passes it to the system, wakes the receiver (which sleeps until it arrives),
+moves it through memory and unpacks it. On processes waking is the larger part of alpha. A collective pays for it
+whenever a rank sleeps until its partner is ready, and pays less when the message is there first.
+
+An exchange (both ranks send and receive at once, as in a ring) should take as long as one message on a full-duplex
+network. Between processes on two cores it took 1.4 to 3 times as long. A likely reason is that ranks that take turns
+can share one core, since one of them is always asleep; another is that large messages share the memory bus. So
+calibrate with the pattern that you want to predict. With more ranks than cores, ranks also wait for a core; that time
+belongs to the scheduler and to no network.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Engine
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 SIZES = tuple(64 * 4**k for k in range(9))  # 64 bytes to 4 MiB, on both sides of EAGER_BYTES
 PATTERNS = ("ping-pong", "exchange")
-WARM_UP = 5  # messages of each size that are not counted: segments are made and mapped, caches fill
+WARM_UP = 5  # first messages of each size, not counted: they create and map segments and fill caches
 
 Points = list[tuple[int, float]]  # bytes, seconds
 
@@ -52,12 +54,20 @@ def calibrate(
 ) -> Network:
     """Measure messages and reductions on an engine and return the Network that fits them best.
 
-    Ranks 0 and 1, 2 and 3, ... send each other messages of `sizes` bytes (two sizes or more), all pairs at once, each
-    `repetitions` times. pattern: "ping-pong", in turns; or "exchange", both at once by `sendrecv`, which is how a ring
-    sends. `.measured` of the result holds (bytes, seconds) for each size, `.residuals` measured / fitted - 1: read them
-    before you trust a prediction. `plot_fit` draws both. nodes, on, network, timeout: as in `launch`.
+    Ranks 0 and 1, 2 and 3, ... send each other messages, all pairs at once.
 
-    Errors: ValueError for less than 2 nodes, less than two different sizes, no repetitions, or an unknown pattern.
+    Parameters
+        nodes, on, network, timeout   as in `launch`
+        sizes         bytes of the messages, two different sizes or more
+        repetitions   messages of each size
+        pattern       "ping-pong", in turns; "exchange", both at once by `sendrecv`, as in a ring
+
+    Returns
+        the Network; `.measured` has (bytes, seconds) for each size, and `.residuals` measured / fitted - 1. Look at
+        them, or at `plot_fit`, before you trust a prediction.
+
+    Raises
+        ValueError   fewer than 2 nodes, fewer than two sizes, no repetitions, or an unknown pattern
 
     >>> from minidl import cluster
     >>> network = cluster.calibrate(on="simulation", network=cluster.Network(1e-5, 1e-9), repetitions=1)
@@ -67,14 +77,12 @@ def calibrate(
     Source: Hockney (1994), The communication challenge for MPP, Parallel Computing 20(3), section 2: the two parameters
     of a line through the times of a ping-pong.
     """
-    sizes = sorted(set(sizes))
-    if nodes < 2 or len(sizes) < 2 or sizes[0] < 0 or repetitions < 1:
-        raise ValueError(
-            "calibrate needs 2 nodes or more, two sizes or more, and 1 repetition or more; "
-            f"got nodes={nodes}, sizes={sizes}, repetitions={repetitions}"
-        )
-    if pattern not in PATTERNS:
-        raise ValueError(f"unknown pattern {pattern!r}: choose {' or '.join(map(repr, PATTERNS))}")
+    whole_number("nodes", nodes, at_least=2)
+    whole_number("repetitions", repetitions, at_least=1)
+    one_of("pattern", pattern, PATTERNS)
+    sizes = sorted({whole_number("each of sizes (bytes)", nbytes, at_least=0) for nbytes in sizes})
+    if len(sizes) < 2:
+        raise ValueError(f"sizes must be two different sizes or more, got {sizes}")
     run = launch(_measure, (sizes, repetitions, pattern), nodes=nodes, on=on, network=network, timeout=timeout)
     messages = _medians(sizes, [messages for messages, _ in run.results if messages])
     reductions = _medians(sizes, [reductions for _, reductions in run.results])
@@ -84,12 +92,12 @@ def calibrate(
 
 
 def fit_line(points: Points) -> tuple[float, float]:
-    """The a, b >= 0 of the line through the points (n, t) whose relative residuals t / (a + b n) - 1 are balanced.
+    """Return a, b >= 0 of the line t = a + b n through the points (n, t) with balanced residuals t / (a + b n) - 1.
 
-    Least squares, each point weighted by what the line says there (at first by what was measured), until the line stays
-    the same; then the relative residuals add up to zero. Weights from the measured times alone would lean towards those
-    that are too small. Source: McCullagh, Nelder (1989), Generalized Linear Models, section 2.5, iterative weighted
-    least squares, for errors that grow with the mean (chapter 8).
+    Least squares, repeated until the line no longer changes: each point is weighted by 1 / the time of the latest line,
+    at first by 1 / its measured time. Then the relative residuals sum to zero. Weights from measured times alone would
+    favour times that are too small. Source: McCullagh, Nelder (1989), Generalized Linear Models, section 2.5, iterative
+    weighted least squares, for errors that grow with the mean (chapter 8).
 
     >>> a, b = fit_line([(0, 1.0), (10, 3.0), (20, 5.0)])
     >>> round(a, 9), round(b, 9)
@@ -108,21 +116,24 @@ def fit_line(points: Points) -> tuple[float, float]:
 
 
 def _weighted_line(n: Array, t: Array, weights: Array) -> tuple[float, float]:
-    """The a, b >= 0 with the least sum of (weight (a + b n - t))^2."""
+    """Return a, b >= 0 with the least sum of (weight (a + b n - t))^2."""
     columns, target = np.stack([weights, n * weights]), t * weights
     scale = np.linalg.norm(columns, axis=1)
     scale[scale == 0] = 1.0
     a, b = np.linalg.lstsq((columns.T / scale), target, rcond=None)[0] / scale
     if min(a, b) >= 0:
         return a, b
-    alone = [float(column @ target / (column @ column)) for column in columns]  # the best where the other one is 0
+    alone = [float(column @ target / (column @ column)) for column in columns]  # the best a or b if the other is 0
     return (0.0, alone[1]) if a < 0 else (alone[0], 0.0)
 
 
 def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, source: str = "measured") -> Figure:
-    """Draw what was measured against what was fitted, and the residuals below; saved to `path` if given.
+    """Draw measured times and the fitted line, and the residuals below.
 
-    source: where the points come from, "measured" or "simulated".
+    Parameters
+        network   the result of `calibrate`
+        path      file to save the figure to; None: do not save
+        source    origin of the points for the caption, "measured" or "simulated"
     """
     if not network.measured:
         raise ValueError(f"{network!r} was not fitted to anything: make it with cluster.calibrate()")
@@ -143,24 +154,24 @@ def plot_fit(network: Network, path: str | os.PathLike[str] | None = None, sourc
 def _measure(
     comm: Communicator, sizes: Sequence[int], repetitions: int, pattern: str
 ) -> tuple[list[list[float]], list[list[float]]]:
-    """The seconds of each message that this rank times (none if it only answers), and of each reduction."""
+    """Return the seconds of each message that this rank times (none if it only answers) and of each reduction."""
     partner = comm.rank ^ 1
     send_and_receive = _exchange if pattern == "exchange" else _half_ping_pong
     rounds = range(WARM_UP + repetitions)
     messages: list[list[float]] = []
     comm.barrier()
     if partner < comm.size:
-        rooms = [(np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)) for nbytes in sizes]
-        times = [[send_and_receive(comm, partner, x, room) for x, room in rooms] for _ in rounds]
-        if pattern == "exchange" or comm.rank < partner:  # a ping-pong's round trip begins and ends at the lower rank
+        buffers = [(np.zeros(nbytes, np.uint8), np.empty(nbytes, np.uint8)) for nbytes in sizes]
+        times = [[send_and_receive(comm, partner, x, out) for x, out in buffers] for _ in rounds]
+        if pattern == "exchange" or comm.rank < partner:  # the lower rank times a ping-pong's round trip
             messages = _by_size(times)
-    comm.barrier()  # reductions on all ranks at once, as in a collective: they share the way to memory
+    comm.barrier()  # reductions on all ranks at once, as in a collective: they share the memory bus
     arrays = [(np.zeros(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)) for nbytes in sizes]
     return messages, _by_size([[_reduction(comm, a, b) for a, b in arrays] for _ in rounds])
 
 
 def _by_size(times: list[list[float]]) -> list[list[float]]:
-    """The times of each size, of which each round has measured one; the first rounds are not counted."""
+    """The times of each size, one from each round after the warm-up."""
     return [list(of_a_size) for of_a_size in zip(*times[WARM_UP:], strict=True)]
 
 
@@ -170,20 +181,20 @@ def _reduction(comm: Communicator, a: Array, b: Array) -> float:
     return comm.now() - began
 
 
-def _half_ping_pong(comm: Communicator, partner: int, x: Array, room: Array) -> float:
+def _half_ping_pong(comm: Communicator, partner: int, x: Array, out: Array) -> float:
     began = comm.now()
     if comm.rank < partner:
         comm.send(x, partner)
-        comm.recv(partner, out=room)
+        comm.recv(partner, out=out)
     else:
-        comm.recv(partner, out=room)
+        comm.recv(partner, out=out)
         comm.send(x, partner)
     return (comm.now() - began) / 2
 
 
-def _exchange(comm: Communicator, partner: int, x: Array, room: Array) -> float:
+def _exchange(comm: Communicator, partner: int, x: Array, out: Array) -> float:
     began = comm.now()
-    comm.sendrecv(x, partner, partner, out=room)
+    comm.sendrecv(x, partner, partner, out=out)
     return comm.now() - began
 
 

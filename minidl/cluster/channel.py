@@ -1,7 +1,4 @@
-"""A channel: messages among the ranks of a group under one tag, counted and recorded. Collectives are made of these.
-
-`Rank` holds what all communicators of one rank share; a `Channel` is what one collective of one group sends through.
-"""
+"""A channel: recorded messages among the ranks of a group under one tag. Collectives send and receive through it."""
 
 from __future__ import annotations
 
@@ -22,9 +19,9 @@ REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "
 
 
 class Channel:
-    """Messages among the ranks `ranks` of the run, which are 0 ... size - 1 here; this one is number `rank`.
+    """Messages among `ranks` of the whole run, which have the numbers 0 ... size - 1 here; this rank is number `rank`.
 
-    Sends are synchronous in the model: one returns when the receiver has the message.
+    Sends are synchronous in a simulation: they return when the receiver has the message.
     """
 
     __slots__ = ("_endpoint", "_faults", "_ranks", "rank", "recorder", "size", "tag")
@@ -43,14 +40,14 @@ class Channel:
         self.finish_send(self.post_send(x, self._ranks[dst], self.tag, True))
 
     def recv(self, src: int, *, out: Array | None = None) -> Any:
-        """The next message from rank `src`, in `out` if it is given."""
+        """Return the next message from rank `src`, received into `out` if given."""
         return self.finish_receive(self.post_receive(self._ranks[src], self.tag, out))
 
     def sendrecv(self, x: Any, dst: int, src: int, *, out: Array | None = None) -> Any:
         """Send x to `dst` while receiving from `src`."""
         ranks, tag, endpoint = self._ranks, self.tag, self._endpoint
         receive = endpoint.post_receive(ranks[src], tag, out)
-        if self._faults is None:  # as in post_send: this is where simulations spend their time
+        if self._faults is None:  # post_send inlined: simulations spend most of their time here
             send = endpoint.post_send(x, ranks[dst], tag, True)
             self.recorder.sent(send.nbytes, ranks[dst], send.posted)
         else:
@@ -69,21 +66,21 @@ class Channel:
         self.recorder.reduced(nbytes)
 
     def among(self, ranks: Sequence[int]) -> Channel:
-        """The same channel among these ranks only, numbered in this order; the caller is one of them."""
+        """Return the same channel among these ranks only, numbered in this order; the caller is one of them."""
         few = Channel.__new__(Channel)
         few._endpoint, few._faults, few.recorder, few.tag = self._endpoint, self._faults, self.recorder, self.tag
         few._ranks = tuple(self._ranks[rank] for rank in ranks)
         few.rank, few.size = list(ranks).index(self.rank), len(ranks)
         return few
 
-    # The halves of a message, by ranks of the whole run
+    # The two halves of a message; ranks are those of the whole run
 
     def post_send(self, x: Any, dst: int, tag: int, synchronous: bool) -> Pending:
         """Start to send."""
         endpoint = self._endpoint
         if self._faults is not None:
             x = self._faults.message(x, dst, self.recorder.call)
-            if x is DROPPED:  # as far as this side can tell, it has gone out
+            if x is DROPPED:  # to this side a lost message looks sent
                 return Pending("send", dst, tag, endpoint.now(), done=True)
         pending = endpoint.post_send(x, dst, tag, synchronous)
         self.recorder.sent(pending.nbytes, dst, pending.posted)
@@ -94,13 +91,13 @@ class Channel:
         return self._endpoint.post_receive(src, tag, out)
 
     def finish_send(self, pending: Pending) -> None:
-        """Return when the send is done."""
+        """Wait until the send is done."""
         if not pending.done:
             self._endpoint.wait(pending)
             self.recorder.delivered(pending.peer, pending.posted, pending.peer_posted)  # type: ignore[arg-type]
 
     def finish_receive(self, pending: Pending) -> Any:
-        """What was received."""
+        """Wait for a message and return it."""
         self._endpoint.wait(pending)
         self.recorder.received(pending.nbytes, pending.source, pending.posted, pending.peer_posted)
         return pending.payload

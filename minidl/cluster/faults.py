@@ -1,13 +1,18 @@
-"""Faults on purpose: a plan of which rank dies, stops, slows down, or loses and spoils messages, and at which call.
+"""Planned faults: which rank dies, stops, slows down, or loses or corrupts messages, and in which call.
 
-The same plan gives the same faults in every engine, and again tomorrow. What fired is in the trace.
+The same plan gives the same faults in every engine and in every run. The trace shows those that took effect.
 
-How the communicator uses it: the engine makes `plan.of(endpoint, recorder.fault, sleeps=...)` and hands it on. At every
-communicator call of the program, in this order: `faults.computed()`, `recorder.enter(operation)`,
-`faults.begin(operation, recorder.call)`, then the call itself, `recorder.leave()`, `faults.end()`. A block of
-`comm.until` calls `faults.computed(until=...)` wherever it looks for the message that ends it. Every message goes
-through `payload = faults.message(payload, dst, recorder.call)`; one that comes back as DROPPED is not posted, and its
-send counts as done.
+The engine passes `plan.of(endpoint, recorder.fault, sleeps=...)` to the communicator, which calls, in this order, for
+every communicator call of the program:
+
+    faults.computed()
+    recorder.enter(operation)
+    faults.begin(operation, recorder.call)
+    payload = faults.message(payload, dst, recorder.call)    for each message; DROPPED: not posted, but counts as sent
+    recorder.leave()
+    faults.end()
+
+A block of `comm.until` calls `faults.computed(until=...)` whenever it checks for the message that ends it.
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from minidl.arguments import real_number, whole_number
 from minidl.random import Purpose, stream
 
 At = int | str | tuple[str, int]
@@ -29,7 +35,7 @@ OPERATIONS = (
     *("all_gather", "reduce_scatter", "all_to_all", "barrier", "split"),
 )
 
-DROPPED = object()  # what becomes of a message that is lost
+DROPPED = object()  # in place of a message that is lost
 
 
 class Target(Protocol):
@@ -48,7 +54,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class Fault:
-    """`kind` ("kill", "stop", "drop" or "corrupt") happens on `rank` in its call `at`, to its messages to `dst`."""
+    """A fault of `kind` "kill", "stop", "drop" or "corrupt" on `rank` in call `at`; `dst`: in messages to it alone."""
 
     kind: str
     rank: int
@@ -62,10 +68,13 @@ class Fault:
 
 @dataclass(frozen=True)
 class FaultPlan:
-    """What shall go wrong in a run: `launch(..., faults=FaultPlan(seed=1).kill(2, at="all_reduce"))`.
+    """The faults of a run: `launch(..., faults=FaultPlan(seed=1).kill(2, at="all_reduce"))`.
 
-    Each method returns a longer plan. `at` says in which communicator call of the rank: the name of an operation (its
-    first), a name and a number (`("all_reduce", 3)`: its third), or a number (its n-th call of all, from 1).
+    Each method returns a plan with one more fault. `at` is the communicator call of the rank in which it happens:
+
+        "all_reduce"        its first all_reduce
+        ("all_reduce", 3)   its third all_reduce
+        3                   its third call of any kind
 
     >>> plan = FaultPlan(seed=1).kill(2, at=("all_reduce", 3)).slow(0, 2.5)
     >>> plan.slowdown(0), plan.slowdown(1)
@@ -77,48 +86,50 @@ class FaultPlan:
     slowdowns: tuple[tuple[int, float], ...] = ()
 
     def kill(self, rank: int, at: At) -> FaultPlan:
-        """The rank dies as in a crash when it makes that call."""
+        """Kill the rank in that call, as a crash would."""
         return self._and(Fault("kill", _rank(rank), _at(at)))
 
     def stop(self, rank: int, at: At) -> FaultPlan:
-        """The rank stops for good in that call, without ending: others find out by their timeout."""
+        """Stop the rank for good in that call without ending it; the other ranks notice by their timeout."""
         return self._and(Fault("stop", _rank(rank), _at(at)))
 
     def slow(self, rank: int, factor: float) -> FaultPlan:
-        """All that the rank computes takes `factor` times as long."""
-        if not factor >= 1:
-            raise ValueError(f"factor must be at least 1, got {factor}: a rank can be slowed down, not sped up")
-        return replace(self, slowdowns=(*self.slowdowns, (_rank(rank), float(factor))))
+        """Make everything that the rank computes take `factor` times as long."""
+        factor = real_number("factor", factor, at_least=1, hint="a rank can be slowed down, not sped up")
+        return replace(self, slowdowns=(*self.slowdowns, (_rank(rank), factor)))
 
     def drop(self, rank: int, at: At, dst: int | None = None) -> FaultPlan:
-        """The messages that the rank sends in that call (to `dst`, if it is given) are lost."""
+        """Lose the messages that the rank sends in that call; with `dst`, only those to that rank."""
         return self._and(Fault("drop", _rank(rank), _at(at), None if dst is None else _rank(dst)))
 
     def corrupt(self, rank: int, at: At, dst: int | None = None) -> FaultPlan:
-        """Of each message that the rank sends in that call (to `dst`, if it is given) one bit is flipped."""
+        """Flip one bit in each message that the rank sends in that call; with `dst`, only in those to that rank."""
         return self._and(Fault("corrupt", _rank(rank), _at(at), None if dst is None else _rank(dst)))
 
     @property
     def spoils_messages(self) -> bool:
-        """Whether messages are lost or corrupted: then collectives must be made of messages on all ranks."""
+        """Whether messages are lost or corrupted; then all ranks must build their collectives from messages."""
         return any(fault.kind in ("drop", "corrupt") for fault in self.faults)
 
     def slowdown(self, rank: int) -> float:
-        """How many times as long the rank computes."""
+        """Return the factor by which the rank's computation is slowed down."""
         return float(np.prod([factor for slow, factor in self.slowdowns if slow == rank]))
 
     def check(self, nodes: int) -> None:
-        """Raise ValueError if the plan names a rank that a run on so many nodes does not have."""
+        """Raise ValueError if the plan names a rank that a run on `nodes` ranks does not have."""
         named = [f.rank for f in self.faults] + [f.dst for f in self.faults if f.dst is not None]
         for rank in [*named, *(rank for rank, _ in self.slowdowns)]:
             if rank >= nodes:
                 raise ValueError(f"the fault plan names rank {rank}, but the run has ranks 0 to {nodes - 1}")
 
     def of(self, endpoint: Target, record: Callable[[str], None], *, sleeps: bool) -> RankFaults | None:
-        """The faults planned for the rank of this endpoint, or None.
+        """Return the faults planned for the rank of this endpoint, or None.
 
-        `record` is told what fires. `sleeps`: a slow rank sleeps (where time is real); otherwise the engine itself
-        makes its computation longer, by `slowdown(rank)`.
+        Parameters
+            endpoint   the endpoint of the rank
+            record     called with a description of each fault that takes effect
+            sleeps     True: a slow rank sleeps, on engines with a real clock; False: the engine itself multiplies its
+                       computation by `slowdown(rank)`
         """
         mine = [fault for fault in self.faults if fault.rank == endpoint.rank]
         slowdown = self.slowdown(endpoint.rank)
@@ -131,7 +142,7 @@ class FaultPlan:
 
 
 class RankFaults:
-    """The faults of one rank; the communicator calls its methods, see the head of this file."""
+    """The faults of one rank; the communicator calls its methods, see the docstring of this module."""
 
     def __init__(
         self, faults: list[Fault], slowdown: float, seed: int, endpoint: Target, record: Callable[[str], None]
@@ -141,20 +152,20 @@ class RankFaults:
         self._seed = seed
         self._endpoint = endpoint
         self._record = record
-        self._calls: dict[str, int] = {}  # of each operation, up to now
-        self._spoiled: dict[int, list[Fault]] = {}  # drops and corruptions, by the call in which they strike
+        self._calls: dict[str, int] = {}  # made so far, by operation
+        self._spoiled: dict[int, list[Fault]] = {}  # drops and corruptions, by call
         self._messages = 0
         self._computing_since = endpoint.now()
 
     def computed(self, until: object = None) -> None:
-        """The program has computed since its last call: a slow rank takes its time, at most until that is done."""
+        """Charge the extra time of a slow rank for computation since its last call, at most until `until` is done."""
         if self._slowdown > 1:
             seconds = self._endpoint.now() - self._computing_since
             self._endpoint.charge(seconds=(self._slowdown - 1) * seconds, until=until)
             self._computing_since = self._endpoint.now()
 
     def begin(self, operation: str, call: int) -> None:
-        """The rank's `call`-th communicator call begins; does not return from a kill or a stop."""
+        """Begin the rank's `call`-th communicator call; a kill or a stop does not return."""
         count = self._calls[operation] = self._calls.get(operation, 0) + 1
         for fault in self._faults:
             if fault.at not in (call, (operation, count)):
@@ -167,7 +178,7 @@ class RankFaults:
             self._spoiled.setdefault(call, []).append(fault)
 
     def message(self, payload: Any, dst: int, call: int) -> Any:
-        """What becomes of a message of that call to world rank `dst`: itself, a spoiled copy, or DROPPED."""
+        """Return the payload of a message of that call to world rank `dst`: unchanged, a corrupt copy, or DROPPED."""
         for fault in self._spoiled.get(call, ()):
             if fault.dst not in (None, dst):
                 continue
@@ -180,12 +191,12 @@ class RankFaults:
         return payload
 
     def end(self) -> None:
-        """The call has ended; from here on the rank computes."""
+        """End the call; from here on the rank computes."""
         self._computing_since = self._endpoint.now()
 
 
 def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
-    """A copy of the payload in which one bit of its arrays, or of the number that it is, is the other way round."""
+    """Return a copy of the payload with one bit flipped: in one of its arrays, or in the number that it is."""
     if isinstance(payload, (bool, np.bool_)):
         return not payload
     if isinstance(payload, int) and abs(payload) >= 1 << 63:
@@ -208,10 +219,7 @@ def _with_a_bit_flipped(payload: Any, rng: np.random.Generator) -> Any:
 
 
 def _rank(rank: int) -> int:
-    number = operator.index(rank)
-    if number < 0:
-        raise ValueError(f"a rank must be at least 0, got {rank}")
-    return number
+    return whole_number("rank", rank, at_least=0)
 
 
 def _at(at: At) -> At:

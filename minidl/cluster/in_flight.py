@@ -1,8 +1,8 @@
-"""Arrays in flight: those that an operation still reads or writes, from its begin until `wait()` has returned.
+"""Arrays in flight: those that an unfinished operation still reads or writes, until its `wait()` has returned.
 
-The rule is MPI's: while an operation reads an array, others may read it too; while one writes it, none may use it. All
-arrays that a rank hands to its communicators are checked against it, those in lists, tuples and dicts included. A
-statement of numpy that changes an array in flight cannot be seen.
+The rule is MPI's: while an operation reads an array, others may read it too; while one writes it, no other may use it.
+All arrays that a rank passes to its communicators are checked, also those in lists, tuples and dicts. A numpy statement
+that changes an array in flight is not noticed.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from numpy.lib.array_utils import byte_bounds
 
 Array = npt.NDArray[Any]
 
-EXACT_STEPS = 10_000  # to find out whether two interleaved views share an element; if it takes more, they do
+EXACT_STEPS = 10_000  # to search for a common element of two interleaved views; beyond it they count as shared
 
 
 class Memory(NamedTuple):
-    """An array, and the addresses between which it lies."""
+    """An array and the range of its addresses."""
 
     array: Array
     start: int
@@ -32,16 +32,16 @@ class Memory(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An operation in flight, the line that began it, and its entries among all that is read and written."""
+    """An operation in flight, the line that began it, and its intervals among all that are read and written."""
 
     operation: str
     place: str
-    reads: list[Entry]
-    writes: list[Entry]
+    reads: list[Interval]
+    writes: list[Interval]
 
 
-class Entry(NamedTuple):
-    """Memory in use. The numbers grow with time, and no two are equal, so that entries sort by their first two."""
+class Interval(NamedTuple):
+    """Memory in use. Numbers increase with time and are unique, so intervals sort by their first two fields."""
 
     start: int
     number: int
@@ -49,57 +49,58 @@ class Entry(NamedTuple):
     key: Any
 
 
-class Entries:
-    """Entries by address, so that a thousand operations in flight are not all looked at for each new one.
+class IntervalIndex:
+    """Intervals by address, so that a new operation is not compared with every one of a thousand in flight.
 
-    There is a list for each power of two of the length: what overlaps with [start, end) begins after start minus that.
+    Each power of two has a list of the intervals up to that length, sorted by start: those that overlap [start, end)
+    begin after start - length.
     """
 
     def __init__(self) -> None:
-        self._of_length: dict[int, list[Entry]] = {}
+        self._of_length: dict[int, list[Interval]] = {}
 
-    def add(self, entry: Entry) -> None:
-        insort(self._of_length.setdefault(_length_class(entry), []), entry)
+    def add(self, interval: Interval) -> None:
+        insort(self._of_length.setdefault(_length_class(interval), []), interval)
 
-    def remove(self, entry: Entry) -> None:
-        entries = self._of_length[_length_class(entry)]
-        del entries[bisect_left(entries, entry)]
-        if not entries:
-            del self._of_length[_length_class(entry)]
+    def remove(self, interval: Interval) -> None:
+        intervals = self._of_length[_length_class(interval)]
+        del intervals[bisect_left(intervals, interval)]
+        if not intervals:
+            del self._of_length[_length_class(interval)]
 
-    def overlapping(self, memory: Memory) -> Iterator[Entry]:
-        """The entries that share an element with the array."""
-        for length, entries in self._of_length.items():
-            index = bisect_left(entries, (memory.start - (1 << length),))
-            while index < len(entries) and entries[index].start < memory.end:
-                entry = entries[index]
-                if entry.memory.end > memory.start and _share(entry.memory.array, memory.array):
-                    yield entry
+    def overlapping(self, memory: Memory) -> Iterator[Interval]:
+        """Yield the intervals whose arrays share an element with this one."""
+        for length, intervals in self._of_length.items():
+            index = bisect_left(intervals, (memory.start - (1 << length),))
+            while index < len(intervals) and intervals[index].start < memory.end:
+                interval = intervals[index]
+                if interval.memory.end > memory.start and _share(interval.memory.array, memory.array):
+                    yield interval
                 index += 1
 
 
 class InFlight:
-    """The operations of one rank that are in flight; `uses` has them by a key that `begin` and `end` are given.
+    """The operations of one rank that are in flight; `uses` maps the key passed to `begin` and `end` to each.
 
-    The program and its work in the background share it.
+    The program and its background work share it.
     """
 
     def __init__(self) -> None:
         self.uses: dict[Any, Use] = {}
-        self._read = Entries()
-        self._written = Entries()
+        self._read = IntervalIndex()
+        self._written = IntervalIndex()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
 
     def check(self, operation: str, reads: Any, writes: Any) -> None:
-        """Raise RuntimeError if the operation would use an array that one in flight excludes it from."""
+        """Raise RuntimeError if the operation would use an array that an operation in flight must not share."""
         to_read, to_write = _memory(reads), _memory(writes)
         with self._lock:
             found = [(e.number, e.key, "writes") for m in to_read + to_write for e in self._written.overlapping(m)]
             found += [(e.number, e.key, "reads") for m in to_write for e in self._read.overlapping(m)]
             if not found:
                 return
-            _, key, verb = min(found, key=lambda entry: entry[0])
+            _, key, verb = min(found, key=lambda interval: interval[0])
             use = self.uses[key]
         raise RuntimeError(
             f"{operation} uses an array that {use.operation} at {use.place} still {verb}: "
@@ -107,35 +108,35 @@ class InFlight:
         )
 
     def begin(self, key: Any, operation: str, place: str, reads: Any, writes: Any) -> None:
-        """The operation uses these arrays until `end`."""
+        """Note that the operation uses these arrays until `end`."""
         to_read, to_write = _memory(reads), _memory(writes)
         if not to_read and not to_write:
             return
         with self._lock:
-            use = Use(operation, place, self._entries(to_read, key), self._entries(to_write, key))
-            for entry in use.reads:
-                self._read.add(entry)
-            for entry in use.writes:
-                self._written.add(entry)
+            use = Use(operation, place, self._intervals(to_read, key), self._intervals(to_write, key))
+            for interval in use.reads:
+                self._read.add(interval)
+            for interval in use.writes:
+                self._written.add(interval)
             self.uses[key] = use
 
     def end(self, key: Any) -> None:
-        """The program knows that the operation is over."""
+        """Note that the operation has ended."""
         with self._lock:
             use = self.uses.pop(key, None)
             if use is None:
                 return
-            for entry in use.reads:
-                self._read.remove(entry)
-            for entry in use.writes:
-                self._written.remove(entry)
+            for interval in use.reads:
+                self._read.remove(interval)
+            for interval in use.writes:
+                self._written.remove(interval)
 
-    def _entries(self, memories: list[Memory], key: Any) -> list[Entry]:
-        return [Entry(memory.start, next(self._numbers), memory, key) for memory in memories]
+    def _intervals(self, memories: list[Memory], key: Any) -> list[Interval]:
+        return [Interval(memory.start, next(self._numbers), memory, key) for memory in memories]
 
 
-def _length_class(entry: Entry) -> int:
-    return (entry.memory.end - entry.memory.start).bit_length()
+def _length_class(interval: Interval) -> int:
+    return (interval.memory.end - interval.memory.start).bit_length()
 
 
 def _memory(x: Any) -> list[Memory]:

@@ -1,4 +1,4 @@
-"""Computation that ends as soon as a message arrives: what `comm.until` returns, and how the block is left."""
+"""Computation that ends as soon as a message arrives: the block of `comm.until`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minidl.cluster.rank import Rank
 
 
 class Interruption(BaseException):
-    """Leaves the block of an Until; only the Until catches it. An `except Exception` of the program lets it pass."""
+    """Leaves the block of an Until, which catches it; an `except Exception` of the program does not."""
 
     def __init__(self, until: Until) -> None:
         super().__init__("a message has arrived that ends this computation")
@@ -19,7 +19,7 @@ class Interruption(BaseException):
 class Until:
     """A `with` block of computation that is left as soon as a receive is done; see `Communicator.until`.
 
-    interrupted: whether the message arrived before the computation of the block was over; known after the block.
+    interrupted   after the block: whether the message arrived before its computation was complete
     """
 
     def __init__(self, owner: Rank, receive: Pending) -> None:
@@ -32,7 +32,7 @@ class Until:
             raise RuntimeError("a block of comm.until cannot stand inside another one: leave the first one before")
         if self._owner.faults is not None:
             self._owner.faults.computed()
-        self._owner.endpoint.now()  # what was computed before the block is not part of it
+        self._owner.endpoint.now()  # charge what was computed before the block
         self._owner.until = self
         return self
 
@@ -44,32 +44,31 @@ class Until:
             if error is None:
                 self.settle()
             elif isinstance(error, Interruption) and error.until is self:
-                self.charge()  # what was computed since the message arrived does not count
+                self.charge()  # computation after the arrival of the message does not count
         except Interruption:
             self.interrupted = True
         finally:
             owner.until = None
         if owner.faults is not None and self.interrupted:
-            owner.faults.end()  # a slow rank owes no time for what it has not finished
+            owner.faults.end()  # a slowed rank owes no time for computation that it has not finished
         return self.interrupted
 
     def look(self) -> None:
-        """Leave the block here if the message has arrived.
+        """Leave the block here if the message has arrived; for long computation without communicator calls.
 
-        For long computation without a call of the communicator. In a simulation this takes no time and is not needed:
-        the block ends at the right moment of the virtual clock in any case.
+        In a simulation this takes no time and is not needed: the block always ends at the right virtual time.
         """
         if self._owner.endpoint.peek(self._receive):
             raise Interruption(self)
 
     def settle(self) -> None:
-        """Charge what has been computed up to here; leave the block if the message arrives before that is over."""
+        """Charge what has been computed so far; leave the block if the message arrives before that is complete."""
         if self._owner.faults is not None:
             self._owner.faults.computed(until=self._receive)
         self.charge()
 
     def charge(self, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0) -> None:
-        """Charge work; leave the block if the message arrives before it is done."""
+        """Charge computation; leave the block if the message arrives before it is complete."""
         self._owner.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes, until=self._receive)
         if self._receive.done:
             raise Interruption(self)

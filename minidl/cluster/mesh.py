@@ -1,11 +1,12 @@
-"""A mesh: the ranks of a communicator as the points of a grid, with a communicator along each axis."""
+"""A mesh: the ranks of a communicator arranged as a grid, with a communicator along each axis."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, Self, TypeVar
+
+from minidl.arguments import whole_number
 
 
 class Group(Protocol):
@@ -21,16 +22,21 @@ _G = TypeVar("_G", bound=Group)
 
 
 class Mesh(Mapping[str, _G]):
-    """`mesh["tp"]` is the communicator of those ranks that differ from this one in the coordinate "tp" only.
+    """`mesh["tp"]` is the communicator of the ranks that differ from this one in the coordinate "tp" only.
 
-    shape: how many ranks along each axis; names: one for each. Ranks are laid out row by row, so that neighbours in
-    number are neighbours along the last axis. `coordinates` says where this rank is.
+    Parameters
+        comm    the communicator whose ranks are arranged
+        shape   number of ranks along each axis
+        names   a name for each axis
 
-    Errors: ValueError unless the shape's product is the number of ranks and every axis has a name of its own.
+    Ranks are arranged row by row: consecutive ranks are neighbours along the last axis. `coordinates` maps each name to
+    the position of this rank.
+
+    Raises ValueError unless the product of `shape` is the number of ranks and the names are distinct.
     """
 
     def __init__(self, comm: _G, shape: Sequence[int], names: Sequence[str]) -> None:
-        self.shape = tuple(operator.index(extent) for extent in shape)
+        self.shape = tuple(whole_number("each extent of a mesh", extent) for extent in shape)
         self.names = tuple(names)
         if len(self.shape) != len(self.names) or len(set(self.names)) != len(self.names):
             raise ValueError(f"a mesh of shape {self.shape} needs {len(self.shape)} different names, got {self.names}")
@@ -40,7 +46,7 @@ class Mesh(Mapping[str, _G]):
         where = [comm.rank // stride % extent for stride, extent in zip(strides, self.shape, strict=True)]
         self.coordinates = dict(zip(self.names, where, strict=True))
         self._along = {
-            name: comm.split(comm.rank - coordinate * stride)  # the same for all that differ along this axis only
+            name: comm.split(comm.rank - coordinate * stride)  # equal for all ranks that differ along this axis only
             for name, coordinate, stride in zip(self.names, where, strides, strict=True)
         }
 

@@ -1,14 +1,14 @@
-"""Point-to-point messages: what a program sends and receives itself."""
+"""Point-to-point messages between the ranks of a group."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection
 from functools import lru_cache
 from typing import Any
 
 import numpy.typing as npt
 
+from minidl.arguments import whole_number
 from minidl.cluster.channel import Channel
 from minidl.cluster.diagnosis.call_site import call_site
 from minidl.cluster.engines.protocol import Pending
@@ -23,7 +23,7 @@ MAX_GROUP = 1 << 31
 
 
 class Messages(WorkAndTime):
-    """Point-to-point messages among the ranks of a group; the part of the communicator without collectives."""
+    """The point-to-point methods of a communicator."""
 
     def __init__(self, owner: Rank, ranks: tuple[int, ...], group: int) -> None:
         self._number_of, self._anyone = _numbers(ranks)
@@ -36,7 +36,7 @@ class Messages(WorkAndTime):
         self._channel = Channel(owner, owner.recorder, ranks, self.rank, self._whole_tag(0))
 
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        """Send x to rank `dst`; messages of one tag arrive in the order in which they were sent."""
+        """Send x to rank `dst`; messages with the same tag arrive in the order in which they were sent."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("send", x, None)
@@ -45,13 +45,13 @@ class Messages(WorkAndTime):
         self._owner.leave()
 
     def recv(self, src: int | Collection[int], tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
-        """Receive the next message of this tag from rank `src`, or from any rank with `src=cluster.ANY`.
+        """Receive the next message with this tag and return its array or object; `comm.last_source` is its sender.
 
-        `src` may be a collection of ranks: then the first message from any of these. It raises when all of them have
-        failed, so that a server that waits for some of its clients does not wait forever.
-
-        Returns the array or object; `comm.last_source` then says who sent it. With `out`, a contiguous array of the
-        message's dtype and size, it is written there and `out` is returned.
+        Parameters
+            src   a rank; `cluster.ANY`, any rank; or a collection of ranks, any of these. A receive from a collection
+                  raises once all its ranks have failed, so a server that waits for some clients cannot wait forever.
+            tag   0 to 2**32 - 1, the same as the sender's
+            out   None, or a contiguous array with the message's dtype and size: it is filled and returned
         """
         source, tag = self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
@@ -62,7 +62,7 @@ class Messages(WorkAndTime):
         return payload
 
     def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Any:
-        """Send x to `dst` and receive from `src` at once: a ring of these cannot deadlock, whatever the size."""
+        """Send x to `dst` and receive from `src` at the same time; a ring of these calls cannot deadlock."""
         dst, source, tag = self._rank("dst", dst), self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("sendrecv", x, out)
@@ -75,7 +75,7 @@ class Messages(WorkAndTime):
         return payload
 
     def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
-        """Start to send, and `wait()` on the Work that is returned; x has been copied and may be changed."""
+        """Start to send, and return a Work to `wait()` on; x is copied, so it may be changed at once."""
         dst, tag = self._rank("dst", dst), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("isend", x, None)
@@ -85,7 +85,7 @@ class Messages(WorkAndTime):
         return Work(self._owner, "isend", pending, self._channel.finish_send)
 
     def irecv(self, src: int, tag: int = 0, out: npt.NDArray[Any] | None = None) -> Work:
-        """Start to receive; the message is what `wait()` on the Work returns. Until then `out` is in flight."""
+        """Start to receive, and return a Work: its `wait()` returns the message. Until then `out` is in flight."""
         source, tag = self._source(src), self._tag(tag)
         if self._owner.in_flight.uses:
             self._owner.in_flight.check("irecv", None, out)
@@ -97,7 +97,7 @@ class Messages(WorkAndTime):
         return Work(self._owner, "irecv", pending, self._finish_receive)
 
     def world_rank(self, rank: int) -> int:
-        """The number in the whole run of this communicator's rank `rank`."""
+        """Return the number in the whole run of this communicator's rank `rank`."""
         return self._ranks[self._rank("rank", rank)]
 
     def _finish_receive(self, pending: Pending) -> Any:
@@ -106,10 +106,10 @@ class Messages(WorkAndTime):
         return payload
 
     def _rank(self, name: str, rank: int) -> int:
-        number = operator.index(rank)
-        if not 0 <= number < self.size:
-            raise ValueError(f"{name} must be a rank from 0 to {self.size - 1}, got {rank}")
-        return number
+        if type(rank) is int and 0 <= rank < self.size:  # the usual case first: messages are many
+            return rank
+        ranks = "1 rank" if self.size == 1 else f"{self.size} ranks"
+        return whole_number(name, rank, at_least=0, at_most=self.size - 1, hint=f"this communicator has {ranks}")
 
     def _source(self, src: int | Collection[int]) -> int | frozenset[int]:
         if isinstance(src, Collection):
@@ -119,22 +119,21 @@ class Messages(WorkAndTime):
         return self._anyone if src == ANY else self._ranks[self._rank("src", src)]
 
     def _tag(self, tag: int) -> int:
-        number = operator.index(tag)
-        if not 0 <= number < MAX_TAG:
-            raise ValueError(f"tag must be at least 0 and below 2**32, got {tag}")
-        return self._whole_tag(number)
+        if type(tag) is not int or not 0 <= tag < MAX_TAG:
+            tag = whole_number("tag", tag, at_least=0, at_most=MAX_TAG - 1)
+        return self._whole_tag(tag)
 
     def _whole_tag(self, number: int, is_collective: bool = False) -> int:
-        """64 bits that no other group's messages have: a collective's call number never meets a program's tag."""
+        """64 bits that differ between groups, and between a program's tags and the numbers of collectives."""
         return (is_collective * MAX_GROUP + self._group) * MAX_TAG + number
 
 
 @lru_cache(64)
 def _numbers(ranks: tuple[int, ...]) -> tuple[dict[int, int], frozenset[int]]:
-    """The number of each world rank within the group, and the set of the world ranks; cached for simulated ranks."""
+    """Each world rank's number within the group, and the set of world ranks; cached for simulated ranks."""
     return {world: number for number, world in enumerate(ranks)}, frozenset(ranks)
 
 
 def program_tag(tag: int) -> int | None:
-    """The tag as the program gave it, of the 64 bits that an engine sees; None inside a collective."""
+    """Return the program's tag, from the 64 bits that an engine sees; None for a collective."""
     return None if tag >= MAX_GROUP * MAX_TAG else tag % MAX_TAG

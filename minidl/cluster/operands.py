@@ -1,10 +1,10 @@
-"""The argument of a reduction: checked, laid out flat, and returned in its original form.
+"""The argument of a reduction: validated, flattened, and returned in its original form.
 
 Arithmetic is numpy's, in the dtype of the array, so sums of integer arrays wrap around. There are two exceptions:
 
-* A single whole number is reduced exactly, or not at all. A sum is refused where the same number on all ranks would not
-  fit in its 64 bits; a product travels as a Python int, which has no limit.
-* The mean of float16 is computed, and travels, in float32: the sum would overflow at 65,504.
+* A single whole number is reduced exactly or refused. A sum is refused if the same number on all ranks would not fit
+  in 64 bits. A product is sent as a Python int, which has no limit.
+* The mean of float16 is computed and sent in float32, because the sum could exceed 65,504, the largest float16.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from minidl.arguments import one_of
 from minidl.cluster.channel import REDUCE
 from minidl.cluster.diagnosis.fingerprints import Fingerprint
 from minidl.cluster.phantom import Phantom
@@ -26,13 +27,13 @@ OPTIONS = {"pipelined_chain": {"segments"}, "hierarchical": {"per_group"}}
 class Operand:
     """The x of a reduction: an array of numbers, a single number, or a Phantom.
 
-    contiguous   x as a contiguous array in the dtype of the arithmetic; x itself where it is one
-    flat         the same in one dimension
+    contiguous   x as a contiguous array in the dtype of the arithmetic; x itself if it is one already
+    flat         the same array in one dimension
     """
 
     def __init__(self, x: Any, op: str, operation: str, size: int, is_written: bool = False) -> None:
-        if op not in REDUCE:
-            raise ValueError(f"unknown op {op!r}: choose one of {', '.join(REDUCE)}")
+        if op not in REDUCE:  # one_of takes a microsecond also where nothing is wrong
+            one_of("op", op, REDUCE)
         self._x, self._op = x, op
         self.is_phantom = isinstance(x, Phantom)
         self.is_scalar = not self.is_phantom and not isinstance(x, np.ndarray)
@@ -65,14 +66,14 @@ class Operand:
     def fingerprint(
         self, operation: str, *, root: int | None = None, algorithm: str | None = None, label: str | None = None
     ) -> Fingerprint:
-        """What all ranks must agree upon."""
+        """Return the fingerprint of the call: what must be equal on all ranks."""
         dtype, shape = ("int", ()) if self.is_exact else (self._dtype.str, self._shape)
         return Fingerprint(
             operation, op=self._op, root=root, algorithm=algorithm, dtype=dtype, shape=shape, label=label
         )
 
     def result(self, flat: npt.NDArray[Any], size: int) -> Any:
-        """x with the reduced values: the array itself; for a number, the new value."""
+        """Return x with the reduced values: the same array, or a new number."""
         if self.is_exact:
             return self._exact_result(flat)
         flat = self.mean_of(flat, size)
@@ -85,7 +86,7 @@ class Operand:
         return self._x
 
     def mean_of(self, total: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
-        """The sum, or for op "mean" the mean, in the same memory if it has the dtype of x."""
+        """Return the total in the dtype of x, divided by `size` for op "mean"; in place if it has that dtype."""
         if self._op == "mean":
             total /= size
         return total if total.dtype == self._dtype else total.astype(self._dtype)
@@ -99,10 +100,9 @@ class Operand:
 
 
 def check_algorithm(algorithm: str, known: Collection[str], options: Mapping[str, Any]) -> None:
-    """Raise ValueError for an algorithm that does not exist or an option that it does not have."""
+    """Raise ValueError for an unknown algorithm, or an option that the algorithm does not have."""
     if algorithm != "auto" and algorithm not in known:
-        choices = ", ".join(["auto", *known])
-        raise ValueError(f"unknown algorithm {algorithm!r} for all_reduce: choose one of {choices}")
+        one_of("algorithm", algorithm, ["auto", *known])
     unknown = set(options) - OPTIONS.get(algorithm, set())
     if unknown:
         allowed = ", ".join(sorted(OPTIONS.get(algorithm, set()))) or "none"
@@ -117,9 +117,9 @@ def check_items(operation: str, items: Any, size: int) -> None:
 
 
 def _number(x: Any, op: str, operation: str, size: int) -> Any:
-    """A single x as a number that can hold the result."""
+    """Return the single number x in a type that can hold the result."""
     if op == "sum" and type(x) is int and -HALF <= x * size < HALF:
-        return x  # the usual case first: numbers are reduced in every step of a training run
+        return x  # the usual case first: training reduces numbers in every step
     if op == "mean" and (_is_whole(x) or isinstance(x, (bool, np.bool_))):
         return np.float64(x)
     if op == "sum" and isinstance(x, (bool, np.bool_)):

@@ -1,4 +1,4 @@
-"""Phantom: a message without contents, for simulations in which only the sizes matter."""
+"""Phantom: an array without contents, for simulations in which only sizes matter."""
 
 from __future__ import annotations
 
@@ -12,15 +12,19 @@ import numpy.typing as npt
 
 
 class Phantom:
-    """Stands for an array of so many bytes: it is counted and timed by its size, and holds no memory.
+    """A one-dimensional array of `nbytes` bytes without contents: messages count and time its size, no memory is held.
 
-    Whatever is sent, reduced or split is another Phantom; nothing is computed. nbytes: a multiple of the dtype's size.
+    Sending, reducing and splitting give another Phantom; nothing is computed.
+
+    Parameters
+        nbytes   its size, a multiple of the size of `dtype`
+        dtype    type of its elements
 
     >>> gradient = Phantom(400_000_000)
     >>> gradient.size, gradient[:10].nbytes
     (100000000, 40)
 
-    Errors: ValueError for a negative size, or one that is no whole number of items.
+    Raises ValueError for a negative size, or one that is no whole number of elements.
     """
 
     __slots__ = ("dtype", "nbytes", "size")
@@ -52,18 +56,18 @@ class Phantom:
     def __repr__(self) -> str:
         return f"Phantom({self.nbytes}, {self.dtype.name!r})"
 
-    def __getitem__(self, part: slice | EllipsisType) -> Phantom:
-        if part is Ellipsis:
+    def __getitem__(self, index: slice | EllipsisType) -> Phantom:
+        if index is Ellipsis:
             return self
-        if not isinstance(part, slice):
-            raise TypeError(f"a Phantom has no items, only slices: got the index {part!r}")
-        return self._of(len(range(*part.indices(self.size))))
+        if not isinstance(index, slice):
+            raise TypeError(f"a Phantom has no items, only slices: got the index {index!r}")
+        return self._of(len(range(*index.indices(self.size))))
 
-    def __setitem__(self, part: slice | EllipsisType, value: Any) -> None:
-        if self[part].size != np.size(value):
-            raise ValueError(f"{np.size(value)} items cannot be written into {self[part].size}")
+    def __setitem__(self, index: slice | EllipsisType, value: Any) -> None:
+        if self[index].size != np.size(value):
+            raise ValueError(f"{np.size(value)} items cannot be written into {self[index].size}")
 
-    def __itruediv__(self, divisor: float) -> Phantom:  # the mean is a sum that is divided
+    def __itruediv__(self, divisor: float) -> Phantom:  # the mean divides a sum
         return self
 
     def reshape(self, *shape: int) -> Phantom:
@@ -75,7 +79,7 @@ class Phantom:
         return self
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: tuple[Any, ...] = (), **_: Any) -> Any:
-        """Arithmetic takes no time and has no values: the result is as large as what went in."""
+        """Arithmetic takes no time and gives no values: the result has the size of the operands."""
         if method != "__call__" or len({np.size(x) for x in inputs} - {1}) > 1:
             return NotImplemented
         return out[0] if out else self
@@ -88,13 +92,13 @@ class Phantom:
         return _FUNCTIONS[function](*args, **kwargs)
 
     def _of(self, size: int) -> Phantom:
-        part = Phantom.__new__(Phantom)
-        part.dtype, part.size, part.nbytes = self.dtype, size, size * self.dtype.itemsize
-        return part
+        new = Phantom.__new__(Phantom)
+        new.dtype, new.size, new.nbytes = self.dtype, size, size * self.dtype.itemsize
+        return new
 
 
 def _array_split(x: Phantom, sections: int) -> list[Phantom]:
-    """As numpy splits: the first chunks are longer by one item."""
+    """As `np.array_split`: the first chunks are longer by one element."""
     least, longer = divmod(x.size, sections)
     return [x._of(least + 1)] * longer + [x._of(least)] * (sections - longer)
 

@@ -1,4 +1,4 @@
-"""What all communicators of one rank share."""
+"""The state that all communicators of one rank share."""
 
 from __future__ import annotations
 
@@ -19,7 +19,13 @@ class Interruptible(Protocol):
 
 
 class Rank:
-    """What all communicators of one rank share: endpoint, recorder, the faults planned for it, arrays in flight."""
+    """The state that all communicators of one rank share.
+
+    endpoint    this rank's end of the network, from the engine
+    recorder    writes the trace and the ledger
+    faults      the faults planned for this rank, or None
+    in_flight   arrays that unfinished operations read or write
+    """
 
     def __init__(
         self, endpoint: Endpoint, recorder: Recorder, faults: RankFaults | None, in_flight: InFlight | None = None
@@ -27,9 +33,9 @@ class Rank:
         self.endpoint = endpoint
         self.recorder = recorder
         self.faults = faults
-        self.next_group = 1  # no group that this rank belongs to has a number from here on; 0 is all ranks
+        self.next_group = 1  # greater than the number of any group with this rank; group 0 is all ranks
         self.in_flight = in_flight or InFlight()
-        self.until: Interruptible | None = None  # the block of computation that the program is in
+        self.until: Interruptible | None = None  # the block of `comm.until` that the program is in
         self._lane_of: dict[int, int] = {}
 
     def enter(self, operation: str) -> None:
@@ -50,17 +56,17 @@ class Rank:
             self.faults.end()
 
     def settle(self) -> None:
-        """In a block of `comm.until`: charge what has been computed, and leave the block if the message is here."""
+        """In a block of `comm.until`, charge what has been computed, and leave the block if the message has arrived."""
         if self.until is not None:
             self.until.settle()
 
     def charge(self, seconds: float, flops: float, nbytes: float) -> None:
-        """Charge work, which ends early in a block of `comm.until`."""
+        """Charge computation; in a block of `comm.until` it may end early."""
         if self.until is None:
             self.endpoint.charge(seconds=seconds, flops=flops, nbytes=nbytes)
         else:
             self.until.charge(seconds, flops, nbytes)
 
     def lane_of(self, group: int) -> int:
-        """The lane of what a group does beside the program: 1 for the first group that does, and so on."""
+        """The lane of the trace for concurrent operations of a group: 1 for the first group that has any, and so on."""
         return self._lane_of.setdefault(group, len(self._lane_of) + 1)

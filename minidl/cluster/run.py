@@ -1,4 +1,4 @@
-"""What a launch brings back."""
+"""The result of a launch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from minidl.cluster.trace.trace import Trace
 
 @dataclass(frozen=True)
 class Run:
-    """The outcome of a program on several nodes.
+    """The result of a program on several nodes.
 
-    `results`: what the program returned, one item a rank. `seconds`: from the moment the program began on all ranks to
-    the moment the last of them returned. `trace`: who computed, sent, received and waited, and when. `failures`: with
-    `on_failure="continue"`, what happened to each rank that failed; its result is None.
+    results    what the program returned, one item per rank
+    seconds    from the moment the program began on all ranks until the last of them returned
+    trace      what every rank computed, sent and received, when it waited, and for which rank
+    failures   with `on_failure="continue"`: the error of each rank that failed; its result is None
     """
 
     results: list[Any]

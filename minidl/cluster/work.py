@@ -23,19 +23,19 @@ class Work:
         self._call = owner.recorder.call
         if isinstance(pending, Concurrent):
             pending.begun = Begun(operation, self._call, caller())
-        else:  # the program has called isend or irecv; both are too quick for anything but a note of its frame
+        else:  # isend or irecv: only the frame of the program is noted, because they are fast
             frame = sys._getframe(2)
             self._code, self._instruction = frame.f_code, frame.f_lasti
         self._waited = False
-        self._error: Exception | None = None  # on which a wait has failed
+        self._error: Exception | None = None  # raised by an earlier wait
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"what {self._operation} returns cannot be sent or returned: its wait() returns what came")
 
     def is_completed(self) -> bool:
-        """Whether `wait()` would return, or raise because the other rank has failed, at once.
+        """Whether `wait()` would end at once: return, or raise because the other rank has failed.
 
-        In a simulation, a call that returns False takes a microsecond.
+        In a simulation, a call that returns False takes a virtual microsecond.
         """
         endpoint = self._owner.endpoint
         if endpoint.is_done(self._pending):
@@ -44,9 +44,9 @@ class Work:
         return self._error is not None or endpoint.is_hopeless(self._pending)
 
     def wait(self) -> Any:
-        """Return when it is done, with what was received or what the collective returns; None after a send.
+        """Wait until the operation is done; return the received message or the collective's result, None for a send.
 
-        A wait that has failed fails again with the same error.
+        After an error, every further call raises the same error.
         """
         if not self._waited:
             recorder = self._owner.recorder

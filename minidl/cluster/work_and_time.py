@@ -1,4 +1,4 @@
-"""What a rank does by itself: it computes, looks at the clock, labels its trace and reports progress."""
+"""What a rank does without the others: compute, read the clock, label its trace, report progress."""
 
 from __future__ import annotations
 
@@ -15,17 +15,22 @@ from minidl.cluster.work import Work
 
 
 class WorkAndTime:
-    """The part of the communicator that needs no other rank."""
+    """The methods of a communicator that involve no other rank."""
 
     _owner: Rank
     _channel: Channel
 
     def compute(self, flops: float = 0.0, seconds: float = 0.0, nbytes: float = 0.0, label: str = "") -> None:
-        """Charge `seconds`, plus the time that this node needs for the given flops and bytes.
+        """Charge `seconds`, plus the time that this node needs for the given flops and bytes, whichever is longer.
 
-        flops: floating-point operations; nbytes: bytes read and written; of the two the slower one counts. In a
-        simulation the virtual clock moves on, at the speed of its `cluster.Node`; elsewhere the rank sleeps, at 10
-        GFLOP/s and 10 GB/s.
+        Parameters
+            flops     floating-point operations
+            seconds   time that does not depend on the node
+            nbytes    bytes read and written
+            label     label of this computation in the trace
+
+        In a simulation the virtual clock advances, by the speed of its `cluster.Node`. On real engines the rank sleeps,
+        as a node of 10 GFLOP/s and 10 GB/s.
         """
         if flops < 0 or seconds < 0 or nbytes < 0:
             raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
@@ -38,7 +43,7 @@ class WorkAndTime:
             recorder.worked(label)
 
     def until(self, work: Work) -> Until:
-        """A block of computation that is left as soon as `work`, an `irecv` of this rank, is done.
+        """Return a block of computation that is left as soon as `work`, an `irecv` of this rank, is done.
 
             news = comm.irecv(0)
             with comm.until(news) as block:
@@ -46,22 +51,23 @@ class WorkAndTime:
             if block.interrupted:  # the message arrived before the 10 s were over
                 ...
 
-        The rest of the block is skipped. In a simulation that happens at the very moment when the message arrives: in
-        the middle of `compute`, or of the arithmetic that the kernels count, which then takes no more virtual time.
-        On processes and under MPI it happens at the next point at which the rank looks: `compute` does so once in a
-        millisecond, every other call of a communicator when it begins, and `block.look()` where the program says so.
-        The message is received by `work.wait()` as always.
+        The rest of the block is skipped. A simulation leaves it at the very moment when the message arrives, in the
+        middle of `compute` or of arithmetic that the kernels count; what is left then takes no virtual time. On
+        processes and under MPI the rank leaves at its next check: once per millisecond in `compute`, at the beginning
+        of every other communicator call, and in `block.look()`. `work.wait()` receives the message as always.
 
-        Keep collectives out of the block: a rank that leaves it before one takes no part, and the others wait in vain.
+        Keep collectives out of the block: a rank that leaves before one does not take part, and the others block.
 
-        Errors: ValueError if `work` is not an `irecv`; RuntimeError for a block inside another one.
+        Raises
+            ValueError     `work` is not an `irecv`
+            RuntimeError   the program is inside another such block
         """
         if work._pending.kind != "receive":
             raise ValueError(f"comm.until takes what irecv returns, got {work._pending}")
         return Until(self._owner, work._pending)
 
     def reduce_into(self, a: npt.NDArray[Any], b: npt.NDArray[Any], op: str = "sum") -> None:
-        """a becomes `a op b`, element by element: the arithmetic of a reduction."""
+        """Change a to `a op b`, element by element, and charge the time of a reduction."""
         self._channel.reduce_into(a, b, op)
 
     def now(self) -> float:
@@ -71,23 +77,23 @@ class WorkAndTime:
 
     @property
     def network(self) -> Network | None:
-        """What messages take by the model of a simulation or emulation; None where they take what they take."""
+        """The network model of a simulation or emulation; None if real messages are not slowed down."""
         return self._owner.endpoint.network
 
     def mark(self, label: str) -> None:
-        """Label the compute from here to the next mark in the trace: "forward", "backward"."""
+        """Label the computation in the trace from here to the next mark, for example "forward"."""
         self._owner.settle()
         self._owner.recorder.mark(label)
 
     def shares(self) -> Shares:
-        """The fractions of this rank's time spent computing, communicating and waiting, up to now."""
+        """Return the fractions of this rank's time so far that it computed, communicated and waited."""
         return self._owner.recorder.shares()
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes that this rank has sent up to now."""
+        """Bytes that this rank has sent so far."""
         return self._owner.recorder.bytes_sent
 
     def tell(self, obj: Any) -> None:
-        """Hand an object to the `listener` of the launch while the run goes on; without a listener nothing happens."""
+        """Pass an object to the `listener` of the launch during the run; without a listener nothing happens."""
         self._owner.endpoint.tell(obj)

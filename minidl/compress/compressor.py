@@ -137,8 +137,8 @@ def encoded(compressor: Compressor, array: Array) -> Message:
     message = compressor.encode(array)
     if not isinstance(message, Message):
         raise TypeError(
-            f"{type(compressor).__name__}: encode() must return a compress.Message, with the bytes to send and the shape "
-            f"and dtype of the array, got {type(message).__name__}"
+            f"{type(compressor).__name__}: encode() must return a compress.Message, with the bytes to send and the "
+            f"shape and dtype of the array, got {type(message).__name__}"
         )
     return message
 

@@ -9,12 +9,12 @@ import sys
 
 import numpy as np
 import pytest
-from minidl.cluster.network import PRESETS
 
 from minidl import data, kernels, nn, optim, parallel
 from minidl.cli import engines
 from minidl.cli.models import MODELS
 from minidl.cli.simulate.cases import ALGORITHMS
+from minidl.cluster.cost.network import PRESETS
 from minidl.parallel import Checkpoint
 from tests.cli.command import environment, minidl, refused
 

@@ -191,9 +191,9 @@ def test_a_single_place_is_drawn_as_bars():
         (("--bytes", "0"), "--bytes 0: a vector of float32 has a multiple of 4 bytes, above 0"),
         (("--bytes", "1.23456KB"), "'1.23456KB' is no whole number of bytes"),
         (("--bytes", "1e999"), "'1e999' is no whole number of bytes"),
-        (("--alpha", -1), "alpha must be a finite number of seconds a message, at least 0, got -1.0"),
-        (("--beta", "nan"), "beta must be a finite number of seconds a byte, at least 0, got nan"),
-        (("--gamma", "inf"), "gamma must be a finite number of seconds a byte, at least 0, got inf"),
+        (("--alpha", -1), "alpha (seconds per message) must be at least 0, got -1.0"),
+        (("--beta", "nan"), "beta (seconds per byte) must be finite and at least 0, got nan"),
+        (("--gamma", "inf"), "gamma (seconds per byte) must be finite and at least 0, got inf"),
         (("--beta", 1e20), "s: give fewer bytes, a smaller --alpha or --beta"),
         (("--alpha", 0, "--beta", 0), "alpha 0, beta 0, takes no time at all: give an --alpha above 0"),
         (

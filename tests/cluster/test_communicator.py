@@ -211,11 +211,18 @@ def test_each_rank_has_its_own_generator_and_the_seed_repeats_it() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda comm: comm.send(1, 2), "dst must be a rank from 0 to 1, got 2"),
-        (lambda comm: comm.recv(-2), "src must be a rank from 0 to 1, got -2"),
-        (lambda comm: comm.send(1, 0, tag=-1), "tag must be at least 0"),
-        (lambda comm: comm.all_reduce(1, op="avg"), "unknown op 'avg': choose one of sum, mean"),
-        (lambda comm: comm.all_reduce(1, algorithm="rings"), "unknown algorithm 'rings'"),
+        (lambda comm: comm.send(1, 2), "dst must be from 0 to 1, got 2: this communicator has 2 ranks"),
+        (
+            lambda comm: comm.broadcast(1, True),
+            "src must be a whole number from 0 to 1, got True of type bool: write 1",
+        ),
+        (lambda comm: comm.recv(-2), "src must be from 0 to 1, got -2"),
+        (lambda comm: comm.send(1, 0, tag=-1), "tag must be from 0 to 4294967295, got -1"),
+        (lambda comm: comm.all_reduce(1, op="avg"), "op must be 'sum', 'mean', 'max', 'min' or 'prod', got 'avg'"),
+        (
+            lambda comm: comm.all_reduce(1, algorithm="rings"),
+            "got 'rings': did you mean 'ring'?",
+        ),
         (lambda comm: comm.all_reduce("text"), "takes an array of numbers or a number, not str"),
         (lambda comm: comm.all_reduce([1, 2]), "not list"),
         (lambda comm: comm.all_reduce(np.ones(2, int), op="mean"), "convert it to float first"),
@@ -254,3 +261,12 @@ def test_a_message_without_contents_is_for_simulations_and_processes_say_so(nbyt
     ):
         with pytest.raises(cluster.RankFailed, match=r"has no contents: only a simulation can send it"):
             cluster.launch(program, nodes=2, deadline=150)
+
+
+def test_an_argument_that_a_communicator_refuses_is_reported_at_the_line_of_the_program() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.send(1, 9)
+
+    with pytest.raises(cluster.RankFailed) as failure:
+        cluster.launch(program, nodes=2, on="simulation")
+    assert f"{__file__}:{program.__code__.co_firstlineno + 1}" in str(failure.value)

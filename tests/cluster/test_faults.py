@@ -188,7 +188,7 @@ def test_a_plan_is_a_value_that_grows_by_copies_and_travels() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda plan: plan.kill(-1, at=1), "a rank must be at least 0, got -1"),
+        (lambda plan: plan.kill(-1, at=1), "rank must be at least 0, got -1"),
         (lambda plan: plan.kill(0, at=0), "got 0"),
         (lambda plan: plan.kill(0, at=("send", 0)), r"got \('send', 0\)"),
         (lambda plan: plan.stop(0, at=1.5), "got 1.5"),

@@ -55,7 +55,7 @@ def test_in_a_group_the_ranks_are_those_of_the_group():
 
 def test_no_rank_at_all_and_a_rank_that_does_not_exist_are_refused():
     def program(comm):
-        for ranks, sentence in ((set(), "got an empty collection"), ({0, 5}, "src must be a rank from 0 to 1, got 5")):
+        for ranks, sentence in ((set(), "got an empty collection"), ({0, 5}, "src must be from 0 to 1, got 5")):
             with pytest.raises(ValueError, match=sentence):
                 comm.recv(ranks)
 

@@ -94,7 +94,7 @@ def test_what_a_rank_sends_in_a_run_is_bounded(student, monkeypatch):
         ("def program(comm):\n    work = comm.irecv(1 - comm.rank)\n    work.wait()",
          ["rank 0: irecv (call 2) waits for rank 1", "all at cell program, line 5: work.wait()"]),
         ("def program(comm):\n    comm.send(1, 5)",
-         ["raised ValueError on rank 0 of 2: dst must be a rank from 0 to 1, got 5",
+         ["raised ValueError on rank 0 of 2: dst must be from 0 to 1, got 5: this communicator has 2 ranks",
           "It was at cell program, line 4 in program: comm.send(1, 5)"]),
         ("def program(comm):\n    comm.all_reduce('text')",
          ["raised TypeError on rank 0 of 2: all_reduce takes an array of numbers or a number, not str (<U4)"]),

@@ -18,7 +18,7 @@ from minidl.cli.display import results_table
 from minidl.cli.job import decay_text
 from minidl.cli.quantities import counted
 from minidl.cli.run_folder import write_csv
-from minidl.cluster.recorder import Shares
+from minidl.cluster import Shares
 from minidl.plots import race
 
 RUNS = "runs.csv"  # a row for each run

@@ -1,7 +1,8 @@
 """What communication costs, without running it: formulas on a plain network, rounds of messages on a tree of racks.
 
-`formulas.py` has a closed form for every collective, which `cluster.cost` offers by name (`cluster.cost.all_reduce`);
-`rounds.py` adds up the messages of an all-reduce on `topology.py`'s trees; `network.py` has the constants.
+`network.py` has the parameters of a network, `topology.py` a tree of racks with shared links. `formulas.py` has a
+closed form for every collective, which `cluster.cost` offers by name (`cluster.cost.all_reduce`). `rounds.py` computes
+the time of an all-reduce on a tree round by round. `fastest.py` chooses for `algorithm="auto"`.
 """
 
 from minidl.cluster.cost.formulas import (

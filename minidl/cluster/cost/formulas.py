@@ -1,15 +1,20 @@
-"""What the collectives of `collectives.py` cost: seconds in the alpha-beta-gamma model, messages and bytes in all.
+"""The time of the collectives in `cluster.collectives` by the alpha-beta-gamma model, and their messages and bytes.
 
-A message of n bytes takes alpha + n beta, for which it occupies the sender's port out and the receiver's port in; the
-reduction of n bytes takes n gamma. The formulas are exact for what the code does, also for p that is no power of two
-and for vectors that do not divide evenly: a chunk is then the larger kind, ceil(n/p) elements of `itemsize` bytes.
+    p        number of ranks
+    nbytes   size of the whole vector: on every rank before a reduction or an all-to-all and after an all-gather; on the
+             root before a broadcast or scatter and after a gather
+    alpha    seconds per message
+    beta     seconds per byte
+    gamma    seconds per reduced byte
+    lg       logarithm to base 2
 
-In all of them `nbytes` is the whole vector: what every rank has before a reduction or an all-to-all, what every rank
-has after an all-gather, what the root has before a broadcast or scatter and after a gather.
+A message of n bytes occupies the sender's output port and the receiver's input port for alpha + n beta seconds. The
+reduction of n bytes takes n gamma seconds. The formulas are exact for the code of `cluster.collectives`, also if p is
+no power of two or the vector does not divide evenly; a chunk then counts as ceil(n/p) elements of `itemsize` bytes.
 
-Sources: Thakur, Rabenseifner and Gropp (2005), sections 3 and 4; Patarasuk and Yuan (2009); for powers of two these
-are the published formulas. For other p, that of Rabenseifner's algorithm in MPICH's comments is a few percent too
-high.
+Sources: Thakur, Rabenseifner and Gropp (2005), sections 3 and 4; Patarasuk and Yuan (2009). For powers of two these
+are the published formulas. For other p, the formula for Rabenseifner's algorithm in MPICH's comments is a few percent
+too high.
 """
 
 from __future__ import annotations
@@ -19,10 +24,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from minidl.arguments import one_of
 from minidl.cluster.collectives.partition import chain_segments, chunk_bytes, group_size
 from minidl.cluster.cost.network import Network
 
-LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about what processes of one machine see; if nothing is known
+LOCAL = Network(alpha=20e-6, beta=0.5e-9, gamma=0.25e-9)  # about that of processes on one machine
 
 
 def all_reduce(
@@ -35,31 +41,38 @@ def all_reduce(
     itemsize: int = 4,
     **options: Any,
 ) -> float:
-    """Seconds for an all-reduce of nbytes among p ranks.
+    """Return the seconds that an all-reduce of nbytes among p ranks takes.
 
-    algorithm: as in `comm.all_reduce`; "auto" is the fastest of them. alpha: seconds a message; beta: seconds a byte;
-    gamma: seconds a byte reduced. itemsize: bytes of an element, which is never cut in two. options: `segments` for
-    "pipelined_chain"; for "hierarchical" `per_group`, and `intra` and `inter`, pairs (alpha, beta) for messages within
-    and between groups, by default the ones given.
+    Parameters
+        algorithm   as in `comm.all_reduce`; "auto" takes the fastest
+        p           number of ranks
+        nbytes      size of the vector
+        alpha       seconds per message
+        beta        seconds per byte
+        gamma       seconds per reduced byte
+        itemsize    bytes of an element, which is never split
+        options     `segments` of "pipelined_chain"; `per_group`, `intra` and `inter` of "hierarchical", the last two
+                    pairs (alpha, beta) for messages within and between groups, by default the ones above
 
-    Errors: ValueError for an unknown algorithm or numbers that cannot be; TypeError for an option that it has not.
+    Raises
+        ValueError   unknown algorithm, p or itemsize below 1, nbytes below 0
+        TypeError    an option that the algorithm does not have
 
     >>> round(all_reduce("ring", p=4, nbytes=4_000_000, alpha=50e-6, beta=8e-9), 6)
     0.0483
     """
     if algorithm == "auto":
         algorithm = _fastest(p, nbytes, alpha, beta, gamma, itemsize)
-    if algorithm not in ALL_REDUCE:
-        raise ValueError(f"unknown algorithm {algorithm!r}: choose one of {', '.join(['auto', *ALL_REDUCE])}")
+    one_of("algorithm", algorithm, ["auto", *ALL_REDUCE])
     _check(p, nbytes, itemsize)
     return ALL_REDUCE[algorithm](p, nbytes, alpha, beta, gamma, itemsize, **options)
 
 
 def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsize: int = 4) -> str:
-    """The name of the algorithm that is fastest on this network by the formulas: what "auto" means.
+    """Return the name of the algorithm that is fastest on this network by the formulas, with default options.
 
-    Each is taken with its default options. Where nothing is known of the network, that of a laptop is assumed. On a
-    `Network.tree`, of which this knows the longest path only, "auto" is what `tree_cost.best_all_reduce` says.
+    This is what "auto" chooses, except on a `Network.tree`: there "auto" knows the shared links, and this function only
+    the longest path. Without a network, that of a laptop is assumed.
 
     >>> best_all_reduce(8, 100, Network.preset("1gbe")), best_all_reduce(8, 10**8, Network.preset("1gbe"))
     ('recursive_doubling', 'rabenseifner')
@@ -68,11 +81,11 @@ def best_all_reduce(p: int, nbytes: int, network: Network | None = None, itemsiz
     return _fastest(p, nbytes, network.alpha, network.beta, network.gamma, itemsize)
 
 
-# Eight ways to all-reduce
+# The algorithms for all-reduce
 
 
 def ring(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
-    """A reduce-scatter and an all-gather; "ordered" takes as long."""
+    """A reduce-scatter and an all-gather; also the time of "ordered"."""
     return reduce_scatter(p, nbytes, alpha, beta, gamma, itemsize) + all_gather(p, nbytes, alpha, beta, itemsize)
 
 
@@ -82,20 +95,20 @@ def tree(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize:
 
 
 def recursive_doubling(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
-    """lg p' rounds, in each of which the whole vector is exchanged and reduced."""
+    """lg p' rounds that exchange and reduce the whole vector, for p' the largest power of two up to p."""
     rounds = p.bit_length() - 1
     return rounds * (alpha + nbytes * (beta + gamma)) + _folding(p, nbytes, alpha, beta, gamma)
 
 
 def rabenseifner(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
-    """lg p' rounds of halving and as many of doubling: n/2, n/4, ... bytes, where an odd piece has a larger half."""
+    """lg p' rounds of halving and as many of doubling, of n/2, n/4, ... bytes; of an odd number, the larger half."""
     halves = [chunk_bytes(nbytes, 1 << k, itemsize) for k in range(1, p.bit_length())]
     moved = sum(2 * (alpha + half * beta) + half * gamma for half in halves)
     return moved + _folding(p, nbytes, alpha, beta, gamma)
 
 
 def parameter_server(p: int, nbytes: int, alpha: float, beta: float, gamma: float, itemsize: int) -> float:
-    """p - 1 workers, one at a time; rank 0, the server, is one of the p."""
+    """p - 1 workers, served one at a time; rank 0, the server, is one of the p ranks."""
     return (p - 1) * (2 * (alpha + nbytes * beta) + nbytes * gamma)
 
 
@@ -104,7 +117,7 @@ def pipelined_chain(
 ) -> float:
     """p + K - 2 steps down the chain and as many back, of n/K bytes.
 
-    The first segment needs p - 1 steps; the others follow, one a step; where they are uneven, the larger ones first.
+    The first segment needs p - 1 steps, each other one step more. Of uneven segments the larger ones come first.
     """
     if p == 1:
         return 0.0
@@ -126,7 +139,7 @@ def hierarchical(
     intra: tuple[float, float] | None = None,
     inter: tuple[float, float] | None = None,
 ) -> float:
-    """Reduce-scatter and all-gather within groups, between them a ring with a chunk of the vector."""
+    """Reduce-scatter and all-gather within groups, and a ring between groups with one chunk of the vector."""
     size = group_size(p, per_group)
     near, far = intra or (alpha, beta), inter or (alpha, beta)
     across = ring(p // size, chunk_bytes(nbytes, size, itemsize), *far, gamma, itemsize)
@@ -134,7 +147,7 @@ def hierarchical(
 
 
 ALL_REDUCE: dict[str, Callable[..., float]] = {
-    "recursive_doubling": recursive_doubling,  # of equally fast ones, "auto" takes the first
+    "recursive_doubling": recursive_doubling,  # of equally fast algorithms, "auto" takes the first
     "rabenseifner": rabenseifner,
     "ring": ring,
     "tree": tree,
@@ -161,30 +174,30 @@ def reduce(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -
 
 
 def reduce_scatter(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0, itemsize: int = 4) -> float:
-    """Seconds for a reduce-scatter round the ring; itemsize is that of a row, if the array has several axes."""
+    """Seconds for a reduce-scatter round the ring; `itemsize` is the size of a row if the array has several axes."""
     _check(p, nbytes, itemsize)
     return (p - 1) * (alpha + chunk_bytes(nbytes, p, itemsize) * (beta + gamma))
 
 
 def all_gather(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
-    """Seconds for an all-gather round the ring of nbytes in all, the largest item being ceil(n/p) elements."""
+    """Seconds for an all-gather of nbytes in total round the ring; the largest item has ceil(n/p) elements."""
     _check(p, nbytes, itemsize)
     return (p - 1) * (alpha + chunk_bytes(nbytes, p, itemsize) * beta)
 
 
 def all_to_all(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
-    """Seconds for a pairwise all-to-all in which every rank has nbytes, in p items of the sizes of `np.array_split`."""
+    """Seconds for a pairwise all-to-all; every rank has nbytes, in p items sized as by `np.array_split`."""
     return all_gather(p, nbytes, alpha, beta, itemsize)
 
 
 def gather(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
-    """Seconds for a gather to rank 0 of nbytes in all, in items of the sizes of `np.array_split`."""
+    """Seconds for a gather to rank 0 of nbytes in total, in items sized as by `np.array_split`."""
     _check(p, nbytes, itemsize)
     return (p - 1) * alpha + (nbytes - chunk_bytes(nbytes, p, itemsize)) * beta
 
 
 def scatter(p: int, nbytes: int, alpha: float, beta: float, itemsize: int = 4) -> float:
-    """Seconds for a scatter from rank 0 of nbytes in all, in items of the sizes of `np.array_split`."""
+    """Seconds for a scatter from rank 0 of nbytes in total, in items sized as by `np.array_split`."""
     return gather(p, nbytes, alpha, beta, itemsize)
 
 
@@ -194,14 +207,17 @@ def barrier(p: int, alpha: float) -> float:
     return _rounds(p) * alpha
 
 
-# How far there is to go
+# Bounds and optima
 
 
 def lower_bound(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """Seconds that no all-reduce can do without: the largest of three bounds.
+    """Return a lower bound on the seconds of any all-reduce: the largest of three.
 
-    News of one rank reaches at most twice as many in every round: ceil(lg p) alpha. Some rank sends 2(p - 1)/p n bytes,
-    and some rank reduces (p - 1)/p n. Source: Patarasuk and Yuan (2009), section 3; Chan et al., Collective
+        ceil(lg p) alpha        data of one rank reaches at most twice as many ranks in every round
+        2 (p - 1)/p n beta      some rank sends that many bytes
+        (p - 1)/p n gamma       some rank reduces that many bytes
+
+    Source: Patarasuk and Yuan (2009), section 3; Chan et al., Collective
     communication: theory, practice, and experience (2007), section 3.
     """
     _check(p, nbytes)
@@ -210,10 +226,10 @@ def lower_bound(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0
 
 
 def crossover(p: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """The bytes from which Rabenseifner's algorithm is faster than recursive doubling; infinite if it never is.
+    """Return the bytes from which Rabenseifner's algorithm is faster than recursive doubling; infinite if it never is.
 
-    With gamma = 0 and p a power of two: alpha lg p / (beta (lg p - 2(p - 1)/p)). Other p are as the power of two below,
-    for both algorithms spend the same on the ranks beyond it.
+    For gamma = 0 and p a power of two: alpha lg p / (beta (lg p - 2(p - 1)/p)). Any other p has the crossover of the
+    power of two below it, because both algorithms spend the same time on the remaining ranks.
 
     >>> round(crossover(8, alpha=50e-6, beta=8e-9))
     15000
@@ -226,20 +242,20 @@ def crossover(p: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
 
 
 def best_segments(p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -> int:
-    """The `segments` with which the pipelined chain is fastest: near sqrt((p - 2) n (beta + gamma/2) / alpha)."""
+    """Return the `segments` for which the pipelined chain is fastest, near sqrt((p - 2) n (beta + gamma/2) / alpha)."""
     _check(p, nbytes)
     if alpha == 0:
-        return max(1, nbytes)  # messages cost nothing: as many as there can be
+        return max(1, nbytes)  # messages cost nothing: one per byte
     optimum = math.sqrt(max(p - 2, 0) * nbytes * (beta + gamma / 2) / alpha)
     near = (max(1, math.floor(optimum)), max(1, math.ceil(optimum)))
     return min(near, key=lambda k: (p + k - 2) * (2 * alpha + (2 * beta + gamma) * nbytes / k))
 
 
 def traffic(algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: Any) -> tuple[int, int]:
-    """Messages and bytes that an all-reduce sends, all ranks together; itemsize and options as in `all_reduce`.
+    """Return the messages and bytes that all ranks together send in an all-reduce; arguments as in `all_reduce`.
 
-    But for recursive doubling, the bytes are always the 2(p - 1) n that must be moved; it is how they are spread over
-    ranks and time that differs. In "ring", "ordered" and "hierarchical" every rank sends a 1/p of the messages.
+    All algorithms but recursive doubling send the minimum of 2(p - 1) n bytes; they differ in how these are spread over
+    ranks and time. In "ring", "ordered" and "hierarchical" every rank sends 1/p of the messages.
 
     >>> traffic("ring", 4, 1000), traffic("recursive_doubling", 4, 1000)
     ((24, 6000), (8, 8000))
@@ -247,8 +263,7 @@ def traffic(algorithm: str, p: int, nbytes: int, itemsize: int = 4, **options: A
     _check(p, nbytes, itemsize)
     if algorithm == "auto":
         raise ValueError("traffic needs the name of an algorithm: ask best_all_reduce which one auto takes")
-    if algorithm not in ALL_REDUCE:
-        raise ValueError(f"unknown algorithm {algorithm!r}: choose one of {', '.join(ALL_REDUCE)}")
+    one_of("algorithm", algorithm, ALL_REDUCE)
     rounds = p.bit_length() - 1
     first = 1 << rounds
     messages = 2 * (p - 1)
@@ -277,17 +292,17 @@ def _fastest(p: int, nbytes: int, alpha: float, beta: float, gamma: float, items
 
 
 def _folding(p: int, nbytes: int, alpha: float, beta: float, gamma: float) -> float:
-    """What the ranks beyond the greatest power of two add: a whole vector there, reduced, and back."""
+    """The time that the ranks beyond the largest power of two add: a whole vector sent, reduced, and sent back."""
     return 0.0 if p & (p - 1) == 0 else 2 * (alpha + nbytes * beta) + nbytes * gamma
 
 
 def _rounds(p: int) -> int:
-    """ceil(lg p): the rounds in which news of one rank reaches all, for each round doubles those who know."""
+    """ceil(lg p): the rounds until data of one rank has reached all, if each round doubles the ranks that have it."""
     return (p - 1).bit_length()
 
 
 def _check(p: int, nbytes: int = 0, itemsize: int = 1) -> None:
-    """Raise ValueError for numbers that cannot be."""
+    """Raise ValueError for impossible numbers."""
     if p < 1 or nbytes < 0 or itemsize < 1:
         raise ValueError(
             f"a collective needs p >= 1 ranks, nbytes >= 0 and itemsize >= 1: got p={p}, nbytes={nbytes}, "

@@ -1,16 +1,14 @@
-"""What messages cost: a start-up time and a time a byte, or a tree of racks whose links are shared."""
+"""The cost of messages: a start-up time and a time per byte, or a tree of racks with shared links."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any
 
+from minidl.arguments import one_of, real_number
 from minidl.cluster.cost.topology import Tree
 
-# Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits a second of the line).
-# Gamma is 0: how fast a node adds arrays up depends on the node.
+# Alpha: the order of half a small message's round trip between two programs. Beta: 8 / (bits per second of the line).
+# Gamma is 0, because the speed of reductions depends on the node.
 PRESETS = {
     # TCP between PCs through a switch: 23 us is a good result of NetPIPE, 50 us a common one.
     "1gbe": (50e-6, 8 / 1e9),
@@ -30,15 +28,20 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Network:
-    """What a message between two ranks costs: alpha seconds, beta seconds a byte; gamma seconds a byte reduced.
+    """The cost of a message of n bytes between two ranks: alpha + n beta seconds.
 
-    Every rank has one port out and one port in (full duplex, single port): a transfer of n bytes takes both for alpha +
-    n beta. With a `topology` (see `Network.tree`) there are links instead, which the messages of one moment share.
+    Parameters
+        alpha      seconds per message
+        beta       seconds per byte
+        gamma      seconds per byte of a reduction
+        topology   a tree of racks, from `Network.tree`; None: every rank is connected to every other
+        measured   pairs (bytes, seconds per message) to which `calibrate` fitted the network; see `residuals`
 
-    `measured`: for a network that was fitted, the pairs (bytes, seconds a message) to which it was; `residuals` says
-    how well it meets them.
+    Every rank has one output port and one input port (full duplex, single port). A transfer occupies the sender's
+    output and the receiver's input for its whole time. In a tree there are links instead of ports, and concurrent
+    messages share them.
 
-    Errors: TypeError or ValueError for anything but finite numbers that are at least 0.
+    Raises TypeError or ValueError for anything but finite numbers that are at least 0.
 
     Source: Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH (2005), section
     3; Hockney, The communication challenge for MPP (1994), for the model.
@@ -57,15 +60,14 @@ class Network:
     measured: tuple[tuple[int, float], ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name, unit in (("alpha", "seconds a message"), ("beta", "seconds a byte"), ("gamma", "seconds a byte")):
-            object.__setattr__(self, name, _seconds(name, unit, getattr(self, name)))
+        for name, unit in (("alpha", "message"), ("beta", "byte"), ("gamma", "byte")):
+            object.__setattr__(self, name, real_number(f"{name} (seconds per {unit})", getattr(self, name), at_least=0))
 
     @classmethod
     def preset(cls, name: str) -> Network:
-        """The network of that name: "1gbe", "10gbe", "100gbe", "infiniband" or "nvlink"."""
-        if not isinstance(name, str) or name.lower() not in PRESETS:
-            raise ValueError(f"unknown network {name!r}: choose {', '.join(map(repr, PRESETS))}, or make a Network")
-        return cls(*PRESETS[name.lower()])
+        """Return the network called `name`: "1gbe", "10gbe", "100gbe", "infiniband" or "nvlink"."""
+        known = name.lower() if isinstance(name, str) else name
+        return cls(*PRESETS[one_of("network", known, PRESETS, "or make a cluster.Network(alpha, beta)")])
 
     @classmethod
     def tree(
@@ -76,13 +78,18 @@ class Network:
         uplink: tuple[float, float],
         gamma: float = 0.0,
     ) -> Network:
-        """Racks of nodes under one core switch; the messages of one moment share its links max-min fairly.
+        """Return a network of racks under one core switch, whose links concurrent messages share max-min fairly.
 
-        Ranks 0 .. per_rack - 1 are in rack 0, and so on. nic, uplink: (latency in seconds, bytes a second) of a node's
-        network card and of a rack's link to the core; each has two directions that do not disturb one another. A
-        message waits the latencies of its path (two cards; between racks two uplinks too), then its bytes flow.
+        Parameters
+            racks      number of racks
+            per_rack   nodes in each; ranks 0 ... per_rack - 1 are in rack 0, and so on
+            nic        (latency in seconds, bytes per second) of each node's network card
+            uplink     the same of each rack's link to the core switch
+            gamma      seconds per byte of a reduction
 
-        Its alpha and beta are those of one message alone on the longest path. "auto" knows the links (`tree_cost.py`).
+        Cards and uplinks are full duplex. A message first waits for the latencies of its path: two cards, between racks
+        also two uplinks. Then its bytes flow. alpha and beta of the result are those of a message alone on the longest
+        path; `algorithm="auto"` takes the shared links into account.
 
         >>> network = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(5e-6, 2e9))
         >>> network.ranks, network.alpha, network.beta
@@ -95,7 +102,7 @@ class Network:
 
     @staticmethod
     def of(network: str | Network | None) -> Network | None:
-        """The network itself, or the preset of that name; None stays None."""
+        """Return a Network: itself, or the preset of that name. None stays None."""
         if network is None or isinstance(network, Network):
             return network
         if isinstance(network, str):
@@ -104,23 +111,23 @@ class Network:
 
     @property
     def ranks(self) -> int | None:
-        """How many ranks have a place in it; None for any number."""
+        """Number of ranks that it connects; None for any number."""
         return None if self.topology is None else self.topology.ranks
 
     def check(self, nodes: int) -> None:
-        """Raise ValueError when so many nodes have no place in this network."""
+        """Raise ValueError if the network connects fewer than `nodes` ranks."""
         if self.ranks is not None and nodes > self.ranks:
             raise ValueError(
                 f"{nodes} nodes have no place in {self!r}, which has {self.ranks}: add racks, or ranks to them"
             )
 
     def time(self, nbytes: float) -> float:
-        """Seconds for one message of so many bytes, alone (in a tree: on the longest path)."""
+        """Seconds for one message of `nbytes` while no other is sent; in a tree, on the longest path."""
         return self.alpha + nbytes * self.beta
 
     @property
     def residuals(self) -> tuple[tuple[int, float], ...]:
-        """For a fitted network: (bytes, measured / modelled time - 1) for each of the measured sizes."""
+        """For each measured size of a fitted network: (bytes, measured / modelled time - 1)."""
         return tuple((nbytes, seconds / self.time(nbytes) - 1) for nbytes, seconds in self.measured)
 
     def __repr__(self) -> str:
@@ -129,11 +136,3 @@ class Network:
             return f"Network(alpha={self.alpha}, beta={self.beta}{gamma})"
         tree = self.topology
         return f"Network.tree({tree.racks}, {tree.per_rack}, nic={tree.nic}, uplink={tree.uplink}{gamma})"
-
-
-def _seconds(name: str, unit: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number ({unit}), got {value!r}")
-    if not 0 <= float(value) < math.inf:
-        raise ValueError(f"{name} must be a finite number of {unit}, at least 0, got {value!r}")
-    return float(value)

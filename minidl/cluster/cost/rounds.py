@@ -1,4 +1,4 @@
-"""The cost of an all-reduce on a tree of racks, where concurrent messages share links. "auto" chooses by it.
+"""The time of an all-reduce on a tree of racks, where concurrent messages share links.
 
 An algorithm is a list of rounds; in a round, pairs of ranks exchange messages of one size. A message starts when both
 ranks have finished the previous round, and takes
@@ -8,8 +8,8 @@ ranks have finished the previous round, and takes
 seconds. This is exact if the messages of a round start together and the most loaded link is on all of their paths;
 otherwise it is an upper estimate.
 
-Sources: for the rounds, those of `cost.py`; for the load of links, Leiserson, Fat-trees (IEEE Transactions on Computers
-C-34(10), 1985), section 3, load factor.
+Sources: for the rounds, those of `formulas.py`; for the load of links, Leiserson, Fat-trees (IEEE Transactions on
+Computers C-34(10), 1985), section 3, load factor.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = Non
     far = [(i, (i + size) % p) for i in range(p)]
     chunk = chunk_bytes(nbytes, size, itemsize)
     yield Round(size - 1, near, chunk, chunk)
-    yield from (part._replace(pairs=far) for part in ring(p // size, chunk, itemsize))
+    yield from (between._replace(pairs=far) for between in ring(p // size, chunk, itemsize))
     yield Round(size - 1, near, chunk)
 
 
-ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # the algorithms of `cost.py` that can be the fastest
+ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # the algorithms of `formulas.py` that can be the fastest
     "recursive_doubling": recursive_doubling,
     "rabenseifner": rabenseifner,
     "ring": ring,
@@ -92,9 +92,9 @@ ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # the algorithms of `
 def best_all_reduce(
     network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4
 ) -> tuple[str, dict[str, int]]:
-    """The fastest algorithm for these ranks of the tree, and its options.
+    """Return the fastest algorithm for these ranks of the tree, and its options.
 
-    Compared are all algorithms with their default options, and the hierarchical one also with one group per rack.
+    It compares all algorithms with their default options, and the hierarchical one also with one group per rack.
 
     >>> thin = Network.tree(2, 4, nic=(1e-6, 1e9), uplink=(1e-6, 2e8))
     >>> best_all_reduce(thin, tuple(range(8)), 10**7)
@@ -111,7 +111,7 @@ def best_all_reduce(
 def all_reduce(
     algorithm: str, network: Network, ranks: tuple[int, ...], nbytes: int, itemsize: int = 4, **options: int
 ) -> float:
-    """Seconds for an all-reduce of nbytes among these ranks of the tree."""
+    """Return the seconds that an all-reduce of nbytes among these ranks of the tree takes."""
     tree = _tree_of(network)
     clock = [0.0] * len(ranks)
     for times, pairs, size, reduced in ALL_REDUCE[algorithm](len(ranks), nbytes, itemsize, **options):
@@ -140,7 +140,7 @@ def _tree_of(network: Network) -> Tree:
 
 
 def _first(p: int) -> int:
-    """The largest power of two that is at most p: the number of ranks that take part; the remaining ranks fold in."""
+    """The largest power of two up to p: the number of ranks in the rounds; the remaining ranks fold into these."""
     return 1 << p.bit_length() - 1
 
 
@@ -150,7 +150,7 @@ def _powers(below: int) -> list[int]:
 
 
 def _partners(p: int, distance: int) -> list[Pair]:
-    """The pairs of ranks that exchange at that distance."""
+    """The pairs of ranks that exchange messages at that distance."""
     return [(i, i ^ distance) for i in range(_first(p))]
 
 

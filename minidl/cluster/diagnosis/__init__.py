@@ -1,5 +1,5 @@
-"""Telling a wrong program what is wrong with it.
+"""Diagnosis of wrong programs.
 
-`fingerprints.py` compares the collectives that ranks are in, `call_order.py` the order of the lines that they call
-from, `call_site.py` finds these lines; `errors.py` has the errors that users see.
+`fingerprints.py` compares the collective calls of the ranks, `call_order.py` the order of the lines that make them, and
+`call_site.py` finds these lines. `errors.py` has the errors that users see.
 """

@@ -1,27 +1,27 @@
-"""Whether the ranks of a group make equal collective calls in the same order, judged by the lines that they call from.
+"""Whether the ranks of a group make equal collective calls in the same order, judged by the lines of the calls.
 
-Calls of different lines may belong together: `if rank == 0: broadcast(x) else: broadcast(y)` is right. But in
+Calls from different lines may belong together: `if rank == 0: broadcast(x) else: broadcast(y)` is right. But in
 
     rank 0:  all_reduce(x)  all_reduce(y)
     rank 1:  all_reduce(y)  all_reduce(x)
 
-every call finds an equal one on the other rank, and x is added to y. This is a *crossing*: at one call some ranks leave
-a line, at a later one others arrive at it. Branches that take turns look similar, and are right: a leader that rotates
-(`if rank == turn: ... else: ...`), a retry after an error. What tells them apart is whether the lines are
-*alternatives*, ways to make the same call. Calls in an `except` handler always are (see `call_site.py`); the board does
-not judge their order. Otherwise two observations show it, once and for all:
+every call finds an equal one on the other rank, and x is added to y. The sign of this is a *reordering*: at one call
+some ranks leave a line, at a later one others arrive at it. Branches that take turns look similar and are right: a
+leader that rotates (`if rank == turn: ... else: ...`), or a retry after an error. The difference is whether the lines
+are *alternatives*, ways to make the same call. Calls in an `except` handler always are (see `call_site.py`); their
+order is not judged. Otherwise two observations prove it for the rest of the run:
 
-* A rank makes both calls of a crossing from the line that others leave and arrive at: all but the old and the new
-  leader stay. When lines are swapped, or a call is skipped, no rank stays.
-* After a call from several lines, all ranks make one from the same of these lines: they are in step again.
+* A rank makes both calls of a reordering from the line that others leave and arrive at: all ranks stay there but the
+  old and the new leader. When lines are swapped or a call is skipped, no rank stays.
+* After a call from several lines, all ranks make one from the same one of these lines: they are in step again.
 
-Without such evidence, ranks that move in the same way from the one line to the other show the order that the program
-has, and the crossing is reported. Where no two ranks do (two ranks alone, above all), it is reported if all ranks have
-used the lines together before, as different calls; or, with two ranks, if more than two lines are involved, because one
-has skipped a call.
+Without such proof, ranks that move together from one line to the other show the order that the program has, and the
+reordering is reported. Where no two ranks move together (with two ranks, above all), it is reported if all ranks have
+used the lines together before, as different calls, or, with two ranks, if more than two lines are involved, because
+one rank has skipped a call.
 
-Two ranks that swap two lines from the first call on are therefore not found, because a leader that rotates between two
-ranks makes exactly the same calls. A label (`all_reduce(x, label="weights")`) tells them apart.
+Two ranks that swap two lines from the first call on are therefore not found: a leader that rotates between two ranks
+makes exactly the same calls. A label (`all_reduce(x, label="weights")`) tells them apart.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from typing import Any, NamedTuple
 
 from minidl.cluster.diagnosis.call_site import Site
 
-HISTORY = 256  # how many different calls are remembered, and from how many lines each
+HISTORY = 256  # number of different calls that are remembered, and of lines for each
 
-Lines = Mapping[Site, int]  # the ranks that made a call from a line, as the bits of a number
+Lines = Mapping[Site, int]  # for each line of a call, the ranks that made it there, as the bits of a number
 
 
-class Crossing(NamedTuple):
-    """At call `earlier` and at the present one, for each of two ranks: the line of its call."""
+class Reordering(NamedTuple):
+    """Two calls in different orders: for each of two ranks, its line at call `earlier` and at the present call."""
 
     earlier: int
     lines: dict[int, tuple[Site, Site]]
 
 
 class CallOrder:
-    """The lines from which one group has made its calls up to now."""
+    """The lines from which one group has made its calls so far."""
 
     def __init__(self) -> None:
         self._calls: dict[Hashable, _EqualCalls] = {}  # by fingerprint
 
-    def next(self, fingerprint: Hashable, call: int, lines: Lines) -> Crossing | None:
-        """Add a call that all ranks have made; returns the crossing that it completes, if there is one."""
+    def next(self, fingerprint: Hashable, call: int, lines: Lines) -> Reordering | None:
+        """Add a call that all ranks have made; returns the reordering that it completes, if any."""
         equal = self._calls.get(fingerprint)
         if equal is None:
             equal = self._calls[fingerprint] = _EqualCalls()
@@ -61,11 +61,11 @@ class CallOrder:
 class _EqualCalls:
     def __init__(self) -> None:
         self._together: dict[Site, None] = {}  # lines from which all ranks have made a call
-        self._apart: dict[frozenset[tuple[Site, int]], int] = {}  # the last call that they made from these lines
-        self._kind: dict[Site, Site] = {}  # alternatives have the same
+        self._apart: dict[frozenset[tuple[Site, int]], int] = {}  # the last call made from these different lines
+        self._kind: dict[Site, Site] = {}  # the same for lines that are alternatives
         self._in_step: set[Site] = set()  # lines used together after all calls from several lines
 
-    def next(self, call: int, lines: Lines) -> Crossing | None:
+    def next(self, call: int, lines: Lines) -> Reordering | None:
         if len(lines) == 1:
             (line,) = lines
             if line not in self._in_step:
@@ -74,16 +74,16 @@ class _EqualCalls:
         apart = frozenset(lines.items())
         if apart not in self._apart:
             for before, earlier in self._apart.items():
-                crossing = self._crossing(dict(before), lines, earlier)
-                if crossing is not None:
-                    return crossing
+                reordering = self._reordering(dict(before), lines, earlier)
+                if reordering is not None:
+                    return reordering
         self._apart[apart] = call
         _limit(self._apart)
         self._in_step -= lines.keys()
         return None
 
     def _come_together(self, line: Site) -> None:
-        """All ranks make a call from this line, the first one since some made one from another."""
+        """All ranks make a call from this line, for the first time since they were on different lines."""
         self._together[line] = None
         _limit(self._together)
         self._in_step = {line, *self._in_step} & self._together.keys()
@@ -101,7 +101,7 @@ class _EqualCalls:
             self._kind[line] = kind
             _limit(self._kind)
 
-    def _crossing(self, before: Lines, now: Lines, earlier: int) -> Crossing | None:
+    def _reordering(self, before: Lines, now: Lines, earlier: int) -> Reordering | None:
         common = before.keys() & now.keys()
         crossed = [line for line in common if before[line] & ~now[line] and now[line] & ~before[line]]
         if not crossed:
@@ -123,7 +123,7 @@ class _EqualCalls:
             are_two = sum(ranks.bit_count() for ranks in now.values()) == 2
             if together != involved and (together or not are_two or len(involved) == 2):
                 return None
-        return Crossing(earlier, lines)
+        return Reordering(earlier, lines)
 
 
 def _move_together(before: Lines, now: Lines) -> bool:
@@ -145,6 +145,6 @@ def _line_of(rank: int, lines: Lines) -> Site:
 
 
 def _limit(remembered: dict[Any, Any]) -> None:
-    """Forget what was remembered first."""
+    """Forget the oldest entry if there are more than HISTORY."""
     if len(remembered) > HISTORY:
         del remembered[next(iter(remembered))]

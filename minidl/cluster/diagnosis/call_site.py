@@ -1,4 +1,4 @@
-"""The line of the user's program that makes a communicator call, with a key that is the same in every process."""
+"""The line of the program that makes a communicator call, with a key that is the same in every process."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ import weakref
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from minidl import arguments
+
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
-LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
-ANYWHERE = 0  # no line: the order of the calls is not judged by this one
+ARGUMENTS = os.path.abspath(arguments.__file__)  # it raises the errors of wrong arguments, which others pass
+LIBRARIES = ("<frozen", ARGUMENTS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+ANYWHERE = 0  # the key of a call whose place in the order is not judged
 
 
 class Site(NamedTuple):
-    """A hash of the stack of user calls (`key`, 64 bits), and the line of the call and its caller as text (`place`).
+    """The place of a communicator call in the program.
 
-    Two ranks have the same key if the same calls led to the same line of the same function. In an `except` handler the
-    key is ANYWHERE: what is done there, others do in the `try`.
+    key     64-bit hash of the stack of calls in the program: equal on two ranks if the same calls led to the same line
+            of the same function. In an `except` handler it is ANYWHERE, because other ranks may make the call in the
+            `try` block.
+    place   file and line of the call and of its caller, as text
     """
 
     key: int
@@ -28,10 +33,10 @@ class Site(NamedTuple):
 
 
 def call_site() -> Site:
-    """The site of the current communicator call: the frames outside this package, down to the engine's.
+    """Return the site of the current communicator call, from the stack frames between this package and the engine.
 
-    Takes about 0.1 microseconds a frame: the key of a code object is kept as long as the code object lives, and every
-    site for good (one for each place in a program, however often the program is launched).
+    It takes about 0.1 microseconds per frame: the key of a code object is cached while the code object lives, and each
+    site for good. A place in a program has one site, however often the program is launched.
     """
     frame: FrameType | None = sys._getframe(1)
     key = 1
@@ -48,12 +53,12 @@ def call_site() -> Site:
 
 
 class _Code(NamedTuple):
-    code: weakref.ref[CodeType]  # removes the entry with the code object: each launch unpickles a program of its own
+    code: weakref.ref[CodeType]  # drops the entry with the code object: each launch unpickles a new program
     key: int  # 0 for the code of this package
     is_engine: bool
 
 
-_codes: dict[int, _Code] = {}  # by identity: the hash of a code object would read all of it
+_codes: dict[int, _Code] = {}  # by identity: hashing a code object reads all of it
 _sites: dict[int, Site] = {}
 
 
@@ -82,7 +87,7 @@ def _remember_site(key: int) -> Site:
 
 
 class Caller(NamedTuple):
-    """An instruction of the user's program; cheap to note, and its `place` is found only when it is asked for."""
+    """An instruction of the program that called this package. It is cheap to store; `place` is computed on access."""
 
     code: CodeType
     instruction: int  # its offset in the code, in bytes
@@ -95,7 +100,7 @@ class Caller(NamedTuple):
 
 
 def caller() -> Caller:
-    """Where the program has called this package: the innermost frame outside of it."""
+    """Return where the program called this package: the innermost frame outside of it."""
     frame = sys._getframe(2)
     while frame.f_code.co_filename.startswith(HERE) and frame.f_back is not None:
         frame = frame.f_back
@@ -103,7 +108,7 @@ def caller() -> Caller:
 
 
 def place(file: str, function: str, line: int) -> str:
-    """File and line; in a notebook, where the kernel invents the file's name, function and line."""
+    """Return file and line as text; in a notebook, whose file names mean nothing, function and line."""
     if "ipykernel_" in file or file.startswith("<ipython-input-"):
         where = "a notebook cell" if function == "<module>" else f"the notebook cell of {function}"
         return f"line {line} of {where}"
@@ -111,5 +116,5 @@ def place(file: str, function: str, line: int) -> str:
 
 
 def is_program(file: str) -> bool:
-    """Whether the code of that file belongs to the program: neither to this package nor to an installed library."""
+    """Whether the file belongs to the program, not to this package, a check of arguments or an installed library."""
     return not file.startswith((HERE, *LIBRARIES))

@@ -1,6 +1,6 @@
-"""What can go wrong in a run, said so that the cause comes first.
+"""The errors of a run; their texts begin with the cause.
 
-A run always comes back: with its results, or with one of these errors, raised in the process that called `launch`.
+A run always ends: with its results, or with one of these errors, which `launch` raises.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Wait:
-    """What a rank was blocked in when the run ended: it waited in `operation` for `peer` (None: for any rank).
+    """A communicator call in which a rank was blocked when the run ended.
 
-    `seconds`: of the engine's clock, virtual ones in a simulation. `call`: the number of the operation among the rank's
-    communicator calls (0 if unknown). `tag`: of the message, if the program itself sends or receives it. `call_site`:
-    file and line, or line and cell.
+    rank        the rank that waited
+    operation   name of the call
+    peer        the rank that it waited for; None: any rank
+    seconds     how long it waited, by the engine's clock (virtual in a simulation)
+    call        number of the call among the rank's communicator calls; 0 if unknown
+    tag         tag of the message, if the program itself sends or receives it; else None
+    call_site   file and line, or line and notebook cell
     """
 
     rank: int
@@ -41,12 +45,12 @@ class ClusterError(RuntimeError):
     """A run on several nodes failed; the text begins with the root cause, then says on which rank and where.
 
     Attributes:
-        rank        the rank at fault, None where no single rank is; where ranks waited for one that had returned,
-                    computed or stood still, that one
-        cause       the exception that ended the run, None if a rank died or its exception could not be sent
-        operation   the communicator call in which the run failed, None if the rank was computing
-        tracebacks  by rank: of those that answered their traceback, of others their stack if it is known
-        waits       who waited for whom
+        rank        the rank at fault, also if others waited for it while it computed, stood still or had returned;
+                    None if no single rank is at fault
+        cause       the exception that ended the run; None if a rank died or its exception could not be sent
+        operation   the communicator call in which the run failed; None if the rank was computing
+        tracebacks  by rank: the traceback of each rank that answered, and the stack of others if it is known
+        waits       the calls in which ranks were blocked
         trace       the events of the ranks that answered
     """
 

@@ -1,11 +1,11 @@
-"""The board: ranks post a fingerprint of each collective before it begins; a difference raises CollectiveMismatch.
+"""Fingerprints of collective calls: ranks post one before each call; a difference raises CollectiveMismatch.
 
-Without it most wrong programs return garbage, because ranks that disagree on the operation, the type or the order of
-their collectives still find messages that match. The kind of operation, the type, the root and so on are compared. The
-line of the call is not, since ranks may take different branches; but the order of the lines is, see `call_order.py`.
+Without them most wrong programs return wrong numbers, because ranks that disagree on the operation, the type or the
+order of their collectives still find messages that match. The operation, type, root and so on are compared. The line
+of the call is not, because ranks may take different branches; the order of the lines is, see `call_order.py`.
 
-A simulation has one `Board`, and under MPI in debug mode every rank has one. Processes have theirs in shared memory
-(`engines/processes/shared_board.py`).
+A simulation has one `FingerprintTable`, and every rank under MPI in debug mode has one. On processes the table lies in
+shared memory, see `engines/processes`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from minidl.cluster.diagnosis.call_order import CallOrder, Crossing
+from minidl.cluster.diagnosis.call_order import CallOrder, Reordering
 from minidl.cluster.diagnosis.call_site import ANYWHERE, Site
 from minidl.cluster.diagnosis.errors import CollectiveMismatch
 
@@ -56,7 +56,7 @@ class Posted(NamedTuple):
 
 
 def mismatch(posted: Mapping[int, Posted]) -> CollectiveMismatch:
-    """The error of ranks whose fingerprints of one call differ."""
+    """The error for ranks whose fingerprints of one call differ."""
     groups: dict[str, list[int]] = {}
     for rank in sorted(posted):
         groups.setdefault(posted[rank].fingerprint, []).append(rank)
@@ -69,27 +69,27 @@ def mismatch(posted: Mapping[int, Posted]) -> CollectiveMismatch:
     return CollectiveMismatch("\n".join(lines), rank=few[0] if len(few) == 1 < len(others) else None)
 
 
-def crossed(fingerprint: str, call: int, crossing: Crossing) -> CollectiveMismatch:
-    """The error of two ranks that make two equal calls in a different order, with the lines of both calls."""
-    ranks = _name(sorted(crossing.lines))
+def reordered(fingerprint: str, call: int, reordering: Reordering) -> CollectiveMismatch:
+    """The error for two ranks that make two equal calls in a different order, with the lines of both calls."""
+    ranks = _name(sorted(reordering.lines))
     lines = [f"{ranks} make their collective calls in a different order, or one leaves out a call"]
-    for rank, sites in sorted(crossing.lines.items()):
-        for number, site in zip((crossing.earlier, call), sites, strict=True):
+    for rank, sites in sorted(reordering.lines.items()):
+        for number, site in zip((reordering.earlier, call), sites, strict=True):
             lines.append(f"  rank {rank}: collective {number + 1} of the group is {fingerprint} at {site.place}")
     lines.append("  if this is meant, give the calls that belong together a label: all_reduce(x, label='loss')")
     return CollectiveMismatch("\n".join(lines))
 
 
 def differed_before(call: int, ranks: list[int], kept: int) -> CollectiveMismatch:
-    """The error of ranks that made different calls, so long ago that the board has lost their text."""
+    """The error for ranks that made different calls, so long ago that the texts of the calls have been overwritten."""
     return CollectiveMismatch(
         f"{_name(sorted(ranks))} made different collective calls before collective {call + 1} of their group; "
-        f"they were more than {kept} calls apart then, and the board keeps the last {kept} calls of each rank"
+        f"they were more than {kept} calls apart then, and the last {kept} calls of each rank are kept"
     )
 
 
 def left_out(call: int, made: Mapping[int, Posted], missing: list[int]) -> CollectiveMismatch:
-    """The error of ranks that returned without a collective call that others of their group made."""
+    """The error for ranks that returned without a collective call that others of their group made."""
     lines = [f"{_name(sorted(missing))} returned without a collective call that {_name(sorted(made))} made"]
     for posted in sorted(set(made.values())):
         ranks = _name(sorted(rank for rank in made if made[rank] == posted))
@@ -102,41 +102,41 @@ def _name(ranks: list[int]) -> str:
     return f"ranks {', '.join(first)} and {last}" if first else f"rank {last}"
 
 
-class Board:
-    """The board as a table in one process. A call stays until all ranks of its group have made it."""
+class FingerprintTable:
+    """A table of posted fingerprints in one process. A call stays until all ranks of its group have made it."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[int, int], _Group] = {}
+        self._groups: dict[tuple[int, int], _PostedCalls] = {}
 
     def post(self, rank: int, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from the others'."""
+        """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from another rank's."""
         key = group, ranks[0]  # groups of the same number have no rank in common
         known = self._groups.get(key)
         if known is None:
-            known = self._groups[key] = _Group()
+            known = self._groups[key] = _PostedCalls()
         known.post(rank, len(ranks), call, fingerprint)
 
 
-class _Call:
-    """A call that some ranks have made: the fingerprint of the first of them, and which rank made it where."""
+class _PostedCall:
+    """A call that some ranks have made: the fingerprint of the first of them, and the ranks at each line."""
 
     __slots__ = ("first", "missing", "ranks_at")
 
     def __init__(self, first: Fingerprint, size: int) -> None:
         self.first = first
-        self.ranks_at: dict[Site, int] = {}  # as bits of a number
+        self.ranks_at: dict[Site, int] = {}  # as the bits of a number
         self.missing = size
 
 
-class _Group:
+class _PostedCalls:
     def __init__(self) -> None:
-        self._calls: dict[int, _Call] = {}
+        self._calls: dict[int, _PostedCall] = {}
         self._order = CallOrder()
 
     def post(self, rank: int, size: int, call: int, fingerprint: Fingerprint) -> None:
         known = self._calls.get(call)
         if known is None:
-            known = self._calls[call] = _Call(fingerprint, size)
+            known = self._calls[call] = _PostedCall(fingerprint, size)
         elif fingerprint[:-1] != known.first[:-1]:
             raise mismatch({**_posted(known), rank: Posted(str(fingerprint), fingerprint.site.place)})
         site = fingerprint.site
@@ -150,12 +150,12 @@ class _Group:
     def _judge_order(self, call: int, fingerprint: Fingerprint, lines: dict[Site, int]) -> None:
         if len(lines) > 1 and any(line.key == ANYWHERE for line in lines):
             return
-        crossing = self._order.next(fingerprint[:-1], call, lines)
-        if crossing is not None:
-            raise crossed(str(fingerprint), call, crossing)
+        reordering = self._order.next(fingerprint[:-1], call, lines)
+        if reordering is not None:
+            raise reordered(str(fingerprint), call, reordering)
 
 
-def _posted(call: _Call) -> dict[int, Posted]:
+def _posted(call: _PostedCall) -> dict[int, Posted]:
     text = str(call.first)
     return {
         rank: Posted(text, site.place)

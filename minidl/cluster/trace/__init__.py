@@ -1,5 +1,6 @@
-"""What happened in a run: events as the engines record them, and what is computed and drawn from them.
+"""The trace of a run: what every rank did when.
 
-`event.py` and `recorder.py` make the record, `trace.py` is what a user holds; `critical_path.py` finds which rank
-determined the time, `bars.py` draws the timeline, `chrome_trace.py` writes it for Perfetto.
+`recorder.py` records one rank while it runs; `recording.py` is its finished record, and `event.py` one event of it.
+`trace.py` puts the records of all ranks together for the user. `critical_path.py` finds what determined the time,
+`bars.py` prepares the timeline for drawing, and `chrome_trace.py` writes it for Perfetto.
 """

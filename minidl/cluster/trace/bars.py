@@ -1,4 +1,4 @@
-"""Events as the bars of a picture: two halves of a bar where a rank sends and receives at once."""
+"""Events as the bars of a timeline: a bar has two halves while a rank sends and receives at the same time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from minidl.plots.style import bytes_text
 HALF = {"send": "upper", "receive": "lower"}
 OTHER = {"send": "receive", "receive": "send"}
 
-Message = tuple[int, int, float, int]  # sender, receiver, when it was posted, its number among those posted then
+Message = tuple[int, int, float, int]  # sender, receiver, time of posting, number among those posted at that time
 
 
-class Transfer(NamedTuple):
-    """A message while it is on its way, as its sender or its receiver sees it."""
+class InTransit(NamedTuple):
+    """The interval in which a message is transferred, labelled from the view of its sender or receiver."""
 
     start: float
     end: float
@@ -30,13 +30,14 @@ class Transfer(NamedTuple):
 
 
 def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Iterator[Bar]:
-    """A bar for each event, in halves while a message is on its way in the other direction.
+    """Yield a bar for each event, in halves while another message is transferred in the other direction.
 
-    start, end: only of events that overlap this time (seconds). A send or a receive that took no time has no bar.
+    start, end   only events that overlap this interval, in seconds
 
-    A rank records one activity at a time: of an exchange the receive, and after it the send, if that is not over by
-    then. A message is on its way from when both sides were ready for it until its receiver has it; that is known from
-    the receive. Only the bars of sends and receives are halved: a rank that waits or computes meanwhile does that.
+    A send or receive that took no time has no bar. A rank records one activity at a time: during an exchange first the
+    receive, then the send if it is still unfinished. A message is in transit from the moment both sides were ready
+    until its receiver has it, which the receive records. Only bars of sends and receives are halved, not those of a
+    rank that waits or computes meanwhile.
     """
     messages = _messages(events)
     posts = {
@@ -55,8 +56,8 @@ def bars(events: Sequence[Event], start: float = 0.0, end: float = inf) -> Itera
             yield from _cut(own, under_way[event.rank, event.lane, OTHER[event.kind]])
 
 
-def _cut(own: Bar, transfers: Sequence[Transfer]) -> Iterator[Bar]:
-    """The bar of a send or a receive, halved from where a transfer in the other direction begins to where it ends."""
+def _cut(own: Bar, transfers: Sequence[InTransit]) -> Iterator[Bar]:
+    """Yield the bar of a send or receive, halved while a message in the other direction is in transit."""
     rank, kind, time, end, label, lane, _, message = own
     for index in range(bisect_right(transfers, time, key=attrgetter("end")), len(transfers)):
         other = transfers[index]
@@ -74,9 +75,9 @@ def _cut(own: Bar, transfers: Sequence[Transfer]) -> Iterator[Bar]:
 
 def _transfers(
     events: Sequence[tuple[Event, Message | None]], posts: dict[Message, Event]
-) -> dict[tuple[int, int, str], list[Transfer]]:
-    """What is on its way on each track in each direction, in order of time, one after the other."""
-    found: dict[tuple[int, int, str], list[Transfer]] = defaultdict(list)
+) -> dict[tuple[int, int, str], list[InTransit]]:
+    """The messages in transit on each track in each direction, in order of time, without overlap."""
+    found: dict[tuple[int, int, str], list[InTransit]] = defaultdict(list)
     for receive, message in sorted(events, key=lambda pair: pair[0].end):
         if message is None or receive.kind != "receive" or receive.posted is None or receive.peer_posted is None:
             continue
@@ -85,16 +86,14 @@ def _transfers(
             sides.append((receive.peer, posts[message].lane, "send", receive.rank))
         for rank, lane, kind, peer in sides:
             track = found[rank, lane, kind]
-            start = max(
-                receive.posted, receive.peer_posted, track[-1].end if track else 0.0
-            )  # of several, each in turn
+            start = max(receive.posted, receive.peer_posted, track[-1].end if track else 0.0)  # one after the other
             if start < receive.end:
-                track.append(Transfer(start, receive.end, _label(kind, peer, receive.nbytes), message))
+                track.append(InTransit(start, receive.end, _label(kind, peer, receive.nbytes), message))
     return found
 
 
 def _messages(events: Sequence[Event]) -> list[Message | None]:
-    """Which message an event belongs to, if any; one of its own if it is unknown when the message was posted."""
+    """The message of each event, if any; a distinct one if the time of posting is unknown."""
     seen: Counter[tuple[int, int, float, str]] = Counter()
     found: list[Message | None] = []
     for event in events:
@@ -114,6 +113,6 @@ def _messages(events: Sequence[Event]) -> list[Message | None]:
 
 @lru_cache
 def _label(kind: str, peer: int, nbytes: int) -> str:
-    whom = "all" if peer < 0 else peer  # laid out in shared memory, where all take it
+    whom = "all" if peer < 0 else peer  # written to shared memory, from where all ranks read it
     where = f"to {whom}" if kind == "send" else f"from {whom}"
     return f"{where}\n{bytes_text(nbytes)}" if nbytes else where

@@ -19,14 +19,14 @@ import numpy.typing as npt
 
 from minidl.cluster.trace.event import Event
 
-Entry = dict[str, Any]
-Events = Callable[[], Iterator[Event]]  # rank by rank, lane by lane, in order of time; gone through twice
+TraceEvent = dict[str, Any]  # one object of the JSON file
+Events = Callable[[], Iterator[Event]]  # ordered by rank, lane and time; iterated twice
 
-CHUNK = 200  # entries that are written at once
+CHUNK = 200  # trace events that are written at once
 
 
 def write(path: str | os.PathLike[str], events: Events, ranks: int, source: str, note: str) -> None:
-    """Write the file, compressed by gzip where its name ends with ".gz"; memory holds the events of one rank."""
+    """Write the file, compressed by gzip if its name ends with ".gz"; memory holds the events of one rank at a time."""
     is_compressed = os.fspath(path).endswith(".gz")
     with gzip.open(path, "wt", 6, "utf-8") if is_compressed else open(path, "w", encoding="utf-8") as file:
         encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -39,8 +39,8 @@ def write(path: str | os.PathLike[str], events: Events, ranks: int, source: str,
         file.write("]," + rest.removeprefix("{"))
 
 
-def entries(events: Events, ranks: int, source: str) -> Iterator[Entry]:
-    """A thread for every rank and every lane beside it, and a slice for each call around its messages."""
+def entries(events: Events, ranks: int, source: str) -> Iterator[TraceEvent]:
+    """Yield a thread for every rank and every other lane of it, and a slice for each call around its messages."""
     lanes = sorted({(rank, 0) for rank in range(ranks)} | {(event.rank, event.lane) for event in events()})
     threads = {track: track[1] * ranks + track[0] for track in lanes}
     yield _metadata("process_name", 0, {"name": f"minidl ({source})"})
@@ -53,10 +53,10 @@ def entries(events: Events, ranks: int, source: str) -> Iterator[Entry]:
         yield from _thread(members, threads[track])
 
 
-def _thread(events: Iterable[tuple[Event, int]], thread: int) -> Iterator[Entry]:
-    """The slices of one thread in order of time, each call before what it holds; events come with their arrows."""
+def _thread(events: Iterable[tuple[Event, int]], thread: int) -> Iterator[TraceEvent]:
+    """Yield the slices of one thread in order of time, each call before its contents; events come with their arrows."""
     for (call, operation), group in groupby(events, key=lambda pair: (pair[0].call, pair[0].operation)):
-        members = sorted(group, key=lambda pair: pair[0].start)  # a fault is written down before what it happens in
+        members = sorted(group, key=lambda pair: pair[0].start)  # a fault is recorded before its event
         if operation:
             first, details = members[0][0], {"label": members[0][0].label, "call": call}
             yield _slice(operation, "call", thread, first.start, max(event.end for event, _ in members), details)
@@ -64,13 +64,13 @@ def _thread(events: Iterable[tuple[Event, int]], thread: int) -> Iterator[Entry]
             yield from _entries(event, thread, arrow)
 
 
-def _entries(event: Event, thread: int, arrow: int) -> Iterator[Entry]:
+def _entries(event: Event, thread: int, arrow: int) -> Iterator[TraceEvent]:
     if event.kind == "fault":
         place = {"ph": "i", "s": "t", "pid": 0, "tid": thread, "ts": _nanoseconds(event.start) / 1000}
         yield {**place, "name": event.label, "cat": "fault", "args": {"operation": event.operation}}
         return
     if event.kind == "compute" and event.start == event.end:
-        return  # between two calls that follow each other at once
+        return  # no time between two calls
     name = event.kind if event.operation or not event.label else event.label
     details = {"bytes": event.nbytes, "peer": event.peer, "label": event.label, "operation": event.operation}
     yield _slice(name, event.kind, thread, event.start, event.end, details)
@@ -81,12 +81,12 @@ def _entries(event: Event, thread: int, arrow: int) -> Iterator[Entry]:
 
 
 def _arrows(events: Iterable[Event]) -> Iterator[int]:
-    """For each event the number of its message, if both ends of that message are here; else -1.
+    """Yield for each event the number of its message if the trace has both of its ends, else -1.
 
-    The two ends name the same sender, receiver and moment of posting; of several such messages, the k-th to be sent is
-    the k-th to be received. Numbers in arrays, since a trace may hold a million events.
+    The two ends have the same sender, receiver and time of posting; of several such messages, the k-th to be sent is
+    the k-th to be received. The numbers are in arrays, because a trace may hold a million events.
     """
-    ends, moments, count = array("i"), array("d"), 0  # of each end: its event, sender, receiver, 1 if it is received
+    ends, moments, count = array("i"), array("d"), 0  # of each end: event, sender, receiver, 1 if received
     for count, event in enumerate(events, 1):
         if event.kind == "send" and event.posted is not None and event.peer_posted is None:
             ends.extend((count - 1, event.rank, event.peer, 0))
@@ -110,19 +110,19 @@ def _arrows(events: Iterable[Event]) -> Iterator[int]:
 
 
 def _runs(*columns: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Numbers the runs of equal rows."""
+    """Number the runs of equal rows."""
     changes = [column[1:] != column[:-1] for column in columns]
     return np.cumsum(np.concatenate([[False], np.logical_or.reduce(changes)])[: len(columns[0])])
 
 
-def _slice(name: str, category: str, thread: int, start: float, end: float, details: Entry) -> Entry:
-    """A complete event. Whole nanoseconds keep the order of any two moments, so that rounding breaks no nesting."""
+def _slice(name: str, category: str, thread: int, start: float, end: float, details: TraceEvent) -> TraceEvent:
+    """A complete event. Whole nanoseconds keep the order of any two times, so rounding keeps the nesting."""
     begin = _nanoseconds(start)
     place = {"ph": "X", "pid": 0, "tid": thread, "ts": begin / 1000, "dur": (_nanoseconds(end) - begin) / 1000}
     return {**place, "name": name, "cat": category, "args": details}
 
 
-def _metadata(name: str, thread: int, details: Entry) -> Entry:
+def _metadata(name: str, thread: int, details: TraceEvent) -> TraceEvent:
     return {"ph": "M", "pid": 0, "tid": thread, "name": name, "args": details}
 
 

@@ -1,4 +1,4 @@
-"""The critical path of a run: the chain of work and messages that made it last as long as it did."""
+"""The critical path of a run: the chain of work and messages that determined its duration."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple, overload
 from minidl.cluster.trace.event import Event
 from minidl.cluster.trace.recording import KINDS, Shares
 
-Track = tuple[int, int]  # a rank and a lane of it; lane 0 is the program
+Track = tuple[int, int]  # rank and lane; lane 0 is the program
 
 
 class CriticalPath(Sequence[Event]):
-    """The events that a run's duration consists of, in order of time, each cut to its part on the path.
+    """The events that make up the duration of a run, in order of time, each cut to the interval on the path.
 
-    One ends where the next begins, mostly on the same rank, and on another one where that one's half of a message was
-    waited for. Shortening anything that is not here does not shorten the run. `note` says what is missing, if anything.
+    Each event begins where the previous one ended: on the same rank, or on another rank if its half of a message was
+    waited for. Shortening an event that is not on the path does not shorten the run. `note` says what is missing.
     """
 
     def __init__(self, events: list[Event], note: str = "") -> None:
@@ -38,11 +38,11 @@ class CriticalPath(Sequence[Event]):
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Its duration in seconds."""
         return self._events[-1].end - self._events[0].start if self._events else 0.0
 
     def shares(self, rank: int | None = None) -> Shares:
-        """The fractions of compute, communication and waiting on the path, or on that rank's part of it."""
+        """Return the fractions of compute, communication and waiting on the path, or in its events on one rank."""
         seconds = dict.fromkeys(KINDS, 0.0)
         for event in self._events:
             if rank in (None, event.rank):
@@ -50,14 +50,14 @@ class CriticalPath(Sequence[Event]):
         return Shares.of(list(seconds.values()))
 
     def seconds_of_ranks(self) -> dict[int, float]:
-        """The seconds that each rank contributes; the rank with most of them first."""
+        """Return the seconds that each rank contributes, the largest first."""
         seconds: dict[int, float] = {}
         for event in self._events:
             seconds[event.rank] = seconds.get(event.rank, 0.0) + event.end - event.start
         return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
     def summary(self, ranks: int = 4) -> str:
-        """Which ranks, and what, made the run last that long: a line for each of the first `ranks` ranks."""
+        """Describe the path: the shares of its activities, and a line for each of the `ranks` largest contributors."""
         if not self._events:
             return "critical path: there are no events"
         by_rank = self.seconds_of_ranks()
@@ -71,10 +71,10 @@ class CriticalPath(Sequence[Event]):
 
 
 def find_critical_path(events: Iterable[Event], is_simulated: bool) -> CriticalPath:
-    """Walk back from the end of the rank that ended last, always to what the moment at hand was waiting for.
+    """Walk backwards from the end of the rank that ended last, from each event to the one that it had to wait for.
 
-    An event that ends at that moment was preceded by the event before it on the same rank; the transfer of a message
-    by the half of it that was posted later, here or on the other rank. Source: Yang, Miller (1988), Critical Path
+    That is the previous event on the same rank; for the transfer of a message, the half that was posted later, on this
+    or the other rank. Source: Yang, Miller (1988), Critical Path
     Analysis for the Execution of Parallel and Distributed Programs, ICDCS, section 3: the longest path through the
     graph of a program's activities, which in a run with known times is found backwards from its end.
     """
@@ -109,14 +109,14 @@ def find_critical_path(events: Iterable[Event], is_simulated: bool) -> CriticalP
 
 
 class Step(NamedTuple):
-    """Where the path comes from: the moment, and who was at work then."""
+    """The previous point of the path: a time and the track that was active then."""
 
     time: float
     track: Track
 
 
 def _step(event: Event, time: float, tracks: _Tracks, is_simulated: bool) -> Step:
-    """What came before `event`, which is on the path from there up to `time`."""
+    """The point before `event`, which is on the path from there until `time`."""
     here = event.rank, event.lane
     if event.kind == "wait" and time == event.end:
         if event.peer >= 0:
@@ -128,7 +128,7 @@ def _step(event: Event, time: float, tracks: _Tracks, is_simulated: bool) -> Ste
         is_peers = event.peer_posted > event.posted
         began = event.peer_posted if is_peers else event.posted
         return Step(min(began, time), tracks.of_peer(event) if is_peers else here)
-    # A real transfer whose halves were both there before: it took as long as the receiver's work on it
+    # A real transfer whose halves were both posted before: it lasted as long as the receiver worked on it
     receive = tracks.receive_of(event) if event.kind == "send" else None
     if receive is not None and event.start < receive.end <= time:
         return Step(receive.end, (receive.rank, receive.lane))
@@ -136,7 +136,7 @@ def _step(event: Event, time: float, tracks: _Tracks, is_simulated: bool) -> Ste
 
 
 class _Tracks:
-    """The events by track, and the two ends of every message: a sender, a receiver, and when it was sent."""
+    """The events by track, and for every message, by sender, receiver and time of posting, its two ends."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.events: dict[Track, list[Event]] = {}
@@ -157,18 +157,18 @@ class _Tracks:
         return self.events[track][index] if index >= 0 else None
 
     def begin(self, track: Track) -> float:
-        """When the first event of the track began; if there is none, the first of all."""
+        """The start of the first event of the track, or of all events if it has none."""
         return self._starts[track][0] if track in self._starts else min(starts[0] for starts in self._starts.values())
 
     def begun(self, track: Track, time: float) -> float:
-        """When the program began what its helper began in the lane at that time."""
+        """The time at which the program began the call that the helper began in the lane at `time`."""
         lane, program = self.events.get(track, []), self.events.get((track[0], 0), [])
         index = bisect_left(lane, time, key=lambda event: event.start)
         after = bisect_left(program, lane[index].call, key=lambda event: event.call) if index < len(lane) else 0
         return min(program[after].start, time) if index < len(lane) and after < len(program) else time
 
     def of_peer(self, event: Event) -> Track:
-        """The track on which the other side posted its half of the message; the program's if that is unknown."""
+        """The track on which the other side posted its half of the message; its program's if unknown."""
         if event.kind != "send" and event.peer_posted is not None:
             sender = self._senders.get((event.peer, event.rank, event.peer_posted))
             if sender is not None:
@@ -177,11 +177,11 @@ class _Tracks:
         return (event.peer, 0) if receive is None else (receive.rank, receive.lane)
 
     def receive_of(self, event: Event) -> Event | None:
-        """The receive that belongs to a send."""
+        """The receive of a sent message."""
         return None if event.posted is None else self._receives.get((event.rank, event.peer, event.posted))
 
     def helper(self, rank: int, start: float, end: float) -> Step | None:
-        """The lane, of those that ran beside the program while it waited for one, that ended last."""
+        """The end of the last of the lanes that ran while the program waited for one of them."""
         steps: Iterator[Step] = (
             Step(min(event.end, end), track)
             for track in self.events
@@ -191,9 +191,9 @@ class _Tracks:
 
 
 def _in_words(shares: Shares) -> str:
-    parts = zip(("computing", "communicating", "waiting"), shares, strict=True)
-    return ", ".join(f"{share:.0%} {name}" for name, share in parts if share >= 0.005)
+    named = zip(("computing", "communicating", "waiting"), shares, strict=True)
+    return ", ".join(f"{share:.0%} {name}" for name, share in named if share >= 0.005)
 
 
-def _percent(part: float, whole: float) -> str:
-    return f"{part / whole:.0%}" if whole else "0%"
+def _percent(seconds: float, total: float) -> str:
+    return f"{seconds / total:.0%}" if total else "0%"

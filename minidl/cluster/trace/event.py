@@ -6,13 +6,20 @@ from typing import NamedTuple
 
 
 class Event(NamedTuple):
-    """Something that a rank did from `start` to `end` (seconds since the program began on all ranks).
+    """An activity of a rank.
 
-    kind: "compute", "send", "receive", "reduce" (the arithmetic of a reduction), "wait" (until the other side was
-    there) or "fault" (a planned one, at one moment). label: the last `comm.mark`, or what the fault was. operation: the
-    communicator call it was part of ("" for compute), and `call` the number of that call. peer: the other rank, or -1.
-    lane: 0 is the program; collectives that ran beside it (`async_op=True`) are in lanes of their own. posted,
-    peer_posted: of a message, when this side and when the other side was ready for it (None: unknown).
+    rank          the rank
+    kind          "compute", "send", "receive", "reduce" (the arithmetic of a reduction), "wait" (until the other side
+                  was ready) or "fault" (a planned one, at one moment)
+    start, end    seconds since the program began on all ranks
+    nbytes        bytes of a message or reduction
+    peer          the other rank; -1: none
+    label         the last `comm.mark`, or a description of the fault
+    operation     name of the communicator call that it belongs to; "" for compute
+    call          number of that call
+    lane          0: the program; other lanes: operations that ran concurrently with it (`async_op=True`)
+    posted        when this side of a message was ready; None: unknown
+    peer_posted   when the other side of a message was ready; None: unknown
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""The record of one rank: its events over time, and the ledger of its messages and bytes."""
+"""The recorder of one rank: it notes events while the rank runs, and counts messages and bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Begun(NamedTuple):
 
 
 class CallObserver(Protocol):
-    """Hears of each communicator call of the program while it is made."""
+    """Is notified when each communicator call of the program begins and ends."""
 
     def entered(self, operation: str, call: int) -> None: ...
 
@@ -86,7 +86,7 @@ class Recorder:
         self.call = 0
         self._last = now()
         self.operation: str | None = None
-        self.begun: Begun | None = None  # what the program waited for when that failed
+        self.begun: Begun | None = None  # the concurrent call whose wait failed
 
     def lane(self, number: int) -> Recorder:
         """The recorder of that lane."""
@@ -113,7 +113,7 @@ class Recorder:
             self._calls.entered(operation, self.call)
 
     def begin(self, operation: str, call: int) -> None:
-        """A call with the program's number begins in this lane, which was idle."""
+        """Begin a call in this lane, which was idle; `call` is its number in the program."""
         self._last = self._now()
         self._begin(operation, call)
 
@@ -186,8 +186,8 @@ class Recorder:
 
     def _transfer(self, kind: int, nbytes: int, peer: int, posted: float, peer_posted: float | None) -> None:
         now, last = self._now(), self._last
-        until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # of waiting
-        if self._is_full:  # only the sums, without another call: simulations make millions of messages
+        until = last if peer_posted is None or peer_posted <= last else min(peer_posted, now)  # the end of waiting
+        if self._is_full:  # only sums, inlined: simulations send millions of messages
             if until > last:
                 self._seconds[WAIT] += until - last
                 last = until
@@ -226,7 +226,7 @@ class Recorder:
         return sum(count[1] for recorder in (self, *self._lanes.values()) for count in recorder._counts.values())
 
     def shares(self) -> Shares:
-        """The fractions of this rank's time up to now."""
+        """Return the fractions of this rank's time so far."""
         return Shares.of(self._seconds)
 
     def close(self) -> Recording:

@@ -9,8 +9,7 @@ KINDS = ("compute", "send", "receive", "reduce", "wait", "fault")
 COMPUTE, SEND, RECEIVE, REDUCE, WAIT, FAULT = range(6)
 
 
-# An event as a rank records it: index into KINDS, start, end, bytes, peer (-1: none), label, operation, call, lane; for
-# a message also the times at which this side and the other side posted it (None: unknown)
+# The fields of an Event after `rank`, with the index into KINDS as kind
 Row = tuple[int, float, float, int, int, str, str, int, int, float | None, float | None]
 
 
@@ -24,7 +23,7 @@ class Traffic(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Fractions of a rank's time. They add up to 1, or are all 0 if no time has passed.
+    """Fractions of a rank's time. They sum to 1, or are all 0 if no time has passed.
 
     `communication` includes the arithmetic of reductions.
     """
@@ -35,7 +34,7 @@ class Shares(NamedTuple):
 
     @classmethod
     def of(cls, seconds: list[float]) -> Shares:
-        """The shares, from the seconds spent in each of KINDS."""
+        """Return the shares for the seconds spent in each of KINDS."""
         total = sum(seconds) or 1.0
         return cls(
             seconds[COMPUTE] / total,
@@ -50,7 +49,7 @@ class Recording:
 
     rows      events, lane by lane; at most `max_events` in each lane
     dropped   number of events beyond that bound
-    seconds   of the program (lane 0) in each of KINDS; concurrent lanes are not counted
+    seconds   time of the program (lane 0) in each of KINDS; concurrent lanes are not counted
     ledger    messages and bytes by operation
     """
 

@@ -1,4 +1,4 @@
-"""The trace of a run: who computed, sent, received and waited, when, and how many bytes moved."""
+"""The trace of a run: when every rank computed, sent, received and waited, and how many bytes it moved."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ __all__ = ["Event", "Trace", "plot_traces"]
 
 
 class Trace:
-    """What all ranks recorded.
+    """The records of all ranks.
 
-    `source` says how the times came about: "measured" or "simulated". Each rank keeps a bounded number of events, the
-    first ones; the ledger and the shares always cover the whole run, and `dropped` counts the events that are missing.
+    source    origin of the times: "measured" or "simulated"
+    size      number of ranks
+    dropped   number of events that are missing, because each rank keeps a bounded number, the first ones
+
+    The ledger and the shares always cover the whole run.
     """
 
     def __init__(self, recordings: list[Recording | None], source: str) -> None:
@@ -38,12 +41,12 @@ class Trace:
 
     @property
     def dropped(self) -> int:
-        """Events that were not kept because a rank had more than the bound."""
+        """Number of events beyond the bound on events per rank, which were not kept."""
         return sum(recording.dropped for recording in self._recordings if recording)
 
     @property
     def note(self) -> str:
-        """A sentence on what is missing; empty if nothing is."""
+        """What is missing, as text; empty if nothing is."""
         silent = [rank for rank, recording in enumerate(self._recordings) if recording is None]
         parts = [f"the last {self.dropped} events were not kept"] if self.dropped else []
         parts += [f"nothing came from rank {', '.join(map(str, silent))}"] if silent else []
@@ -51,7 +54,7 @@ class Trace:
 
     @cached_property
     def events(self) -> list[Event]:
-        """All events, rank by rank and lane by lane, each lane's in order of time."""
+        """All events, ordered by rank, lane and time."""
         return list(self._events())
 
     def _events(self) -> Iterator[Event]:
@@ -61,21 +64,21 @@ class Trace:
 
     @property
     def faults(self) -> list[Event]:
-        """The planned faults that took effect, rank by rank; `label` says what happened."""
+        """The planned faults that took effect, ordered by rank; `label` describes each."""
         return [event for event in self.events if event.kind == "fault"]
 
     def ledger(self) -> list[dict[str, Traffic]]:
-        """Messages and bytes of each rank by operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
+        """Return messages and bytes by rank and operation: `ledger()[rank]["all_reduce"].messages`, `.nbytes`."""
         return [recording.ledger if recording else {} for recording in self._recordings]
 
     def shares(self, rank: int | None = None) -> Shares:
-        """The fractions of compute, communication and waiting: of one rank, or of all ranks' time together."""
+        """Return the fractions of compute, communication and waiting in the time of one rank, or of all ranks."""
         recordings = self._recordings if rank is None else [self._recordings[rank]]
         seconds = [recording.seconds for recording in recordings if recording]
         return Shares.of([sum(column) for column in zip(*seconds, strict=True)] or [0.0] * len(KINDS))
 
     def critical_path(self) -> CriticalPath:
-        """The chain of work and messages that made the run last as long as it did; `.summary()` says it in words.
+        """Return the chain of work and messages that determined the run's duration; `.summary()` describes it.
 
         >>> from minidl import cluster
         >>> run = cluster.launch(lambda comm: comm.compute(seconds=comm.rank), nodes=2, on="simulation")
@@ -96,16 +99,21 @@ class Trace:
         title: str = "",
         critical_path: bool = False,
     ) -> Figure:
-        """Draw the Gantt picture, a row a rank, from `start` to `end` (seconds); saved to `path` if given.
+        """Draw the Gantt chart, one row per rank, and return the matplotlib figure.
 
-        Where a rank sends and receives at once, its bar has two halves: the send above, the receive below. What ran
-        beside a rank's program is on thin tracks under its bar; planned faults are marked; with `critical_path`, that
-        is outlined. Returns the matplotlib figure, which a notebook shows.
+        Parameters
+            path            file to save the figure to; None: do not save
+            start, end      the time shown, in seconds; None: until the end of the run
+            title           title of the chart
+            critical_path   whether to outline the critical path
+
+        While a rank sends and receives at the same time, its bar has two halves: the send above, the receive below.
+        Operations that ran concurrently with the program are thin tracks below its bar. Planned faults are marked.
         """
         return plot_traces([self], path, start, end, [title] if title else None, critical_path)
 
     def _panel(self, start: float, end: float | None, title: str, with_critical_path: bool) -> timeline.Panel:
-        """What the picture of this trace shows, as plain data."""
+        """The contents of the chart as plain data."""
         outline = self.critical_path() if with_critical_path else ()
         return timeline.Panel(
             list(bars(self.events, start, float("inf") if end is None else end)),
@@ -117,11 +125,11 @@ class Trace:
         )
 
     def to_chrome(self, path: str | os.PathLike[str]) -> None:
-        """Write the events as Chrome trace-event JSON (times in microseconds, a track a rank), which Perfetto opens.
+        """Write the events as Chrome trace-event JSON, which Perfetto opens: one track per rank, in microseconds.
 
-        Each communicator call is a slice that holds the slices of its messages; arrows lead from a message's sender to
-        its receiver; what ran beside the program has tracks of its own. See `chrome_trace.py` for the format. A name
-        that ends with ".gz" ("trace.json.gz") gives a compressed file, a tenth of the size, which Perfetto opens too.
+        Each communicator call is a slice that contains the slices of its messages. Arrows lead from the sender of a
+        message to its receiver. Operations that ran concurrently with the program have tracks of their own. A name that
+        ends with ".gz" ("trace.json.gz") gives a compressed file of a tenth of the size, which Perfetto opens too.
         """
         chrome_trace.write(path, self._events, self.size, self.source, self.note)
 
@@ -135,9 +143,14 @@ def plot_traces(
     critical_path: bool = False,
     row_height: float = timeline.ROW_HEIGHT,
 ) -> Figure:
-    """Draw the Gantt pictures of several runs one above the other on one scale of time: measured and simulated, say.
+    """Draw the Gantt charts of several runs, for example measured and simulated, one above the other on one time axis.
 
-    titles: one for each trace. row_height: inches between two ranks. Everything else is as in `Trace.plot`.
+    Parameters
+        traces       the traces of the runs
+        titles       a title for each trace
+        row_height   inches between two ranks
+
+    The other parameters are those of `Trace.plot`.
     """
     titles = [""] * len(traces) if titles is None else titles
     if len(titles) != len(traces):

@@ -12,7 +12,7 @@ from mpi4py import MPI
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch
-from minidl.cluster.diagnosis.fingerprints import Board, Fingerprint
+from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 from minidl.cluster.engines.mpi.mailbox import MPIMailbox
 from minidl.cluster.engines.mpi.memory import SharedFile
 from minidl.cluster.engines.mpi.reduction import NativeAllReduce
@@ -52,11 +52,10 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._tell = tell
         self._last_words = last_words
         self._may_reduce = may_reduce
-        self._board = Board() if debug else None
-        self._awaited: set[tuple[int, int, int]] = (
-            set()
-        )  # group, call, rank: called here, not yet reported by that rank
-        self._early: set[tuple[int, int, int]] = set()  # group, call, rank: reported by that rank, not yet called here
+        self._board = FingerprintTable() if debug else None
+        # Each is (group, call, rank): called here and not yet reported by that rank; and the other way round.
+        self._awaited: set[tuple[int, int, int]] = set()
+        self._early: set[tuple[int, int, int]] = set()
         self._program = threading.get_ident()
         self._helpers = Helpers(self._finished)
         self._finishing = threading.Condition()

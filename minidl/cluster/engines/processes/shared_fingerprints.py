@@ -24,11 +24,11 @@ from minidl.cluster.diagnosis.errors import CollectiveMismatch
 from minidl.cluster.diagnosis.fingerprints import (
     Fingerprint,
     Posted,
-    crossed,
     differed_before,
     digest,
     left_out,
     mismatch,
+    reordered,
 )
 from minidl.cluster.engines.processes.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
 
@@ -112,9 +112,9 @@ class SharedFingerprints:
             lines[line] = lines.get(line, 0) | 1 << rank
         again = self._entries[group.ranks, slot, :RANKS]
         if (again[:, NUMBER] == call + 1).all() and (again[:, GROUP] == np.uint64(group.key)).all():
-            crossing = group.order.next(int(heads[0, DIGEST]), call, lines)
-            if crossing is not None:
-                raise crossed(_posted(self._entries, self._rank, slot).fingerprint, call, crossing)
+            reordering = group.order.next(int(heads[0, DIGEST]), call, lines)
+            if reordering is not None:
+                raise reordered(_posted(self._entries, self._rank, slot).fingerprint, call, reordering)
 
 
 class _Group:

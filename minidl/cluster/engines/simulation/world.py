@@ -12,7 +12,7 @@ from greenlet import getcurrent  # type: ignore[import-untyped]
 
 from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
-from minidl.cluster.diagnosis.fingerprints import Board
+from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
 from minidl.cluster.engines.protocol import Array, LaunchTerms, Pending
 from minidl.cluster.engines.run_error import deadline_text
@@ -55,7 +55,7 @@ class World:
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.unmatched = [Unmatched() for _ in range(terms.nodes)]
         self.members: list[Member] = []
-        self.board = Board()
+        self.board = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
         self.failed: dict[int, str] = {}  # by rank: in a line, why

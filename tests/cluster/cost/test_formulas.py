@@ -117,9 +117,9 @@ def test_the_best_number_of_segments_is_the_best_of_all() -> None:
 
 
 def test_nonsense_is_refused_in_words() -> None:
-    with pytest.raises(ValueError, match=r"unknown algorithm 'star': choose one of auto, "):
+    with pytest.raises(ValueError, match=r"algorithm must be 'auto', .* got 'star'"):
         cost.all_reduce("star", 4, 100, 1e-6, 1e-9)
-    with pytest.raises(ValueError, match=r"unknown algorithm 'star'"):
+    with pytest.raises(ValueError, match=r"algorithm must be .* got 'star'"):
         cost.traffic("star", 4, 100)
     for nonsense in ({"p": 0, "nbytes": 4}, {"p": 2, "nbytes": -1}, {"p": 2, "nbytes": 4, "itemsize": 0}):
         with pytest.raises(ValueError, match="p >= 1 ranks, nbytes >= 0 and itemsize >= 1"):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from minidl import cluster
-from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Crossing
+from minidl.cluster.diagnosis.call_order import HISTORY, CallOrder, Reordering
 from minidl.cluster.diagnosis.call_site import ANYWHERE, Site, call_site
-from minidl.cluster.diagnosis.fingerprints import Board, Fingerprint
+from minidl.cluster.diagnosis.fingerprints import Fingerprint, FingerprintTable
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -429,8 +429,8 @@ def test_the_entries_of_many_groups_and_calls_take_turns_on_the_page() -> None:
 # The pieces
 
 
-def crossing_of(*ranks: str) -> Crossing | None:
-    """The first crossing of ranks that make these calls: of each a letter, its fingerprint, and a digit, its line."""
+def reordering_of(*ranks: str) -> Reordering | None:
+    """The first reordering of ranks that make these calls: of each a letter, its fingerprint, and a digit, its line."""
     order = CallOrder()
     for call, made in enumerate(zip(*(rank.split() for rank in ranks), strict=True)):
         assert len({name[0] for name in made}) == 1, "the ranks make the same call"
@@ -438,8 +438,8 @@ def crossing_of(*ranks: str) -> Crossing | None:
         for rank, (_, digit) in enumerate(made):
             line = Site(int(digit), f"line {digit}")
             lines[line] = lines.get(line, 0) | 1 << rank
-        if (crossing := order.next(made[0][0], call, lines)) is not None:
-            return crossing
+        if (reordering := order.next(made[0][0], call, lines)) is not None:
+            return reordering
     return None
 
 
@@ -459,9 +459,9 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_ranks_that_make_equal_calls_in_another_order_cross(name: str) -> None:
     ranks, earlier = WRONG[name]
-    crossing = crossing_of(*ranks)
-    assert crossing is not None
-    assert crossing.earlier == earlier
+    reordering = reordering_of(*ranks)
+    assert reordering is not None
+    assert reordering.earlier == earlier
 
 
 @pytest.mark.parametrize(
@@ -481,7 +481,7 @@ def test_ranks_that_make_equal_calls_in_another_order_cross(name: str) -> None:
     ],
 )
 def test_branches_that_take_turns_do_not_cross(ranks: list[str]) -> None:
-    assert crossing_of(*ranks) is None
+    assert reordering_of(*ranks) is None
 
 
 def test_of_equal_calls_from_ever_new_lines_a_bounded_number_is_remembered() -> None:
@@ -496,18 +496,18 @@ def test_of_equal_calls_from_ever_new_lines_a_bounded_number_is_remembered() -> 
 
 
 def test_a_table_keeps_a_call_until_all_ranks_have_made_it() -> None:
-    board = Board()
+    table = FingerprintTable()
     many, site = 3 * HISTORY, Site(1, "here")
     for rank in (0, 1):
         for call in range(many):
-            board.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
-    (group,) = board._groups.values()
+            table.post(rank, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
+    (group,) = table._groups.values()
     assert len(group._calls) == many
-    board.post(2, 0, (0, 1, 2), 0, Fingerprint("barrier", site=site))
+    table.post(2, 0, (0, 1, 2), 0, Fingerprint("barrier", site=site))
     with pytest.raises(cluster.CollectiveMismatch, match=r"rank 2: split\(\) at there"):
-        board.post(2, 0, (0, 1, 2), 1, Fingerprint("split", site=Site(2, "there")))
+        table.post(2, 0, (0, 1, 2), 1, Fingerprint("split", site=Site(2, "there")))
     for call in range(1, many):
-        board.post(2, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
+        table.post(2, 0, (0, 1, 2), call, Fingerprint("barrier", site=site))
     assert group._calls == {}
 
 
