@@ -1,11 +1,12 @@
-"""launch(): run one program on several nodes and bring back what each returned."""
+"""launch(): run one program on several nodes and return what each returned."""
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.cluster import engines
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine, LaunchTerms, Listener, Program
@@ -28,24 +29,30 @@ def launch(
 ) -> Run:
     """Run `program(comm, *args)` once on every one of `nodes` ranks and return the Run: results, seconds and trace.
 
-    on: where the ranks live. "processes": each is a process on this machine; "simulation": all are in this process, on
-    a virtual clock; "mpi": under mpiexec; or an engine with settings of its own, such as
-    `cluster.Simulation(node=cluster.Node(flops_per_s=1e10))`. network: what a message costs, a `cluster.Network` or the
-    name of a preset ("10gbe"); in a simulation free without one, on processes real messages are slowed down to it.
+    Parameters
+        program     any function, defined in a script (without a `__main__` guard), a module or a notebook cell
+        args        its arguments; each rank gets a copy
+        nodes       number of ranks
+        on          "processes"   each rank is a process on this machine
+                    "simulation"  all ranks are in this process, on a virtual clock
+                    "mpi"         under mpiexec
+                    or an engine with settings, such as `cluster.Simulation(node=cluster.Node(1e10, 1e10))`
+        network     what a message costs: a `cluster.Network` or the name of a preset ("10gbe"). On processes, real
+                    messages are slowed down to it; in a simulation without one, messages take no time
+        timeout     seconds, by the engine's clock, that a rank may be blocked in one operation
+        deadline    real seconds for the whole run, starting included; None for no limit
+        on_failure  "raise"     the run ends when a rank fails
+                    "continue"  only operations that need the failed rank raise; `run.failures` says what happened
+        faults      a `cluster.FaultPlan` of failures to inject
+        seed        of each rank's generator `comm.rng`, together with the rank's number, and of jitter
+        listener    called in this process as `listener(rank, obj)` for each `comm.tell(obj)`
 
-    timeout: seconds (of the engine's clock) that a rank may be blocked in one operation. deadline: real seconds for the
-    whole run, starting included; None for no bound. on_failure: "raise" ends the run when a rank fails; with "continue"
-    only operations that need the failed rank raise, and `run.failures` says what happened. faults: a
-    `cluster.FaultPlan` of what shall go wrong. seed: of each rank's generator `comm.rng` (with the rank number), and of
-    jitter. listener: called here as `listener(rank, obj)` for each `comm.tell(obj)`. What ranks print appears here when
-    the run ends, in the order of the ranks; of each the first 1,048,576 characters.
+    What ranks print appears here when the run ends, in the order of the ranks; the first 1,048,576 characters of each.
+    No rank outlives the call, whatever happens. Processes that a program starts itself are the program's to end.
 
-    The program may be any function, defined in a script (no `__main__` guard is needed), a module or a notebook cell;
-    it runs on copies of `args`.
-
-    Errors: RankFailed, CommTimeout, Deadlock or CollectiveMismatch (all are ClusterError) when a rank fails; ValueError
-    and TypeError for bad arguments, or a program that cannot be pickled. Whatever happens, no rank outlives the call
-    (processes that a program starts itself are its own to end).
+    Raises
+        RankFailed, CommTimeout, Deadlock, CollectiveMismatch  (all are ClusterError) when a rank fails
+        ValueError, TypeError  for bad arguments, or a program that cannot be pickled
 
     >>> from minidl import cluster
     >>> run = cluster.launch(lambda comm, x: comm.all_reduce(comm.rank * x), args=(10,), nodes=3)
@@ -56,19 +63,14 @@ def launch(
         raise TypeError(f"the program must be a function program(comm, *args), got {type(program).__name__}")
     if isinstance(args, (str, bytes)) or not isinstance(args, Sequence):
         raise TypeError(f"args must be a tuple of the program's arguments, got {type(args).__name__}: write args=(x,)")
-    for name, seconds in (("timeout", timeout), ("deadline", deadline)):
-        if seconds is not None and not seconds > 0:
-            raise ValueError(f"{name} must be more than 0 seconds, got {seconds}")
-    if on_failure not in ("raise", "continue"):
-        raise ValueError(f"unknown on_failure {on_failure!r}: choose 'raise' or 'continue'")
     terms = LaunchTerms(
-        nodes=_whole_number("nodes", nodes, 1),
-        timeout=timeout,
-        deadline=deadline,
-        on_failure=on_failure,
+        nodes=whole_number("nodes", nodes, at_least=1),
+        timeout=_seconds("timeout", timeout),
+        deadline=None if deadline is None else _seconds("deadline", deadline),
+        on_failure=one_of("on_failure", on_failure, ("raise", "continue")),
         network=Network.of(network),
         faults=faults,
-        seed=_whole_number("seed", seed, 0),
+        seed=whole_number("seed", seed, at_least=0),
         listener=listener,
     )
     if faults is not None:
@@ -79,20 +81,10 @@ def launch(
 
 def _engine(name: str) -> Engine:
     """A new engine of that name; its package is imported when it is first asked for."""
-    if name not in engines.ENGINE_OF:
-        raise ValueError(
-            f"unknown engine {name!r}: choose 'processes', 'simulation' or 'mpi', or pass one such as "
-            "cluster.Simulation()"
-        )
+    one_of("on", name, engines.ENGINE_OF, hint="pass one of these, or an engine such as cluster.Simulation()")
     engine: Engine = getattr(engines, engines.ENGINE_OF[name])()
     return engine
 
 
-def _whole_number(name: str, value: Any, minimum: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a whole number (an integer), got {value!r}") from None
-    if isinstance(value, bool) or number < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    return number
+def _seconds(name: str, value: float) -> float:
+    return value if value == math.inf else real_number(name, value, above=0, hint="give seconds")

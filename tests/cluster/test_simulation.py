@@ -622,7 +622,7 @@ def test_the_shares_of_a_rank_are_those_of_its_virtual_time() -> None:
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(ValueError, match="unknown trace 'none'"):
+    with pytest.raises(ValueError, match="trace must be 'full' or 'ledger', got 'none'"):
         cluster.Simulation(trace="none")
     with pytest.raises(TypeError, match=r"node must be a cluster\.Node"):
         cluster.Simulation(node=1e9)  # type: ignore[arg-type]

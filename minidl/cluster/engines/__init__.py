@@ -24,7 +24,7 @@ What they share knows none of them. A file uses only what is listed above it:
         matching                  which receive takes which message
         helper_threads            the work of `async_op=True`
         shared_arrays             `comm.shared_array`
-        real_rank                 sleeping for stated work, and dying on purpose
+        real_rank                 sleeping for stated work; planned faults
 """
 
 from importlib import import_module

@@ -8,7 +8,7 @@
               <------ RESULT (RankResult) or ERROR (Failure)
 
 In addition, ABORT carries the error that ends the run on the rank. LOST reports another rank's failure in a run that
-continues without it. LAST_WORDS brings what a rank has recorded before it dies from a fault on purpose.
+continues without it. LAST_WORDS brings what a rank has recorded before a planned fault kills it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Payloads as bytes: an array travels as its shape, dtype and memory; any other object as a pickle.
+"""Payloads as bytes: an array is sent as its shape, dtype and memory; any other object as a pickle.
 
-Pickle protocol 5 keeps large buffers (the arrays within a list, say) out of the pickle, so that they are copied once.
-Arrays that a dtype's name does not describe in full (records, objects) and subclasses (a masked array, a matrix) are
-pickled as well. A memmap travels as the array that it holds.
+Pickle protocol 5 keeps large buffers, such as the arrays in a list, out of the pickle, so that they are copied once.
+Arrays of records or objects are pickled too, because the name of their dtype does not describe them in full; so are
+subclasses such as masked arrays. A memmap is sent as the array that it holds.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy.typing as npt
 from minidl.cluster.phantom import Phantom
 
 ARRAY, OBJECT = 0, 1
-PLAIN_KINDS = frozenset("biufcSUmM")  # dtypes that their short name describes in full
+PLAIN_KINDS = frozenset("biufcSUmM")  # the kinds of dtypes that `dtype.str` describes in full
 
 Bytes = npt.NDArray[np.uint8]
 
 
 def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
-    """`(form, description, buffers, nbytes)` of a payload; the buffers of a contiguous array are its own memory."""
+    """A payload as `(form, description, buffers, nbytes)`; the buffer of a contiguous array is its own memory."""
     if type(payload) is np.memmap:
         payload = np.asarray(payload)
     if type(payload) is np.ndarray and payload.dtype.kind in PLAIN_KINDS:
@@ -40,23 +40,23 @@ def encode(payload: Any) -> tuple[int, bytes, Sequence[Any], int]:
     try:
         head = pickle.dumps(payload, 5, buffer_callback=buffers.append)
     except (pickle.PicklingError, AttributeError, TypeError):
-        # A class or function of the caller's own script or notebook: it travels by value.
+        # It holds a class or function of the caller's script or notebook, which is sent by value.
         buffers.clear()
         head = cloudpickle.dumps(payload, 5, buffer_callback=buffers.append)
-    pieces = [head, *(buffer.raw() for buffer in buffers)]
-    sizes = [len(piece) for piece in pieces]
-    return OBJECT, struct.pack(f"<{len(sizes)}Q", *sizes), pieces, sum(sizes)
+    raw = [head, *(buffer.raw() for buffer in buffers)]
+    sizes = [len(buffer) for buffer in raw]
+    return OBJECT, struct.pack(f"<{len(sizes)}Q", *sizes), raw, sum(sizes)
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """In place of a payload that cannot be delivered as its receive asks."""
+    """Takes the place of a payload that does not fit what its receive asked for."""
 
     error: Exception
 
 
 def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """The payload again; or a Refusal, because the error belongs to the receive and not to the code that delivers."""
+    """As `decode`, but returns a Refusal instead of raising: the receive is to raise the error, not the caller."""
     try:
         return decode(form, description, body, out)
     except Exception as error:
@@ -68,8 +68,7 @@ def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | N
     if form == OBJECT:
         sizes = struct.unpack(f"<{len(description) // 8}Q", description)
         ends = np.cumsum(sizes)
-        pieces = [bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)]
-        return unpickle(pieces, out)
+        return unpickle([bytearray(body[end - size : end]) for end, size in zip(ends, sizes, strict=True)], out)
     dtype, shape = _shape(description)
     if out is None:
         out = np.empty(shape, dtype)
@@ -80,9 +79,9 @@ def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | N
     return out
 
 
-def unpickle(pieces: Sequence[Any], out: npt.NDArray[Any] | None) -> Any:
-    """The object of a pickle and its buffers; an array is written into `out` if one is given."""
-    received = pickle.loads(pieces[0], buffers=pieces[1:])
+def unpickle(buffers: Sequence[Any], out: npt.NDArray[Any] | None) -> Any:
+    """The object of a pickle and its buffers; an array is written into `out` if that is given."""
+    received = pickle.loads(buffers[0], buffers=buffers[1:])
     if out is None:
         return received
     if not isinstance(received, np.ndarray):

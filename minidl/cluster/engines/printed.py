@@ -1,6 +1,6 @@
-"""What ranks print: kept while they run, up to a bound, and shown when the run has ended, in the order of the ranks.
+"""What ranks print: kept while they run, up to a limit, and shown in the order of the ranks when the run has ended.
 
-Without the bound a program that prints without end would fill the memory, and showing it would outlast the deadline.
+Without the limit, a program that prints forever would fill the memory, and showing it would exceed the deadline.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import contextlib
 import io
 import sys
 
-KEPT = 1 << 20  # characters of each rank
+KEPT = 1 << 20  # characters that are kept of each rank
 
 
 class _Bounded:
-    """Mixed into a text stream: what is written to it beyond KEPT characters, and one that tells so, is lost."""
+    """Mixed into a text stream: it keeps KEPT characters, and one more that shows that others were dropped."""
 
     _room = KEPT + 1
 
@@ -25,19 +25,19 @@ class _Bounded:
 
 
 class KeptText(_Bounded, io.StringIO):
-    """Keeps what is printed in memory."""
+    """Keeps the output in memory."""
 
 
 class KeptFile(_Bounded, io.TextIOWrapper):
-    """Keeps what is printed in a file, line by line."""
+    """Keeps the output in a file, which it writes line by line."""
 
     def __init__(self, descriptor: int) -> None:
-        file = open(descriptor, "wb", closefd=False)  # noqa: SIM115  (it belongs to this stream)
+        file = open(descriptor, "wb", closefd=False)  # noqa: SIM115  (this stream owns it)
         super().__init__(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 def replay(rank: int, printed: str) -> None:
-    """Show what a rank has printed."""
+    """Print a rank's output, each line with the rank's number."""
     lines = printed[:KEPT].splitlines()
     if len(printed) > KEPT:
         lines.append(f"... (no more is shown than the first {KEPT:,} characters that a rank prints)")
@@ -45,7 +45,7 @@ def replay(rank: int, printed: str) -> None:
 
 
 def show(text: str) -> None:
-    """Print it, if there is anything, and somewhere to print to: what a run returns does not depend on that."""
+    """Print the text if standard output can take it; a run succeeds either way."""
     if text and sys.stdout is not None:
-        with contextlib.suppress(OSError, ValueError):  # it is closed, or what it leads to is
+        with contextlib.suppress(OSError, ValueError):  # standard output is closed, or its reader is gone
             sys.stdout.write(text)

@@ -1,8 +1,14 @@
 """What an engine must offer; the communicator and the collectives stand on this and know no engine.
 
-An engine starts the ranks and gives each an endpoint. An endpoint sends and receives single messages, charges work and
-tells the time, in seconds since the program began on all ranks: real ones on processes and under MPI, virtual ones in a
-simulation. Ranks are numbered as in the whole run; the groups of a program are the communicator's affair.
+An engine starts the ranks and gives each an endpoint. An endpoint sends and receives single messages, charges work, and
+tells the time: seconds since the program began on all ranks, real on processes and under MPI, virtual in a simulation.
+Ranks have their numbers in the whole run. Groups exist only in the communicator.
+
+A message from `comm.send(x, dst)` to `comm.recv(src)` takes four calls on every engine:
+
+    sending rank                                      receiving rank
+    pending = endpoint.post_send(x, dst, tag)         pending = endpoint.post_receive(src, tag)
+    endpoint.wait(pending)                            endpoint.wait(pending); x = pending.payload
 """
 
 from __future__ import annotations
@@ -26,19 +32,26 @@ FLOPS_PER_S = BYTES_PER_S = 1e10  # assumed speed of a core where a program stat
 Array = npt.NDArray[Any]
 Program = Callable[..., Any]
 Listener = Callable[[int, Any], None]
-Peer = int | frozenset[int]  # one rank, or (for a receive) any of these
+Peer = int | frozenset[int]  # one rank or, for a receive, any rank of a set
 
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """Something that was begun and that `Endpoint.wait` waits for: a send, a receive, or work on a helper.
+    """An operation that was begun and that `Endpoint.wait` completes: a send, a receive, or the work of a helper.
 
-    `peer` is the other rank, or the ranks of which any will do; `posted` when this side posted its half. Once it is
-    `done`, `payload` and `source` hold what was received and from whom, and `peer_posted` when the other side posted
-    its half (None if unknown): what came before that was waiting, what came after it was transfer.
+    kind         "send", "receive" or "helper"
+    peer         the other rank, or the set of ranks from which a receive takes a message
+    posted       when this side posted it, in seconds
+    nbytes       size of the payload
+    out          the array that a receive writes into, if one was given
+    done         whether it has completed; only then are the following fields set
+    payload      what was received
+    source       the rank that sent it
+    peer_posted  when the other side posted its half (None if unknown): time before that was waiting, time after it
+                 was transfer
     """
 
-    kind: str  # "send", "receive" or "helper"
+    kind: str
     peer: Peer
     tag: int
     posted: float
@@ -57,7 +70,7 @@ class Pending:
 
 
 class Concurrent:
-    """Mixed into the work of a helper: `begun` is the call of the program that has begun it."""
+    """Mixed into the work of a helper; `begun` is the program's call that began it."""
 
     __slots__ = ()
     begun: Begun | None
@@ -66,76 +79,76 @@ class Concurrent:
 class Endpoint(Protocol):
     """One rank's end of the network. Messages of one sender and tag arrive in the order in which they were sent.
 
-    Calls come from the rank's program and from its helpers (see `start`).
+    The rank's program calls it, and so do the rank's helpers (see `start`).
     """
 
     rank: int
     size: int
-    network: Network | None  # what a message costs, where the engine knows
+    network: Network | None  # what a message costs; None if the engine does not model it
 
     def post_send(self, payload: Any, dst: int, tag: int, synchronous: bool = False) -> Pending:
-        """Start to send; done at once when the payload has at most EAGER_BYTES, else when the receiver has it.
+        """Start to send; done at once if the payload has at most EAGER_BYTES, else when the receiver has it.
 
-        With `synchronous`, which collectives ask for, a simulation lets short messages wait for the receiver too, as
-        the models of collectives do; elsewhere it makes no difference.
+        synchronous: used by collectives; in a simulation, short messages wait for the receiver too, as in the cost
+        models of collectives. The other engines ignore it.
         """
         ...
 
     def post_receive(self, src: Peer, tag: int, out: Array | None = None) -> Pending:
-        """Start to receive from `src` (a set: from whoever of them comes first), into `out` if it is given."""
+        """Start to receive from `src` (a set: the first message from any of its ranks), into `out` if given."""
         ...
 
     def wait(self, pending: Pending) -> None:
-        """Return when it is done; raises RankFailed, CommTimeout or Deadlock when it cannot be."""
+        """Return when the operation is done; raises RankFailed, CommTimeout or Deadlock if it cannot complete."""
         ...
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
-        """Let a helper of this rank do the work beside the program; its result is the payload.
+        """Let a helper of this rank do `work` concurrently with the program; its result becomes the payload.
 
-        The helper (a thread; in a simulation, a greenlet) does the work of one lane in the order in which it was
-        started. An exception in it is raised by `wait`.
+        The helper is a thread, or a greenlet in a simulation. It does the work of one lane in the order of the calls of
+        `start`. `wait` raises the exception that `work` raised.
         """
         ...
 
     def is_done(self, pending: Pending) -> bool:
-        """Whether `wait` would return at once; moves what can be moved, and never blocks."""
+        """Whether `wait` would return at once; moves messages that can move now, and never blocks."""
         ...
 
     def is_hopeless(self, pending: Pending) -> bool:
-        """Whether `wait` would raise at once, because those whom the operation needs have failed or returned."""
+        """Whether `wait` would raise at once, because the ranks that the operation needs have failed or returned."""
         ...
 
     def peek(self, pending: Pending) -> bool:
-        """As `is_done`, but takes no time: a simulated rank knows what had arrived at its last turn."""
+        """As `is_done`, but without taking time: a simulated rank sees what had arrived by its last turn."""
         ...
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
-        """Reduce the contiguous one-dimensional x over the ranks by a way of the engine's own, if it has one for this.
+        """Reduce the contiguous one-dimensional x over the ranks by the engine's own all-reduce, if it has one for x.
 
-        Returns whether it did; all ranks decide alike from the size, dtype and op. What it does is recorded as if it
-        were messages, as far as the engine knows.
+        Returns whether it did; size, dtype and op decide, so that all ranks decide alike. The transfers are recorded as
+        messages, as far as the engine knows them.
         """
         ...
 
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        """Put the collective that this rank is about to begin, the group's `call`-th, on the board.
+        """Publish which collective this rank is about to begin as the group's `call`-th.
 
-        Raises CollectiveMismatch when another rank of the group has put up a different one for that call.
+        Raises CollectiveMismatch when another rank of the group has published a different one for that call.
         """
         ...
 
     def charge(
         self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
     ) -> None:
-        """Work: so many seconds, or so much arithmetic and memory traffic at the speed of this node.
+        """Charge work: `seconds`, plus the time this node needs for the given flops and bytes.
 
-        until: a receive; the work ends early when that is done. Work that the engine has counted but not yet charged
-        comes first, and ends early as well.
+        until: a receive; the work ends early when it is done. Work that the engine has counted but not yet charged
+        comes first, and may end early too.
         """
         ...
 
     def charge_reduction(self, nbytes: int) -> None:
-        """Two arrays of so many bytes have been combined in a reduction."""
+        """Charge the reduction of two arrays of `nbytes` bytes each."""
         ...
 
     def now(self) -> float:
@@ -143,25 +156,25 @@ class Endpoint(Protocol):
         ...
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """The array of that name, the same memory for all ranks that can share memory; zeros at first."""
+        """The array of that name, in memory that all ranks share; initially zeros."""
         ...
 
     def tell(self, obj: Any) -> None:
-        """Hand an object to the caller of `launch` while the run goes on."""
+        """Send an object to the listener of `launch` during the run."""
         ...
 
     def die(self) -> None:
-        """End this rank at once, as a crash would; never returns. For faults on purpose."""
+        """End this rank at once, like a crash; never returns. For planned faults."""
         ...
 
     def freeze(self) -> None:
-        """Stop this rank for good without ending it; never returns. For faults on purpose."""
+        """Stop this rank for good without ending it; never returns. For planned faults."""
         ...
 
 
 @dataclass(frozen=True)
 class LaunchTerms:
-    """On what terms `launch` asks an engine to run a program; see there."""
+    """The settings of a launch, checked, as an engine gets them; `launch` documents them."""
 
     nodes: int
     timeout: float
@@ -174,10 +187,9 @@ class LaunchTerms:
 
 
 class Engine(Protocol):
-    """Something that runs a program on all ranks and brings back what they returned.
+    """Runs a program on all ranks and returns the Run.
 
-    A rank whose program raises aborts the run on all others, unless the terms say `on_failure="continue"`; which
-    message or signal does that is the engine's affair.
+    A rank whose program raises aborts the run on all others, unless `terms.on_failure` is "continue".
     """
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run: ...

@@ -1,4 +1,4 @@
-"""The cores, shared out among the ranks: how many threads BLAS and numba may use in each."""
+"""How many threads BLAS and numba may use in each rank, so that the ranks share the cores."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import threadpoolctl
 
 
 def threads_of_a_rank(nodes: int) -> int:
-    """max(1, cores // nodes), counting no more cores than BLAS uses here: a limit of the caller holds for the ranks."""
+    """max(1, cores // nodes), where cores is at most the number of threads that BLAS uses in this process."""
     in_use = min((pool["num_threads"] for pool in threadpoolctl.threadpool_info()), default=cores())
     return max(1, min(cores(), in_use) // nodes)
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def limit_threads(threads: int) -> None:
-    """Limit BLAS and numba in this process; libraries that are loaded later read it from the environment."""
+    """Limit BLAS and numba in this process; libraries that are loaded later read the limit from the environment."""
     os.environ.update(thread_variables(threads))
     threadpoolctl.threadpool_limits(threads)
     if "numba" in sys.modules:
@@ -30,7 +30,7 @@ def limit_threads(threads: int) -> None:
 
 
 def thread_variables(threads: int) -> dict[str, str]:
-    """The environment that limits the threads of BLAS, OpenMP and numba in a process that starts with it."""
+    """Environment variables that limit the threads of BLAS, OpenMP and numba in a process that starts with them."""
     names = (
         "OMP_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",

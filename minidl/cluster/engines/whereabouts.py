@@ -1,8 +1,8 @@
-"""Where a rank was when it cannot say so itself, because it was killed or computes without end.
+"""Where a rank was in its program when it cannot report that itself, because it was killed or computes forever.
 
-A rank that is a process shares a file with the launcher. It notes each communicator call there as it makes it, which
-outlives SIGKILL; and Python's faulthandler appends the stack of the program when the process crashes (SIGSEGV and the
-like), or when the launcher sends DUMP_SIGNAL, however busy the program is.
+A rank that is a process shares a file with the launcher. It notes each communicator call in that file, where the note
+outlives SIGKILL. In addition, Python's faulthandler appends the program's stack to the file when the process crashes
+(by SIGSEGV, for example) or when the launcher sends DUMP_SIGNAL, however busy the program is.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from types import CodeType, FrameType
 from minidl.cluster.diagnosis.call_site import HERE, is_program, place
 from minidl.cluster.engines.anonymous_file import anonymous_file
 
-SLOTS, SLOT_BYTES = 255, 256  # of different calls: the operation, and the place in the program
-CALLS_TO_HERE = 4  # from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered
-INSIDE = 1 << 15  # a bit of the word that holds the last call: its number above, its slot below
-NOTES_BYTES = (1 + SLOTS) * SLOT_BYTES  # at the beginning of the file; stacks follow
+SLOTS, SLOT_BYTES = 255, 256  # one slot for each different call: the operation, and its place in the program
+CALLS_TO_HERE = 4  # frames from the program: Communicator.send, Rank.enter, Recorder.enter, Notes.entered
+INSIDE = 1 << 15  # a bit of the word of the last call: the call's number is above it, its slot below
+NOTES_BYTES = (1 + SLOTS) * SLOT_BYTES  # the notes, at the beginning of the file; stacks follow
 STACK_BYTES = 1 << 16
 DUMP_SECONDS, LOOK_SECONDS = 0.3, 0.01
 DUMP_SIGNAL = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 
 _THREAD = re.compile(r"^(?:Current thread|Thread) .*:$", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.*)", line (\d+),? in (.*)$', re.MULTILINE)
-_CALLERS = ("in run_rank", "in _play")  # the functions that call a program: of a rank, and of a simulated one
-_CUT = "\n  ...\n"  # where a dump ends after 100 frames; only the program's thread has that many
+_CALLERS = ("in run_rank", "in _play")  # the functions that call the program of a rank, and of a simulated rank
+_CUT = "\n  ...\n"  # ends a dump of more than 100 frames; only the program's thread has that many
 
 
 def create_notes() -> int:
-    """The descriptor of the file that a rank and the launcher share."""
+    """The descriptor of a new file for the notes of one rank."""
     return anonymous_file("minidl notes", NOTES_BYTES)
 
 
 class Notes:
-    """The rank's side: its communicator calls, as it makes them. One word holds the last one, in one piece."""
+    """The rank's side: it notes every communicator call. The last one is held by a single word, written atomically."""
 
     def __init__(self, descriptor: int) -> None:
         self._mapping = mmap.mmap(descriptor, NOTES_BYTES)
         self._word = memoryview(self._mapping)[:16].cast("Q")
         self._slot_of: dict[tuple[str, int, int], int] = {}
-        self._left = 0  # the word once the call has ended
-        self._codes: list[CodeType] = []  # kept, so that their identities are not given to others
+        self._left = 0  # the word to write when the call has ended
+        self._codes: list[CodeType] = []  # kept alive, so that their ids are not reused
         os.lseek(descriptor, NOTES_BYTES, os.SEEK_SET)
         faulthandler.register(DUMP_SIGNAL, descriptor)
         faulthandler.enable(descriptor)
-        self._word[1] = 1  # from here on the process can be asked
+        self._word[1] = 1  # from now on `ask` works
 
     def entered(self, operation: str, call: int) -> None:
         """The program has begun its `call`-th communicator call."""
@@ -71,7 +71,7 @@ class Notes:
         self._word[0] = self._left
 
     def _describe(self, operation: str, frame: FrameType) -> int:
-        """The slot of a call that is made for the first time; 0 for a frame of this package."""
+        """A new slot for a call that has none yet; 0 for a frame of this package."""
         if len(self._codes) == SLOTS:
             self._slot_of.clear()
             self._codes.clear()
@@ -90,9 +90,9 @@ class Notes:
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Where a rank was: in or after its `call`-th communicator call (0: before its first), made at `call_site`.
+    """Where a rank was: in or after its `call`-th communicator call (0: before the first), made at `call_site`.
 
-    `line` and `stack`: what the program was executing, if the process could still be asked or has crashed.
+    line, stack: what the program was executing; known if the process answered DUMP_SIGNAL or has crashed.
     """
 
     operation: str
@@ -112,7 +112,7 @@ class Whereabouts:
 
 
 def whereabouts(descriptor: int) -> Whereabouts:
-    """The launcher's side: what the file of a rank says."""
+    """The launcher's side: read the notes of a rank."""
     notes = os.pread(descriptor, NOTES_BYTES, 0)
     word = int.from_bytes(notes[:8], "little")
     slot = word & 0xFFFF & ~INSIDE
@@ -126,7 +126,7 @@ def whereabouts(descriptor: int) -> Whereabouts:
 
 
 def ask(process: int, descriptor: int) -> None:
-    """Let a process append its stack to its file, if it can: it may be starting, or stopped."""
+    """Let a process append its stack to its notes; nothing happens if it is still starting, or stopped."""
     if not int.from_bytes(os.pread(descriptor, 8, 8), "little"):
         return
     os.kill(process, DUMP_SIGNAL)
@@ -137,7 +137,7 @@ def ask(process: int, descriptor: int) -> None:
 
 
 def _stack_of_the_program(dumped: str) -> str:
-    """Of the last dump: the frames of the program's thread, from its first one on, as a traceback has them."""
+    """The program's frames in the last dump, the outermost first, formatted as in a traceback."""
     stacks = [stack for stack in _THREAD.split(dumped) if _CUT in stack or any(caller in stack for caller in _CALLERS)]
     if not stacks:
         return ""

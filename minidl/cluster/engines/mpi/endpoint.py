@@ -1,4 +1,4 @@
-"""The endpoint of a rank under MPI: the mailbox for its messages, and everything else that an endpoint offers."""
+"""The endpoint of a rank under MPI: the mailbox for its messages, and the rest of what an endpoint offers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._tell = tell
         self._last_words = last_words
         self._may_reduce = may_reduce
-        self._board = FingerprintTable() if debug else None
+        self._fingerprints = FingerprintTable() if debug else None
         # Each is (group, call, rank): called here and not yet reported by that rank; and the other way round.
         self._awaited: set[tuple[int, int, int]] = set()
         self._early: set[tuple[int, int, int]] = set()
@@ -103,7 +103,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
 
     def flush(self) -> None:
         self._helpers.finish(self.wait)
-        if self._board is not None:
+        if self._fingerprints is not None:
             self._await_fingerprints()
         super().flush()
 
@@ -127,24 +127,24 @@ class MPIEndpoint(MPIMailbox, RealRank):
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         if fingerprint.algorithm == "auto":
             self._reduction.expect(group, call)
-        if self._board is not None:
+        if self._fingerprints is not None:
             with self._mpi:
                 others = {(group, call, rank) for rank in ranks if rank != self.rank}
                 for _, _, rank in others:
                     self._post_note(rank, (group, ranks, call, fingerprint))
                 self._awaited |= others - self._early
                 self._early -= others
-                self._board.post(self.rank, group, ranks, call, fingerprint)
+                self._fingerprints.post(self.rank, group, ranks, call, fingerprint)
             self.progress()  # so that the last rank to call compares the fingerprints of all others
 
     def _read_note(self, source: int, note: Any) -> None:
         group, ranks, call, fingerprint = note
-        assert self._board is not None
+        assert self._fingerprints is not None
         reported = {(group, call, source)}
         self._early |= reported - self._awaited
         self._awaited -= reported
         try:
-            self._board.post(source, group, ranks, call, fingerprint)
+            self._fingerprints.post(source, group, ranks, call, fingerprint)
         except CollectiveMismatch as error:
             self._failure = self._failure or error  # the program may be waiting in another thread
 

@@ -31,7 +31,7 @@ def run_inside_mpiexec(
 ) -> Run:
     """Run the program on this rank, while the other ranks do the same; return the Run or raise the error of all ranks.
 
-    The listener is called on the rank that tells it something. What a rank prints goes where mpiexec puts it.
+    `comm.tell` calls the listener on the same rank. What a rank prints goes where mpiexec puts it.
     """
     everyone = MPI.COMM_WORLD
     if terms.nodes != everyone.size:

@@ -1,1 +1,1 @@
-"""What the engines of real ranks share: each rank is a process of the operating system."""
+"""What the engines `processes` and `mpi` share: on both, each rank is a process of the operating system."""

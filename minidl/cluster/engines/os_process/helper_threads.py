@@ -1,7 +1,7 @@
-"""Helper threads: what a rank does beside its program (`async_op=True`), one thread for each lane.
+"""Helper threads: they do a rank's concurrent operations (`async_op=True`), one thread for each lane.
 
-A lane does its work in the order in which it was started. Whatever goes wrong in it is raised where the program waits;
-what nobody has waited for is waited for at the end of the program.
+A lane does its tasks in the order in which they were started. An error in a task is raised where the program waits for
+the task. At its end the program waits for the tasks that it has not waited for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minidl.cluster.trace.recorder import Begun
 
 @dataclass(slots=True, eq=False)
 class HelperTask(Pending, Concurrent):
-    """Work for a helper; `error` is what it has raised, `blocked` what it was blocked in then, and since when."""
+    """Work for a helper; `error` is the exception it raised, `blocked` what it was blocked in then, and since when."""
 
     begun: Begun | None = None
     work: Callable[[], Any] | None = None
@@ -28,16 +28,16 @@ class HelperTask(Pending, Concurrent):
 
 
 class Helpers:
-    """The helper threads of one rank; `finished(task)` is called in the helper when a task has ended."""
+    """The helper threads of one rank; each calls `finished(task)` when a task has ended."""
 
     def __init__(self, finished: Callable[[HelperTask], None]) -> None:
         self._finished = finished
         self._lanes: dict[int, queue.SimpleQueue[tuple[HelperTask, contextvars.Context]]] = {}
         self._unwaited: list[HelperTask] = []
-        self.last_begun: Begun | None = None  # the call that began what the end of the program waits for
+        self.last_begun: Begun | None = None  # the call that began the task for which the end of the program waits
 
     def start(self, task: HelperTask, lane: int) -> None:
-        """Let the lane's thread do the task; the thread is made when the lane is first used."""
+        """Let the lane's thread do the task; the thread starts when the lane is first used."""
         if lane not in self._lanes:
             self._lanes[lane] = queue.SimpleQueue()
             name = f"minidl helper {lane}"
@@ -46,7 +46,7 @@ class Helpers:
         self._lanes[lane].put((task, contextvars.copy_context()))
 
     def finish(self, wait: Callable[[HelperTask], None]) -> None:
-        """The program has returned: wait for what it has not waited for."""
+        """The program has returned: wait for the tasks that it has not waited for."""
         for task in self.unwaited():
             self.last_begun = task.begun
             wait(task)
@@ -67,7 +67,7 @@ class Helpers:
             assert task.work is not None
             try:
                 task.payload = context.run(task.work)
-            except BaseException as error:  # of whatever kind: it belongs to the thread that waits
+            except BaseException as error:  # of any kind: the waiting thread raises it
                 task.error = error
-            task.work = None  # with all that it refers to
+            task.work = None  # release all that it refers to
             self._finished(task)

@@ -1,4 +1,4 @@
-"""Ctrl-C held back for a moment, so that what must not be half done is done."""
+"""Hold Ctrl-C back for a moment, while something is done that must not be interrupted half-way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def interrupts_held() -> Iterator[None]:
-    """A Ctrl-C that comes inside takes effect afterwards; processes that are started inside never see one."""
+    """A Ctrl-C inside takes effect at the end; processes that are started inside never receive one."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

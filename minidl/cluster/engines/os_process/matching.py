@@ -1,4 +1,4 @@
-"""Matching of receives and messages, where each may come before the other.
+"""Matching: which receive takes which message, whichever of the two comes first.
 
 A message goes to the first receive that was posted for its sender and tag. A receive takes the first message that
 arrived from one of its senders with its tag. This is MPI's rule: messages of one sender and tag keep their order.
@@ -15,15 +15,15 @@ Message = TypeVar("Message")
 
 
 class Matching(Generic[Message]):
-    """The posted receives and the early messages of one rank."""
+    """The receives of one rank that wait for a message, and the messages that wait for a receive."""
 
     def __init__(self) -> None:
         self._receives: list[Pending] = []  # in the order of posting
-        self._arrived: dict[tuple[int, int], deque[tuple[int, Message]]] = {}  # by (source, tag), numbered as they came
+        self._arrived: dict[tuple[int, int], deque[tuple[int, Message]]] = {}  # by (source, tag), numbered by arrival
         self._arrivals = 0
 
     def post(self, receive: Pending) -> tuple[int, Message] | None:
-        """The sender and the message that a new receive takes; None if the receive has to wait."""
+        """The sender and the message that a new receive takes; None if it has to wait for one."""
         sources = (receive.peer,) if isinstance(receive.peer, int) else receive.peer
         tag = receive.tag
         waiting = [(queue[0][0], source) for source in sources if (queue := self._arrived.get((source, tag)))]
@@ -38,7 +38,7 @@ class Matching(Generic[Message]):
         return source, message
 
     def arrive(self, source: int, tag: int) -> Pending | None:
-        """The receive that takes a new message; None if the message has to wait (then call `keep`)."""
+        """The receive that takes a new message; None if the message has to wait (the caller then calls `keep`)."""
         for receive in self._receives:
             peer = receive.peer
             if receive.tag == tag and (source == peer if isinstance(peer, int) else source in peer):

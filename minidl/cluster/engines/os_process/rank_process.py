@@ -34,9 +34,9 @@ class RankProcess:
     is_ready       its process is ready to begin the program
     result         what the program returned
     failure        how the program failed
-    last_words     what it recorded, sent before it died from a fault on purpose
+    last_words     what it recorded, sent before a planned fault killed it
     is_gone        its process has ended, or its socket has closed
-    is_aborted     it was told that the run is over
+    is_aborted     it has been sent the end of the run
     stopped_since  when its process was first found stopped by a signal; infinity while it runs
     """
 

@@ -1,4 +1,4 @@
-"""What a rank does because it is a process: stated work takes real time, and faults on purpose are signals."""
+"""The behaviour of a rank that is a process: stated work takes real time, and planned faults are signals."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from minidl.cluster.engines.os_process.helper_threads import Helpers
 from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S, Pending
 from minidl.cluster.trace.recorder import Begun
 
-LOOK_SECONDS = 1e-3  # how often a rank that sleeps looks whether a message has arrived
+LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
 
 
 class RealRank:
     """The part of an Endpoint that is the same on processes and under MPI."""
 
-    _last_words: Callable[[], None]  # called before the rank dies or stops on purpose
+    _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
     _helpers: Helpers
 
     @property
     def unwaited(self) -> Begun | None:
-        """What the end of the program waits for, or was waiting for when that failed."""
+        """The concurrent operation that the program never waited for, and that its end is waiting for."""
         return self._helpers.last_begun
 
     @abstractmethod
     def is_done(self, pending: Pending) -> bool:
-        """Whether the operation is done, which the mailbox of the engine knows."""
+        """Whether the operation is done; implemented by the engine's mailbox."""
 
     def charge(
         self, *, seconds: float = 0.0, flops: float = 0.0, nbytes: float = 0.0, until: Pending | None = None
     ) -> None:
-        """Sleep: work that a program only states is not done here."""
+        """Sleep, because the program only states this work and does not do it."""
         seconds += max(flops / FLOPS_PER_S, nbytes / BYTES_PER_S)
         if until is None:
             time.sleep(seconds)
@@ -47,7 +47,7 @@ class RealRank:
         return self.is_done(pending)
 
     def charge_reduction(self, nbytes: int) -> None:
-        """Nothing: the reduction has taken its time."""
+        """Nothing: the reduction itself has taken real time."""
 
     def die(self) -> NoReturn:
         self._last_words()

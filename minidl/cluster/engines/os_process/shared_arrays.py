@@ -1,8 +1,7 @@
-"""Arrays in memory that all ranks of a run share: one anonymous file, of which every rank maps what it needs.
+"""Arrays in memory that all ranks of a run share: one anonymous file, of which every rank maps the arrays it uses.
 
 The file begins with a directory of names and offsets. The first rank that asks for a name enters it there, under a file
-lock that the kernel releases if the rank dies. The file has no name, so it ends with its last holder. Pages that were
-never written take no memory.
+lock that the kernel releases if the rank dies. Pages that were never written take no memory.
 """
 
 from __future__ import annotations
@@ -33,16 +32,16 @@ Entry = tuple[str, str, tuple[int, ...], int]  # name, dtype, shape, offset of t
 
 
 class SharedArrays:
-    """The arrays in the file behind `descriptor`, which all ranks hold; `timeout` seconds to wait for its directory."""
+    """The arrays in the file `descriptor`, which all ranks hold; `timeout` is for the directory's lock, in seconds."""
 
     def __init__(self, descriptor: int, timeout: float) -> None:
         self._descriptor = descriptor
         self._timeout = timeout
-        self._mutex = threading.Lock()  # the kernel's lock tells processes apart, not threads
+        self._mutex = threading.Lock()  # the file lock excludes other processes, but not other threads
         self._mapped: dict[str, Array] = {}
 
     def get(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """The array of that name; zeros at first. ValueError when it was made with another shape or dtype."""
+        """The array of that name; initially zeros. ValueError if it exists with another shape or dtype."""
         if dtype.hasobject:
             raise TypeError(f"an array of dtype {dtype} holds references, which mean nothing in another process")
         if any(length < 0 for length in shape):
@@ -69,7 +68,7 @@ class SharedArrays:
         return np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
 
     def _find(self, name: str) -> tuple[Entry | None, int]:
-        """The entry of that name, if there is one, and where in the file the next array can begin."""
+        """The entry of that name, if there is one, and the offset at which the next array can begin."""
         end = DIRECTORY_BYTES
         for entry in self._entries():
             _, dtype, shape, offset = entry
@@ -96,7 +95,7 @@ class SharedArrays:
             raise MemoryError(f"there is no room for the name of one more shared array, {name[:40]!r}: use fewer")
         os.ftruncate(self._descriptor, offset + _whole_pages(math.prod(shape) * np.dtype(dtype).itemsize))
         os.pwrite(self._descriptor, LENGTH.pack(len(text)) + text, LENGTH.size + used)
-        os.pwrite(self._descriptor, LENGTH.pack(after), 0)  # last: a rank that dies before this has entered nothing
+        os.pwrite(self._descriptor, LENGTH.pack(after), 0)  # last: if the rank dies before, nothing is entered
         return entry
 
     def _used(self) -> int:

@@ -1,7 +1,16 @@
-"""Real processes, one a node: `engine.py` starts them, `mailbox.py` moves their messages.
+"""Real processes, one for each node.
 
-`shared_reduction.py` is the all-reduce in memory that they share, `shared_board.py` compares their collectives,
-`deadlock.py` finds those that wait for each other, `emulated_network.py` slows their messages down.
+To start them: `engine.py` runs a program, `start.py` starts the processes, `preload.py` warms the fork server, and
+`rank.py` has the first function of a rank's process.
+
+A message goes from `comm.send` on one rank to `comm.recv` on another through `mailbox.py`: as a frame on a socket
+(`frames.py`) and, if it is large, in a segment of shared memory (`segments.py`). `emulated_network.py` delays it,
+`peers.py` knows which messages can never come, and `self_pipe.py` ends the poll of another thread. `endpoint.py` adds
+everything else that a rank needs.
+
+In memory that all ranks share, `shared_reduction.py` does all-reduces (its arrays are in `slots.py`),
+`shared_fingerprints.py` compares the ranks' collectives, and `deadlock.py` finds deadlocked ranks (both in
+`shared_page.py`).
 """
 
 from minidl.cluster.engines.processes.engine import Processes

@@ -5,8 +5,8 @@ message is on its way to it. To find these ranks, start with the blocked ones, a
 other rank could still wake; those left are deadlocked.
 
 There are no false alarms. A rank whose epoch is the same at two looks was blocked during the whole interval, so it sent
-nothing and handled nothing. If it has also handled everything that the others sent to it, and all of those were blocked
-or had ended, nobody could have woken it, and nobody ever will.
+nothing and handled nothing. If it had also handled everything that the others sent to it, and all of them were blocked
+or had ended, then no rank could wake it, and none ever will.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""A slower network than the machine has: when a message may be delivered, by the model alpha + n beta.
+"""A network that is slower than this machine, emulated: when messages may be delivered, by the model alpha + n beta.
 
-What is emulated: every rank has one port out and one port in. A message of n bytes occupies the sender's port out and
-the receiver's port in for alpha + n beta seconds, from when both are free; a large one starts when its receive has been
-posted. It is not delivered before that time has passed. The receiver decides when a transfer starts. The sender learns
-of a port that was busy there only by the acknowledgement of a large message, so after short ones its own port may be
-taken to be free too early. What the machine itself needs comes on top: a laptop cannot feel a network that is faster
-than it is.
+Every rank has one port out and one port in. A message of n bytes occupies the sender's port out and the receiver's
+port in for alpha + n beta seconds. The transfer starts when both ports are free and, if the message is large, its
+receive has been posted. The message is delivered when the transfer has ended.
+
+The receiver decides when a transfer starts. The sender learns that the receiver's port was busy only from the
+acknowledgement of a large message; after short messages its own port may therefore count as free too early. The time
+that the machine itself needs is added, so a network faster than the machine cannot be emulated.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def check_emulated(network: Network | None) -> None:
 
 
 class EmulatedPorts:
-    """Until when the two ports of one rank are occupied, in seconds of the run's clock."""
+    """The two ports of one rank, and until when each is occupied, in seconds of the run's clock."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -36,23 +37,23 @@ class EmulatedPorts:
         self._in_free = 0.0
 
     def leave(self, posted: float, nbytes: int) -> float:
-        """When a message that was posted then can leave; the port out is occupied from then on."""
+        """When the transfer of a message posted at `posted` starts, by the port out; occupies that port."""
         start = max(posted, self._out_free)
         self._out_free = start + self._network.time(nbytes)
         return start
 
     def arrive(self, start: float, nbytes: int) -> float:
-        """When a message is here that can start then at the earliest; the port in is occupied until then."""
+        """When a transfer ends that can start at `start` at the earliest; occupies the port in until then."""
         self._in_free = max(start, self._in_free) + self._network.time(nbytes)
         return self._in_free
 
     def acknowledged(self, now: float) -> None:
-        """A large message is at its receiver, so until now it may have occupied the port out."""
+        """A large message has been received; it may have occupied the port out until now."""
         self._out_free = max(self._out_free, now)
 
 
 class DelayQueue(Generic[T]):
-    """What is held back, each until its own time."""
+    """Items that are held back, each until it is due."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, T]] = []
@@ -63,14 +64,14 @@ class DelayQueue(Generic[T]):
 
     @property
     def next_due(self) -> float:
-        """When the first of them is due."""
+        """When the first item is due."""
         return self._heap[0][0]
 
     def push(self, due: float, item: T) -> None:
-        """Hold it back until then."""
+        """Hold the item back until `due`."""
         self._pushed += 1
         heapq.heappush(self._heap, (due, self._pushed, item))
 
     def pop(self) -> T:
-        """The one that is due first; of those due together, the one that came first."""
+        """The item that is due first; of several, the one that was pushed first."""
         return heapq.heappop(self._heap)[2]

@@ -1,4 +1,4 @@
-"""What a rank's program stands on when the rank is a process: the mailbox, and what a process can do besides."""
+"""The endpoint of a rank that is a process: the mailbox for its messages, and the rest of what an endpoint offers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ from minidl.cluster.trace.recorder import Recorder
 
 
 class ProcessEndpoint(SocketMailbox, RealRank):
-    """The endpoint of a rank that is a process; `memory` is the descriptor of the file that all ranks share."""
+    """The endpoint of a rank that is a process.
+
+    memory      descriptor of the file for arrays that all ranks share
+    page        where all ranks publish what they wait for and which collectives they call
+    tell        sends an object to the listener of `launch`
+    last_words  called before a planned fault kills or stops this rank
+    may_share   whether all-reduces may use shared memory
+    """
 
     def __init__(
         self,
@@ -37,7 +44,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     ) -> None:
         super().__init__(*args, page=page, **options)
         self.tell = tell
-        self._board = SharedFingerprints(page, self.rank)
+        self._fingerprints = SharedFingerprints(page, self.rank)
         self._last_words = last_words
         self._may_share = may_share
         self._helpers = Helpers(self._helper_finished)
@@ -46,16 +53,16 @@ class ProcessEndpoint(SocketMailbox, RealRank):
 
     @property
     def blocked(self) -> tuple[Pending, float] | None:
-        """What the program, or what it waits for beside it, was blocked in when that failed, and since when."""
+        """The operation that the program, or the helper it waits for, was blocked in when it failed, and since when."""
         return self.failed_in.get(self._program)
 
-    # Beside the program
+    # Helper threads
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
         task = HelperTask("helper", self.rank, lane, self.now(), source=self.rank, work=work)
         with self._lock:
             self._raise_failure()
-            self._self_pipe = self._self_pipe or SelfPipe(self._poll)  # several threads share the mailbox now
+            self._self_pipe = self._self_pipe or SelfPipe(self._poll)  # from now on several threads share the mailbox
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
         self._helpers.start(task, lane)
         return task
@@ -73,20 +80,20 @@ class ProcessEndpoint(SocketMailbox, RealRank):
             raise operation.error
 
     def _join(self, task: HelperTask) -> None:
-        """Return when the helper has done the task; what it waits for has a timeout, and fails with the run."""
+        """Return when the helper has done the task, whose operations all have a timeout and fail with the run."""
         thread = threading.get_ident()
         self.waits[thread] = task, self.now()
         while not task.done:
-            self._say_what_is_blocked()
+            self._publish_if_blocked()
             self._changed.wait()
         del self.waits[thread]
 
     def _helper_finished(self, task: HelperTask) -> None:
         with self._lock:
             task.done = True
-            task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in one before it
+            task.blocked = self.failed_in.get(threading.get_ident())  # in this task, or in an earlier one
             self._at_work[task.tag] -= 1
-            self._say_what_is_blocked()
+            self._publish_if_blocked()
             self._changed.notify_all()
 
     def is_done(self, operation: Pending) -> bool:
@@ -102,14 +109,14 @@ class ProcessEndpoint(SocketMailbox, RealRank):
             return not operation.done and self._peers.is_hopeless(operation, self.now())
 
     def flush(self) -> None:
-        """Wait for what nobody has waited for; then as the mailbox does."""
+        """Wait for the tasks that the program has not waited for; then as the mailbox does."""
         self._helpers.finish(self.wait)
         super().flush()
 
-    # Memory that all ranks see
+    # Shared memory
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
-        """In memory that the ranks share; not on an emulated network, or where messages are to be lost or spoiled."""
+        """In shared memory; not on an emulated network, nor where planned faults drop or corrupt messages."""
         if self.network is not None or not self._may_share or not isinstance(x, np.ndarray) or x.dtype.hasobject:
             return False
         if len(ranks) > 1:
@@ -119,7 +126,5 @@ class ProcessEndpoint(SocketMailbox, RealRank):
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         return self._shared_arrays.get(f"program/{name}", shape, dtype)
 
-    # The board
-
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
-        self._board.post(group, ranks, call, fingerprint)
+        self._fingerprints.post(group, ranks, call, fingerprint)

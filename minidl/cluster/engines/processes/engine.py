@@ -12,6 +12,7 @@ from typing import Any
 
 import multiprocess
 
+from minidl.arguments import one_of, whole_number
 from minidl.cluster.engines.anonymous_file import file_of
 from minidl.cluster.engines.os_process.supervisor import Supervisor
 from minidl.cluster.engines.os_process.task import packed
@@ -45,10 +46,9 @@ class Processes:
     trace_events: int = 20_000
 
     def __post_init__(self) -> None:
-        if self.start_method not in (None, "forkserver", "spawn"):
-            raise ValueError(f"unknown start_method {self.start_method!r}: choose 'forkserver' or 'spawn'")
-        if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads must be at least 1, got {self.threads}")
+        one_of("start_method", self.start_method, (None, "forkserver", "spawn"))
+        if self.threads is not None:
+            whole_number("threads", self.threads, at_least=1)
         if self.trace_events < 0:
             raise ValueError(f"trace_events must be at least 0, got {self.trace_events}")
 

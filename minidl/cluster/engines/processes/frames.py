@@ -1,7 +1,7 @@
-"""Frames on a stream socket between two ranks: a header of fixed size, then a description, then (if short) the body.
+"""Frames on the stream socket between two ranks: a header of fixed size, a description, and (if short) the body.
 
-A long body does not travel on the socket: it lies in a shared segment that the header names. The first frame that names
-a segment carries its descriptor along, by which the kernel lets the receiver map the same memory.
+A long body is not sent over the socket: it is in a shared segment that the header names. The first frame that names a
+segment also carries its descriptor, so that the receiver can map the same memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ import numpy as np
 
 from minidl.cluster.engines.payload import Bytes
 
+# ACKNOWLEDGEMENT: the receiver has copied a segment. GOODBYE: the program of this rank has returned. WAKE: ends a sleep
+# of the other rank. ABANDON: this rank has given up a collective, because the rank in `segment` failed.
 MESSAGE, ACKNOWLEDGEMENT, GOODBYE, WAKE, ABANDON = range(5)
 
-# kind, form, a descriptor follows, segment (0: the body is here), description bytes, body bytes, tag, time of posting,
-# and when it starts on an emulated network
+# kind, form, whether a descriptor follows, segment (0: the body follows), bytes of the description, bytes of the body,
+# tag, time of posting, and when the transfer starts on an emulated network
 HEADER = struct.Struct("<BBBxIIxxxxQQdd")
 BUFFER_BYTES = 1 << 18
 ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * 8)
@@ -36,15 +38,15 @@ class Frame:
     posted: float
     nbytes: int
     description: bytes
-    body: Bytes | None  # lies in the socket's buffer until the next frame is asked for; None if it is in a segment
+    body: Bytes | None  # in the socket's buffer, valid until the next frame is read; None if in a segment
     descriptor: int | None
     start: float = 0.0
 
 
 class FrameSocket:
-    """A non-blocking stream socket that sends and receives whole frames.
+    """A nonblocking stream socket that sends and receives whole frames.
 
-    What the kernel does not accept at once is copied and kept; `flush` tries again. `receive` yields complete frames.
+    What the kernel does not accept at once is copied and kept until `flush` sends it. `receive` yields complete frames.
     """
 
     def __init__(self, link: socket.socket) -> None:
@@ -88,18 +90,18 @@ class FrameSocket:
     def _keep(self, data: bytes | memoryview, descriptor: int | None) -> None:
         self._outgoing.append((memoryview(data), descriptor))
 
-    def _send_some(self, pieces: Sequence[Any], descriptor: int | None) -> int:
+    def _send_some(self, buffers: Sequence[Any], descriptor: int | None) -> int:
         try:
             if descriptor is None:
-                return self.socket.sendmsg(pieces)
+                return self.socket.sendmsg(buffers)
             rights = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [descriptor]))
-            return self.socket.sendmsg(pieces, [rights])
+            return self.socket.sendmsg(buffers, [rights])
         except BlockingIOError:
             return 0
         except (BrokenPipeError, ConnectionResetError):
-            # The peer has ended. What it never received is lost, as under MPI; a rank that waits for its answer fails.
+            # The peer has ended. What it did not receive is lost, as under MPI; a rank that waits for its answer fails.
             self.closed = True
-            return sum(len(piece) for piece in pieces)
+            return sum(len(buffer) for buffer in buffers)
 
     def flush(self) -> None:
         while self._outgoing:
@@ -113,7 +115,7 @@ class FrameSocket:
                 self._outgoing[0] = (data[sent:], None)
 
     def receive(self) -> Iterator[Frame]:
-        """Read what has arrived; sets `closed` when the peer has ended and everything it sent has been read."""
+        """Read what has arrived; sets `closed` once the peer has ended and all that it sent has been read."""
         while True:
             if len(self._buffer) - self._end < BUFFER_BYTES // 2:
                 self._make_room()

@@ -1,8 +1,17 @@
-"""One rank's end of the network on real processes: it sends, receives, and waits until what was posted is done.
+"""One rank's end of the network on real processes: it sends, receives, and waits for what was posted.
 
-Each pair of ranks has a stream socket. Nothing happens behind the program's back: messages move while a rank is in a
-communicator call. A blocked rank sleeps in `poll` on all its sockets at once, the launcher's included, so that an abort
-wakes it. Where helpers run beside the program, one of the blocked threads polls and the others wait to be told.
+How a message gets from `send` on one rank to `recv` on another:
+
+1. `post_send` writes a frame to the stream socket between the two ranks. A payload of up to 64 KiB is in the frame, and
+   the send is done. A larger one is copied into a segment of shared memory that the frame names.
+2. The other rank reads the frame in `_progress`, while it is in some communicator call. `Matching` finds the receive
+   that takes the message, or keeps the message until such a receive is posted.
+3. `_complete` writes the payload where the receive wants it, and the receive is done. For a large message it returns an
+   ACKNOWLEDGEMENT: the send is done too, and its segment can be reused.
+
+Messages move only while a rank is in a communicator call. A blocked rank sleeps in `poll` on all its sockets, the
+launcher's included, so that an abort wakes it. If several threads are blocked (the program and its helpers), one of
+them polls and the others wait for its notification.
 """
 
 from __future__ import annotations
@@ -28,15 +37,22 @@ from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
-SHORT_SECONDS = 0.05  # a wait that is no longer is not put on the page: most are not
+SHORT_SECONDS = 0.05  # shorter waits, which most are, are not published for the search for deadlocks
 COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
 class SocketMailbox:
-    """Messages of `rank`, one of `size` ranks; `links` holds the socket to every other rank.
+    """Sends and receives the messages of one rank.
 
-    The descriptor `control` is readable when the launcher has something to say: `read_control` returns the error to
-    raise. A `network` holds messages back. Any thread may call methods without an underscore; the others need the lock.
+    links         the socket to every other rank
+    control       descriptor of the launcher's socket; when readable, `read_control` returns the error to raise
+    timeout       seconds that one operation may be blocked
+    origin        zero of the clock, by time.perf_counter()
+    page          where this rank publishes what it waits for
+    lost          other ranks that have failed in a run that continues without them
+    network       delays messages to this network's speed
+
+    Methods without an underscore may be called by any thread; the others need the lock.
     """
 
     def __init__(
@@ -57,11 +73,13 @@ class SocketMailbox:
         self.network = network
         self.timeout = timeout
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
-        self.failed_in: dict[int, tuple[Pending, float]] = {}  # where each last raised an error instead of going on
+        self.failed_in: dict[
+            int, tuple[Pending, float]
+        ] = {}  # by thread: the operation in which it last raised an error
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._page = Waits(page, rank)
-        self._at_work: dict[int, int] = {}  # by lane: what its thread has to do, unfinished
+        self._at_work: dict[int, int] = {}  # by lane: the number of its unfinished tasks
         self._peers = Peers(rank, lost)
         self._program = threading.get_ident()
         self._origin = origin
@@ -74,13 +92,13 @@ class SocketMailbox:
         for descriptor in (control, *self._peer_of):
             self._poll.register(descriptor, select.POLLIN)
         self._is_polling = False
-        self._self_pipe: SelfPipe | None = None  # it ends another thread's poll
+        self._self_pipe: SelfPipe | None = None  # ends another thread's poll
         self._matching: Matching[Frame] = Matching()
-        self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until they are acknowledged
-        self._sends_to_self: dict[int, Pending] = {}  # by the identity of the body
-        self._sleeps: dict[tuple[int, int], Pending] = {}  # until a peer wakes this rank, by (peer, tag)
+        self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until acknowledged
+        self._sends_to_self: dict[int, Pending] = {}  # by the id of the body
+        self._sleeps: dict[tuple[int, int], Pending] = {}  # by (peer, tag), until that peer wakes this rank
         self._ports = EmulatedPorts(network) if network is not None else None
-        self._held: DelayQueue[tuple[Pending, int, Frame]] = DelayQueue()  # matched, and to be delivered later
+        self._held: DelayQueue[tuple[Pending, int, Frame]] = DelayQueue()  # matched, to be delivered later
         self._pool = SegmentPool()
         self._mapped: dict[tuple[int, int], Segment] = {}
 
@@ -89,7 +107,7 @@ class SocketMailbox:
 
     @property
     def is_program(self) -> bool:
-        """Whether the caller is the rank's program, not a helper beside it."""
+        """Whether the calling thread is the rank's program, not a helper."""
         return threading.get_ident() == self._program
 
     # Posting
@@ -111,7 +129,7 @@ class SocketMailbox:
         with self._lock:
             self._raise_failure(operation)
             segment = self._pool.take(nbytes)
-        segment.fill(buffers)  # without the lock: other threads need not wait for this
+        segment.fill(buffers)  # without the lock, because it takes long
         with self._lock:
             descriptor = None if dst in segment.peers else segment.descriptor
             segment.peers.add(dst)
@@ -150,7 +168,7 @@ class SocketMailbox:
                 if seconds > self.timeout - SHORT_SECONDS:
                     seconds = min(seconds, SHORT_SECONDS)
                 else:
-                    self._say_what_is_blocked()
+                    self._publish_if_blocked()
                 if self._peers.vanished:
                     seconds = min(seconds, LOST_PEER_SECONDS)
                 if self._is_polling:
@@ -160,13 +178,13 @@ class SocketMailbox:
                 now = self.now()
         except ClusterError:
             self.failed_in[thread] = operation, since
-            self._page.running()  # the program may catch the error
+            self._page.running()  # the program may catch the error and continue
             raise
         finally:
             del self.waits[thread]
 
     def flush(self) -> None:
-        """Say goodbye, and return when the kernel has taken everything that this rank has sent."""
+        """Say goodbye, and return when the kernel has accepted everything that this rank has sent."""
         with self._lock:
             while self._held:  # their senders wait for an acknowledgement
                 self._progress(self.timeout)
@@ -178,10 +196,10 @@ class SocketMailbox:
                     raise CommTimeout(f"messages to rank {unsent[0]} were not received within {self.timeout:g} s")
                 self._progress(self.timeout)
 
-    # Sleeping until a peer wakes this rank: for ranks that share memory, where no message says that it has changed
+    # Sleeping until a peer wakes this rank: for ranks that share memory, which changes without a message
 
     def sleep(self, peer: int, tag: int, is_needless: Callable[[], bool]) -> None:
-        """Return when `peer` has called `wake(this rank, tag)` from now on, or at once if the sleep proves needless."""
+        """Return when `peer` calls `wake(this rank, tag)`, or at once if `is_needless()` once the sleep is known."""
         pending = Pending("receive", peer, tag, self.now())
         with self._lock:
             self._sleeps[peer, tag] = pending
@@ -191,7 +209,7 @@ class SocketMailbox:
             self._sleeps.pop((peer, tag), None)
 
     def wake(self, peer: int, tag: int) -> None:
-        """End the sleep of `peer`; nothing happens if it does not sleep."""
+        """End the sleep of `peer`; nothing happens if it is awake."""
         with self._lock:
             self._send(peer, WAKE, self.now(), tag=tag)
 
@@ -212,10 +230,10 @@ class SocketMailbox:
         link.send(kind, posted, **frame)
         if link.has_outgoing:
             self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
-            self._end_poll()
+            self._interrupt_poll()
 
     def _progress(self, seconds: float) -> None:
-        """Sleep until something can be sent or received, or for that many seconds, and move what can be moved."""
+        """Sleep until something can be sent or received, at most that many seconds; then send and receive it."""
         if self._ports is not None and self._held:
             seconds = min(seconds, self._held.next_due - self.now())
         self._is_polling = True
@@ -234,14 +252,14 @@ class SocketMailbox:
             elif descriptor == self._control:
                 self._failure = self._failure or self._read_control()
             elif self._self_pipe is not None:
-                self._self_pipe.hear()
+                self._self_pipe.drain()
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
-            self._changed.notify_all()  # or so that another polls when this thread does not go on
+            self._changed.notify_all()  # or to poll next, if this thread does not poll again
 
-    def _say_what_is_blocked(self) -> None:
-        """Put it on the page if program and helpers are blocked, and nothing that is here will wake one."""
+    def _publish_if_blocked(self) -> None:
+        """Publish what this rank waits for, if program and helpers are blocked and nothing here will wake one."""
         threads = 1 + sum(tasks > 0 for tasks in self._at_work.values()) if self._at_work else 1
         waits = [operation for operation, _ in self.waits.values()]
         is_every = self._program in self.waits and len(waits) == threads
@@ -263,10 +281,10 @@ class SocketMailbox:
                 if peer not in self._peers.ended:
                     self._peers.vanished[peer] = self.now()
 
-    def _end_poll(self) -> None:
-        """Let the thread that polls begin anew: there is something else to wait for."""
+    def _interrupt_poll(self) -> None:
+        """Let the polling thread poll again, because there is something else to wait for."""
         if self._is_polling and self._self_pipe is not None:
-            self._self_pipe.ring()
+            self._self_pipe.notify()
 
     # Matching
 
@@ -275,7 +293,9 @@ class SocketMailbox:
             if frame.descriptor is not None:
                 self._mapped[peer, frame.segment] = Segment.attach(frame.descriptor, frame.segment)
             if self._ports is not None and not frame.segment:
-                frame.start = self._ports.arrive(frame.start, frame.nbytes)  # a short one does not wait for the receive
+                frame.start = self._ports.arrive(
+                    frame.start, frame.nbytes
+                )  # a short message does not wait for its receive
             self._arrive(peer, frame)
         elif frame.kind == ACKNOWLEDGEMENT:
             operation, segment = self._sends.pop(frame.segment)
@@ -301,11 +321,11 @@ class SocketMailbox:
             self._match(operation, peer, frame)
             return
         if frame.body is not None and peer != self.rank:
-            frame.body = frame.body.copy()  # it lies in the socket's buffer, which the next frames overwrite
+            frame.body = frame.body.copy()  # the next frames overwrite the socket's buffer
         self._matching.keep(peer, frame.tag, frame)
 
     def _match(self, operation: Pending, peer: int, frame: Frame) -> None:
-        """The receive and the message belong together: deliver it, on an emulated network when its time has come."""
+        """Deliver a message to its receive: now or, on an emulated network, when the transfer has ended."""
         operation.source = peer
         if self._ports is not None and peer != self.rank:
             due = frame.start
@@ -313,7 +333,7 @@ class SocketMailbox:
                 due = self._ports.arrive(max(frame.start, operation.posted), frame.nbytes)
             if due > self.now():
                 self._held.push(due, (operation, peer, frame))
-                self._end_poll()
+                self._interrupt_poll()
                 return
         self._complete(operation, peer, frame)
 
@@ -330,7 +350,7 @@ class SocketMailbox:
             self._send(peer, ACKNOWLEDGEMENT, operation.posted, segment=frame.segment)
         elif peer == self.rank:
             self._sends_to_self.pop(id(body)).done = True
-            self._end_poll()  # the receiver may be another thread, which no socket wakes
+            self._interrupt_poll()  # the receiver may be another thread, which no socket wakes up
 
     # Failure
 
@@ -344,7 +364,7 @@ class SocketMailbox:
         try:
             self._peers.raise_if_hopeless(operation, now)
         except RankFailed as error:
-            if operation.tag & COLLECTIVE:  # those that count on this rank cannot complete it either
+            if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
                 for peer in self._links:
                     self._send(peer, ABANDON, self.now(), tag=operation.tag, segment=error.rank)
             raise

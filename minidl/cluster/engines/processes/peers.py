@@ -1,4 +1,4 @@
-"""What a rank knows of the others: who has ended, who has failed, and so which operation can never complete."""
+"""What a rank knows of the others: which have ended or failed, and so which operations can never complete."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from minidl.cluster.diagnosis.errors import ClusterError, RankFailed
 from minidl.cluster.engines.hopeless import awaits_itself, peers_have_returned
 from minidl.cluster.engines.protocol import Pending
 
-LOST_PEER_SECONDS = 2.0  # a peer's socket has closed without a goodbye: how long the launcher may take to say why
+LOST_PEER_SECONDS = 2.0  # how long after a peer's socket closed without a goodbye the launcher may report why
 
 
 class Peers:
-    """The other ranks as seen by `rank`; `failed` holds those that have failed while the run goes on without them."""
+    """The other ranks, as `rank` sees them; `failed` has those that failed in a run that continues without them."""
 
     def __init__(self, rank: int, failed: Mapping[int, ClusterError]) -> None:
         self._rank = rank
         self._alone = (rank, frozenset((rank,)))
         self.failed = failed
-        self.ended: set[int] = set()  # they have returned from the program, and everything they sent is here
-        self.vanished: dict[int, float] = {}  # their sockets have closed without a goodbye, and when
-        self.abandoned: dict[tuple[int, int], int] = {}  # because of whom a collective is given up, by peer and tag
+        self.ended: set[int] = set()  # returned from the program; everything they sent has arrived
+        self.vanished: dict[int, float] = {}  # their sockets closed without a goodbye, and when
+        self.abandoned: dict[tuple[int, int], int] = {}  # by peer, tag: the rank whose failure ended it
 
     def is_hopeless(self, operation: Pending, now: float) -> bool:
-        """Whether nobody is left who could complete the operation; of its own messages, this rank may yet send one."""
+        """Whether no other rank can complete the operation; False for a message from this rank itself."""
         if operation.peer in self._alone:
             return False
         try:
@@ -33,11 +33,11 @@ class Peers:
         return False
 
     def raise_if_hopeless(self, operation: Pending, now: float) -> None:
-        """Raise Deadlock or RankFailed if nobody is left who could complete the operation."""
+        """Raise Deadlock or RankFailed if no other rank can complete the operation."""
         if not (self.ended or self.vanished or self.failed or self.abandoned or operation.peer in self._alone):
-            return  # nothing has happened; this is asked whenever a rank waits
+            return  # the usual case, first because every wait checks it
         if operation.kind == "receive" and operation.source >= 0:
-            return  # the message is here and held back
+            return  # the message has arrived and is held back
         peers = {operation.peer} if isinstance(operation.peer, int) else operation.peer - {self._rank}
         if peers <= {self._rank}:
             raise awaits_itself(operation, self._rank)

@@ -1,4 +1,4 @@
-"""A bell that one thread rings to end the poll of another."""
+"""The self-pipe trick: a socket to itself, by which one thread ends the poll of another."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ import socket
 
 
 class SelfPipe:
-    """It hangs in the poll set `poll`: rung, it makes a poll return."""
+    """A pipe whose reading end is in the poll set `poll`."""
 
     def __init__(self, poll: select.poll) -> None:
-        self._heard, self._rung = socket.socketpair()
-        self._heard.setblocking(False)
-        self._rung.setblocking(False)
-        poll.register(self._heard, select.POLLIN)
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        poll.register(self._reader, select.POLLIN)
 
-    def ring(self) -> None:
-        """End the poll that is going on."""
-        with contextlib.suppress(BlockingIOError):  # it has been rung so often that it is ringing anyway
-            self._rung.send(b"!")
+    def notify(self) -> None:
+        """Make the current poll return, or the next one."""
+        with contextlib.suppress(BlockingIOError):  # the pipe is full, so the poll returns anyway
+            self._writer.send(b"!")
 
-    def hear(self) -> None:
-        """The poll has ended: silence, until it is rung again."""
+    def drain(self) -> None:
+        """The poll has returned: empty the pipe, so that the next poll sleeps."""
         with contextlib.suppress(BlockingIOError):
-            while self._heard.recv(4096):
+            while self._reader.recv(4096):
                 pass

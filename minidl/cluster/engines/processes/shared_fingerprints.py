@@ -1,13 +1,13 @@
-"""The board on processes: every rank posts its fingerprints in its own rows of the shared page and reads the others'.
+"""Fingerprints of collectives on processes: each rank writes its own to the shared page and reads those of the others.
 
-The entry of a call lies in a slot that follows from its group and number, so it is found without a search. It stays
-until the rank has made SLOTS more calls. A rank compares its entry with those that are there when it posts, so the last
-rank to make a call has compared all. For that, an entry must be visible to the others before its rank reads theirs:
-hence the lock in between, whose atomic instruction orders the two. An entry that is being written counts as absent.
+The entry of a call is in a slot that follows from its group and number, so it is found without a search. It stays
+until the rank has made SLOTS more calls. A rank compares its entry with the entries that exist when it posts, so the
+last rank to make a call compares all. This requires that an entry is visible to the others before its rank reads
+theirs: the atomic instruction of the lock between the two orders them. An entry that is being written counts as absent.
 
-Ranks may be more than SLOTS calls apart (the root of a broadcast does not wait for the others). Then an entry is
-overwritten before the slower rank reads it. Every entry therefore also has a hash of all calls up to it, its HISTORY,
-and a difference is found at the latest when the slower rank comes within SLOTS calls, or when the run ends.
+Ranks may be more than SLOTS calls apart, because the root of a broadcast does not wait for the others. The entry is
+then overwritten before the slower rank reads it. Every entry therefore also has a hash of all calls up to it, its
+HISTORY. A difference is found at the latest when the slower rank comes within SLOTS calls, or at the end of the run.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from minidl.cluster.diagnosis.fingerprints import (
     mismatch,
     reordered,
 )
-from minidl.cluster.engines.processes.shared_page import BOARD_WORDS, ENTRY_WORDS, SLOTS, WAIT_WORDS, Page, Words
+from minidl.cluster.engines.processes.shared_page import ENTRY_WORDS, FINGERPRINT_WORDS, SLOTS, WAIT_WORDS, Page, Words
 
-NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # words of an entry: number of the call from 1, ..., text
+NUMBER, GROUP, DIGEST, SITE, RANKS, HISTORY, TEXT = range(7)  # the words of an entry; NUMBER counts calls from 1
 TEXT_BYTES = 8 * (ENTRY_WORDS - TEXT)
 PLACE_BYTES = 200
 
 
 class SharedFingerprints:
-    """One rank's view of the board."""
+    """The fingerprints of all ranks, as one rank sees them."""
 
     def __init__(self, page: Page, rank: int) -> None:
         self._rank = rank
-        self._entries = page.board
+        self._entries = page.fingerprints
         self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
-        self._words = self._bytes.cast("Q")  # single words are read faster here than in an array
+        self._words = self._bytes.cast("Q")  # single words are read faster from a memoryview than from an array
         self._groups: dict[int, _Group] = {}
         self._fence = threading.Lock()
 
@@ -70,7 +70,7 @@ class SharedFingerprints:
     def _write(self, slot: int, group: _Group, number: int, site: int, fingerprint: Fingerprint) -> int:
         content, text = _encoded(fingerprint)
         group.history = (group.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
-        words, entry = self._words, self._rank * BOARD_WORDS + slot * ENTRY_WORDS
+        words, entry = self._words, self._rank * FINGERPRINT_WORDS + slot * ENTRY_WORDS
         words[entry + NUMBER] = 0  # it is being written
         words[entry + GROUP] = group.key
         words[entry + DIGEST] = content
@@ -83,7 +83,7 @@ class SharedFingerprints:
         return group.history
 
     def _compare(self, group: _Group, call: int) -> None:
-        """An entry of another rank differs from this rank's: find out whether that is right."""
+        """An entry of another rank differs from this rank's: raise CollectiveMismatch if that is an error."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
         there = (heads[:, NUMBER] == call + 1) & (heads[:, GROUP] == np.uint64(group.key))
@@ -99,7 +99,7 @@ class SharedFingerprints:
             group.judged = call + 1
 
     def _judge_order(self, group: _Group, call: int) -> None:
-        """Look from which lines the ranks have made a call, unless one of them has overwritten its entry."""
+        """Check the lines from which the ranks made this call, unless one of them has overwritten its entry."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
         if ANYWHERE in heads[:, SITE]:
@@ -118,23 +118,25 @@ class SharedFingerprints:
 
 
 class _Group:
-    """What a rank knows of one of its groups. Groups of the same number have different keys if their ranks differ."""
+    """What a rank knows of one of its groups. Groups with the same number but other ranks have other keys."""
 
     def __init__(self, number: int, ranks: tuple[int, ...], me: int) -> None:
         name = hashlib.blake2b(repr((number, ranks)).encode(), digest_size=8)
         self.key = int.from_bytes(name.digest(), "little")
         self.ranks = list(ranks)
-        self.others = [rank * BOARD_WORDS for rank in ranks if rank != me]  # where their entries begin
+        self.others = [
+            rank * FINGERPRINT_WORDS for rank in ranks if rank != me
+        ]  # the words at which their entries begin
         self.mask = sum(1 << rank for rank in ranks)
         self.history = 0
-        self.judged = 0  # calls before this one have been looked at
+        self.judged = 0  # earlier calls have been checked
         self.order = CallOrder()
         self.lines: dict[int, Site] = {}
 
 
 def find_left_out(page: Page) -> CollectiveMismatch | None:
-    """The error of ranks that did not make all calls of their groups, or different ones, once all have returned."""
-    entries = page.board
+    """The error of ranks that have returned without some call of their group, or with a different one; else None."""
+    entries = page.fingerprints
     for rank in range(page.nodes):
         last: dict[int, tuple[int, int]] = {}
         for number, key, _, _, mask, _ in entries[rank, :, :TEXT].tolist():
@@ -146,7 +148,7 @@ def find_left_out(page: Page) -> CollectiveMismatch | None:
             group = [other for other in range(page.nodes) if mask >> other & 1]
             made = [r for r in group if (heads[r][GROUP], heads[r][NUMBER]) == (key, number)]
             missing = [r for r in group if heads[r][NUMBER] < number and heads[r][GROUP] in (0, key)]
-            if missing:  # at that slot they have nothing, or an earlier call; another group's entry would tell nothing
+            if missing:  # their slot is empty or has an earlier call; an entry of another group proves nothing
                 return left_out(number - 1, {r: _posted(entries, r, slot) for r in made}, missing)
             if len({heads[r][HISTORY] for r in made}) > 1:
                 return differed_before(number - 1, made, SLOTS)
@@ -160,7 +162,7 @@ def _posted(entries: Words, rank: int, slot: int) -> Posted:
 
 @lru_cache(4096)
 def _encoded(fingerprint: Fingerprint) -> tuple[int, bytes]:
-    """The digest of a fingerprint, and its text and place as an entry holds them, each ended by a zero byte."""
+    """The digest of a fingerprint, and its text and place as in an entry, each ended by a zero byte."""
     place = fingerprint.site.place.encode(errors="replace")[-PLACE_BYTES:]
     text = str(fingerprint).replace("\0", " ").encode(errors="replace")[: TEXT_BYTES - PLACE_BYTES - 2]
     return digest(fingerprint[:-1]), text + b"\0" + place + b"\0"

@@ -2,12 +2,12 @@
 
 Each rank copies its array, block by block, into its slot, where the others can read it. When all have copied a block,
 each rank reduces one chunk of it and then copies the other chunks from the ranks that reduced them. Flags in the slots
-(`slots.py`) count the blocks that their owners have finished. A rank that waits for a flag first polls it for a moment,
-then sleeps in the mailbox like one that waits for a message, where an abort reaches it. Before it sleeps, it writes so
-into its slot, and the rank that raises the flag wakes it.
+(`slots.py`) count the blocks that their owners have finished. A rank that waits for a flag polls it for a moment, then
+sleeps in the mailbox, as if it waited for a message, so that an abort reaches it. Before it sleeps, it writes a mark
+into its slot; the rank that raises the flag finds the mark and wakes it.
 
-A wake-up must not be lost: one rank goes to sleep while another, which does not see that yet, raises the flag. So both
-first write, then issue a memory barrier, then read: one of them at least sees what the other wrote (Dekker's
+No wake-up may be lost when one rank falls asleep while another raises the flag and does not see the mark yet. So both
+first write, then issue a memory barrier, then read: at least one of them sees what the other wrote (Dekker's
 algorithm).
 """
 
@@ -38,7 +38,7 @@ class SharedReduction:
     """One all-reduce of the contiguous one-dimensional x in rank order; all ranks get the same bits.
 
     For n bytes on p ranks, a rank reads (p - 1) n bytes from the others if it reduces the whole array, else
-    2 n (p - 1)/p, as many as it would receive in a ring.
+    2 n (p - 1) / p bytes, as many as it would receive in a ring.
     """
 
     def __init__(
@@ -120,7 +120,9 @@ class SharedReduction:
 
     def _take(self, block: Array, number: int) -> None:
         """Copy the chunks that the other ranks reduced."""
-        for rank in self._others[self._me :] + self._others[: self._me]:  # so that ranks do not all read the same one
+        for rank in (
+            self._others[self._me :] + self._others[: self._me]
+        ):  # so that not all ranks read from the same one at once
             self._wait_for(rank, REDUCED, number + 1)
             start, end = self._chunk(rank, block.size)
             block[start:end] = self._slot(rank).blocks(block.dtype)[number % BLOCKS][start:end]
@@ -169,8 +171,8 @@ class SharedReduction:
         self._recorder.waited(self._ranks[number])
 
     def _sleep_until(self, is_raised: Callable[[], bool], number: int) -> None:
-        """Poll for a moment, then sleep."""
-        if self._mailbox.is_program:  # in a helper thread, polling would take the core from the program
+        """Return when the flag is raised: poll it for a moment, then sleep."""
+        if self._mailbox.is_program:  # polling in a helper thread would take the core from the program
             end = time.perf_counter() + SPIN_SECONDS
             while time.perf_counter() < end:
                 _yield()
@@ -187,8 +189,8 @@ class SharedReduction:
 def _settle() -> None:
     """A memory barrier: all processors see what this thread has written before it reads on.
 
-    Taking a lock is an atomic instruction. Twice, because on processors with weak ordering the barrier needs the end of
-    one critical section and the begin of the next.
+    Taking a lock is an atomic instruction. It is taken twice because, on processors with weak ordering, the barrier
+    needs the end of one critical section and the beginning of the next.
     """
     with _settling:
         pass

@@ -16,11 +16,11 @@ from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.protocol import Array
 from minidl.cluster.engines.threads import cores
 
-BLOCK_BYTES = 1 << 18  # small enough to be in a core's cache still when the other ranks read it
+BLOCK_BYTES = 1 << 18  # small enough to be still in a core's cache when the other ranks read it
 CROWDED_BLOCK_BYTES = 1 << 20  # where ranks share cores and waiting is expensive: larger blocks mean fewer waits
 BLOCKS = 3
 MAX_SLOTS = 256  # per rank: one for each concurrent collective, and one for each that an error interrupted
-FLAGS = 8  # words; then, for each rank: the last tag that it has read, and whether the owner sleeps until it wakes it
+FLAGS = 8  # words; then, for each rank: the last tag that it has read, and whether the owner waits for its wake-up
 
 
 class Slot:
@@ -65,11 +65,11 @@ class Slot:
         self._words[self._read + rank] = tag
 
     def begin_sleep(self, peer: int) -> None:
-        """The owner sleeps until `peer` wakes it."""
+        """Mark the owner as asleep until `peer` wakes it."""
         self._words[self._asleep + peer] = 1
 
     def stop_sleep(self, peer: int) -> bool:
-        """Whether the owner was asleep until `peer` wakes it; clears the mark."""
+        """Clear that mark; returns whether it was set."""
         if self._words[self._asleep + peer]:
             self._words[self._asleep + peer] = 0
             return True

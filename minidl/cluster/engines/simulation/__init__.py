@@ -1,9 +1,15 @@
-"""Simulated ranks on a virtual clock: `engine.py` begins a run, `scheduler.py` says whose turn it is.
+"""Simulated ranks: greenlets in this process, on a virtual clock.
 
-`deadline.py` ends a rank that computes without end. `process_wide.py` and `output.py` change the process while
-simulations run, several at once if need be, and change it back.
+`engine.py` runs a program, `rank.py` is one rank, `scheduler.py` moves the clock and decides whose turn it is, and
+`world.py` holds what all ranks share. `node.py` turns work into seconds.
 
-Networks: `ports.py` (alpha and beta) and `flows.py` (trees of racks), over the interface in `transport.py`.
+A message goes from `comm.send` on one rank to `comm.recv` on another in four steps: `endpoint.py` posts both halves
+(`message.py`) and matches them; the model of the network takes the transfer (`transport.py`, with `ports.py` for alpha
+and beta and `flows.py` for trees of racks); the scheduler moves the clock to the end of the transfer; `World.deliver`
+gives the contents to the receive and wakes the task that waits for it (`task.py`).
+
+`deadline.py` ends a rank that computes forever, `isolation.py` runs a simulation in a child process. `output.py` and
+`process_wide.py` change this process while simulations run, several at once if need be, and change it back.
 """
 
 from minidl.cluster.engines.simulation.engine import Simulation

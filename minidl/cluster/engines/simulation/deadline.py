@@ -1,8 +1,8 @@
-"""The deadline of a simulation reaches a rank that computes or sleeps without end, and so never takes a turn.
+"""The deadline of a simulation, which also ends a rank that computes or sleeps forever and so never takes a turn.
 
-A watching thread sends a signal to the main thread, where Python then raises Overdue in whichever rank is running. That
-works where `launch` was called in the main thread and the rank comes back to Python code, as it does from a sleep or a
-lock, but not from an endless loop within compiled code; `isolated=True` ends those too.
+A watching thread sends a signal to the main thread, where Python then raises Overdue in the rank that is running. This
+works if `launch` was called in the main thread and the rank returns to Python code, as it does from a sleep or a lock.
+It does not end a loop in compiled code; `isolated=True` ends that too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from types import FrameType
 
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
-AGAIN_SECONDS = 1.0  # until a rank that has caught Overdue, or cleans up without end, gets another one
+AGAIN_SECONDS = 1.0  # until a rank that has caught Overdue, or cleans up forever, gets another one
 SIGNAL = signal.SIGRTMAX - 1 if hasattr(signal, "SIGRTMAX") else signal.SIGALRM
 
-_deadlines: list[_Deadline] = []  # of the simulations under way in the main thread, which may be nested
+_deadlines: list[_Deadline] = []  # of the simulations in the main thread, which may be nested
 
 
 class Overdue(BaseException):
-    """Ends a rank when the deadline of the run is over; an `except Exception` of the program lets it pass."""
+    """Ends a rank when the deadline of the run has passed; an `except Exception` of the program does not catch it."""
 
 
 class _Deadline:
@@ -35,9 +35,9 @@ class _Deadline:
 
 @contextlib.contextmanager
 def enforced(ends_at: float, overrun: Callable[[], bool]) -> Iterator[None]:
-    """Within this, call `overrun` at the time `ends_at` (of time.monotonic()), and again as long as this goes on.
+    """Inside, call `overrun` at the time `ends_at` (by time.monotonic()), and then every AGAIN_SECONDS.
 
-    Where it returns True, Overdue is raised in the rank that runs.
+    When it returns True, Overdue is raised in the running rank.
     """
     if ends_at == float("inf") or threading.current_thread() is not threading.main_thread():
         yield

@@ -1,4 +1,4 @@
-"""A simulated rank's end of the network: it matches sends with receives, and turns work into virtual time."""
+"""A simulated rank's end of the network: it matches sends with receives, and charges work to the virtual clock."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from minidl.cluster.engines.simulation.world import World
 from minidl.cluster.trace.recorder import Begun, Recorder
 from minidl.kernels import counting
 
-LOOK_SECONDS = 1e-6  # to look whether something is done takes a moment, so that a loop of looks comes to its end
+LOOK_SECONDS = 1e-6  # virtual time of asking whether an operation is done, so that a polling loop ends
 
 
 class SimulatedEndpoint:
-    """The endpoint of one simulated rank. Implements Endpoint; what all ranks share is the `world`.
+    """The endpoint of one simulated rank; implements Endpoint. All ranks share the `world`.
 
-    A call takes effect at the rank's turn (see `scheduler.py`); as long as the rank has not worked since its last turn,
-    `time` is `now`, and it still is its turn.
+    A call takes effect at the rank's turn (see `scheduler.py`). While the rank has not worked since its last turn, the
+    scheduler's `time` equals `now`, and the turn still lasts.
     """
 
     def __init__(
@@ -34,17 +34,17 @@ class SimulatedEndpoint:
         self.rank = rank
         self.size = world.nodes
         self.network: Network | None = world.network
-        self.counts = counts  # whether the work of the kernels is counted, and takes time
+        self.counts = counts  # whether the work of kernels is counted and takes time
         self._program = program
         self._context = context
         self._world = world
         self._scheduler = world.scheduler
         self._gamma = world.network.gamma if world.network else 0.0
         self._core = core
-        self._core_is_taken_until = 0.0  # by helpers
+        self._core_is_taken_until = 0.0  # by the helpers
         self._lanes: dict[int, list[SimulatedHelper]] = {}
         self._failed: list[SimulatedHelper] = []
-        self.unwaited: Begun | None = None  # what the end of the program waits for, or was waiting for when that failed
+        self.unwaited: Begun | None = None  # the operation that the end of the program waits for
         self._unmatched_of = world.unmatched
         self._unmatched = world.unmatched[rank]
 
@@ -131,7 +131,7 @@ class SimulatedEndpoint:
             error, pending.error = pending.error, None
             raise error
 
-    # Beside the program
+    # Helpers
 
     def start(self, work: Callable[[], Any], lane: int) -> Pending:
         scheduler = self._scheduler
@@ -152,7 +152,7 @@ class SimulatedEndpoint:
         try:
             helper.payload = helper.work()
             self._scheduler.turn()
-        except BaseException as error:  # raised where the program waits for it, or else when it has returned
+        except BaseException as error:  # raised where the program waits for it, at the latest at the program's end
             helper.error = error
             self._failed.append(helper)
         helper.done = True
@@ -166,7 +166,7 @@ class SimulatedEndpoint:
             self._begin(queue[0])
 
     def blocked(self) -> tuple[Pending, float] | None:
-        """What the program, or what it waits for beside it, is blocked in or was when that failed, and since when."""
+        """The operation that the program, or the helper it waits for, is blocked in or failed in, and since when."""
         task = self._program
         if isinstance(task.waiting, SimulatedHelper):
             helper = task.waiting if task.waiting.task is not None else self._lanes[task.waiting.tag][0]
@@ -175,7 +175,7 @@ class SimulatedEndpoint:
         return None if task.waiting is None or task.waiting.done else (task.waiting, task.since)
 
     def finish_helpers(self) -> None:
-        """Return when nothing goes on beside the program any more; raises what was raised there and not waited for."""
+        """Return when all helpers have finished; raises an error of a helper that the program has not waited for."""
         for queue in self._lanes.values():
             while queue:
                 self.unwaited = queue[0].begun
@@ -204,7 +204,7 @@ class SimulatedEndpoint:
             self._work(self._core.factor * self._gamma * nbytes)
 
     def _work(self, seconds: float) -> None:
-        """The task that runs has the core for so long. A helper takes it from the program, whose work lasts longer."""
+        """The running task uses the core for `seconds`; while a helper uses it, the program's work is delayed."""
         if not seconds:
             return
         scheduler = self._scheduler
@@ -216,7 +216,7 @@ class SimulatedEndpoint:
                 self._program.debt += seconds
 
     def clock(self) -> float:
-        """The time of the task that runs, after what its kernels have done has been charged."""
+        """The time of the running task, after the work of its kernels has been charged."""
         if self.counts:
             work = counting.take()
             if work.flops or work.nbytes:
@@ -248,7 +248,7 @@ class SimulatedEndpoint:
     def post_fingerprint(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         if self._scheduler.time > self._scheduler.now:
             self._scheduler.turn()
-        self._world.board.post(self.rank, group, ranks, call, fingerprint)
+        self._world.fingerprints.post(self.rank, group, ranks, call, fingerprint)
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         self._scheduler.turn()
@@ -270,7 +270,7 @@ class SimulatedEndpoint:
 
 
 def _first_for(src: int, receives: list[Receive]) -> int:
-    """Where the first receive is that takes messages of rank `src`; -1 if there is none."""
+    """The index of the first receive that takes messages from rank `src`; -1 if there is none."""
     takes = (
         receive.peer == src or (isinstance(receive.peer, frozenset) and src in receive.peer) for receive in receives
     )
@@ -278,13 +278,13 @@ def _first_for(src: int, receives: list[Receive]) -> int:
 
 
 def _first_from(src: Peer, sends: list[Send]) -> int:
-    """Where the first send is that comes from `src`, or from one of them; -1 if there is none."""
+    """The index of the first send from rank `src`, or from one rank of the set `src`; -1 if there is none."""
     ranks = src if isinstance(src, frozenset) else (src,)
     return next((index for index, send in enumerate(sends) if send.src in ranks), -1)
 
 
 class SimulatedHelper(Awaited, Concurrent):
-    """Work that goes on beside the program; `tag` is its lane, `task` does it once it has begun."""
+    """Work of a helper, concurrent with the program; `tag` is its lane, `task` does it once it has begun."""
 
     __slots__ = ("begun", "error", "task", "work")
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from minidl import kernels
+from minidl.arguments import one_of
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.pickled import loaded_result, pickled_program
 from minidl.cluster.engines.printed import replay
@@ -31,17 +32,17 @@ EVENTS_OF_A_RUN = 1_000_000  # an event takes about 200 bytes
 class Simulation:
     """A simulated cluster in this process; the engine that `on="simulation"` means.
 
-    Ranks take turns on a virtual clock. network: what messages take, a Network or the name of a preset; None: nothing.
-    node: what computation takes, a Node; None: what the kernels do takes nothing, and work that a program states
-    (`comm.compute`) as long as on processes. A run is the same to the last bit every time, also of programs that
-    receive from any rank. How it works: `scheduler.py`. What it leaves out: TCP's slow start, buffers of switches,
-    caches, and all that ranks could do to each other in one process (they share modules and the state of numpy's old
-    global generator, so use `comm.rng`).
+    Parameters
+        network   how long messages take: a Network or the name of a preset; None: no time
+        node      how long computation takes: a Node; None: kernels take no time, and work that a program states
+                  (`comm.compute`) takes as long as on processes
+        isolated  run all ranks in one child process; the deadline then also ends a loop in compiled code, and any
+                  endless rank where `launch` is not called in the main thread; a crash of the interpreter does no harm
+        trace     "full", or "ledger" for messages, bytes and shares without events (faster, and without limit)
 
-    isolated: runs all ranks in one child process, so that the deadline also ends a rank that loops within compiled code
-    (or any rank, where `launch` is not called in the main thread), and one that crashes the interpreter does no harm
-    here. trace: "full", or "ledger" for messages, bytes and shares
-    without events (faster, and without limit).
+    Ranks take turns on a virtual clock (see `scheduler.py`). Every run is the same to the last bit, even if a program
+    receives from any rank. Not modelled: TCP's slow start, buffers of switches, and caches. Ranks share the modules of
+    this process and the state of numpy's old global generator, so use `comm.rng`.
 
     >>> from minidl import cluster
     >>> def program(comm):
@@ -60,8 +61,7 @@ class Simulation:
         Network.of(self.network)
         if self.node is not None and not isinstance(self.node, Node):
             raise TypeError(f"node must be a cluster.Node, got {type(self.node).__name__}")
-        if self.trace not in ("full", "ledger"):
-            raise ValueError(f"unknown trace {self.trace!r}: choose 'full' or 'ledger'")
+        one_of("trace", self.trace, ("full", "ledger"))
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         network = self._network(terms)
@@ -96,7 +96,7 @@ class Simulation:
                     rank.begin(packed)
                 with enforced(ends_at, world.overrun):
                     world.scheduler.play(lambda: world.ended < terms.nodes)
-            except BaseException as error:  # Ctrl-C while nobody's program was running
+            except BaseException as error:  # Ctrl-C while no program was running
                 world.interrupt(error)
             finally:
                 world.close()
@@ -106,7 +106,7 @@ class Simulation:
 
 
 def _run_of(world: World, ranks: list[SimulatedRank]) -> Run:
-    """The Run, or the error that it ended with."""
+    """The Run; raises the error of a run that failed."""
     if world.interruption is not None and not isinstance(world.interruption, Overdue):
         raise world.interruption
     reports = RankReports(

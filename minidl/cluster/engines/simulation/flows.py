@@ -1,8 +1,8 @@
-"""The model behind Network.tree: messages that are under way at the same time share the links max-min fairly.
+"""The model behind Network.tree: messages that are in flight at the same time share the links max-min fairly.
 
-A message first waits the latencies of its path. Then it is a flow: it takes part of every link on its path at once, at
-one rate, until its bytes are through. Nobody waits for a port; where two flows meet in a link, both get slower. The
-rates are the max-min fair ones, and they change whenever a flow begins or ends.
+A message first waits the latencies of its path. Then it is a flow: it uses a share of every link on its path at the
+same rate, until all its bytes are transferred. There are no ports to wait for; two flows on one link slow each other
+down. The rates are max-min fair, and they change whenever a flow begins or ends.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from dataclasses import dataclass
 from minidl.cluster.cost.topology import Tree
 from minidl.cluster.engines.simulation.transport import Transfer
 
-# Rounding makes events that belong together differ in the last digits: those within this share of the clock are one.
+# Rounding makes simultaneous events differ in the last digits; events within this fraction of the clock are one.
 SAME_INSTANT = 1e-12
 
 
 def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Mapping[int, float]) -> list[float]:
-    """The max-min fair rate of each flow: nobody can get more without taking from one who has less or as much.
+    """The max-min fair rate of each flow: no flow can get more without taking from one that has as much or less.
 
-    flows: of each, the numbers of its links, every one once. capacities: of each link, in bytes a second. Progressive
-    filling: raise all rates together; when a link is full, its flows stay at that rate and the others rise on. A flow
-    without links gets an infinite rate. With f flows of l links each it takes O(f l log(f l)).
+    Parameters
+        flows       for each flow, the numbers of its links, each once
+        capacities  of each link, in bytes a second
+
+    By progressive filling: all rates rise together; when a link is full, its flows keep their rate and the others rise
+    further. A flow without links gets an infinite rate. f flows of l links each take O(f l log(f l)).
 
     Source: Bertsekas and Gallager, Data Networks (2nd edition, 1992), section 6.5.2.
 
@@ -36,7 +39,7 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
     for flow, links in enumerate(flows):
         for link in links:
             users.setdefault(link, []).append(flow)
-    room = {link: capacities[link] for link in users}  # what the flows that have stopped rising leave
+    room = {link: capacities[link] for link in users}  # capacity that the flows with a final rate leave
     rising = {link: len(flows_here) for link, flows_here in users.items()}
     filling = [(room[link] / rising[link], link) for link in users]  # a heap: the rate at which each link is full
     heapq.heapify(filling)
@@ -44,7 +47,7 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
         rate, link = heapq.heappop(filling)
         if not rising[link]:
             continue
-        if room[link] / rising[link] > rate:  # some of its flows were stopped elsewhere: it fills later than we thought
+        if room[link] / rising[link] > rate:  # other links stopped some of its flows, so it fills later
             heapq.heappush(filling, (room[link] / rising[link], link))
             continue
         for flow in users[link]:
@@ -58,7 +61,7 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
 
 @dataclass(slots=True, eq=False)
 class Flow:
-    """A transfer under way: at the time `since` so many bytes remained, which at this rate are through at `end`."""
+    """A transfer in flight: at the time `since`, `remaining` bytes were left, which end at `end` at this rate."""
 
     transfer: Transfer
     number: int
@@ -74,9 +77,9 @@ class Flows:
 
     def __init__(self, topology: Tree) -> None:
         self._path, self._capacities = topology.path, topology.capacities
-        self._starting: list[tuple[float, int, Flow]] = []  # a heap of those that still wait for their latency
+        self._starting: list[tuple[float, int, Flow]] = []  # a heap of the flows that still wait for their latency
         self._ending: list[tuple[float, int, Flow]] = []  # a heap; an entry whose flow has another end is stale
-        self._users: dict[int, dict[Flow, None]] = {}  # the flows in each link, in order
+        self._users: dict[int, dict[Flow, None]] = {}  # the flows on each link, in order
         self._changed: dict[int, None] = {}  # links that a flow has entered or left since the rates were computed
         self._under_way = 0
         self._number = 0
@@ -127,7 +130,7 @@ class Flows:
             self._changed[link] = None
 
     def _share_again(self) -> None:
-        """New rates for all flows that are connected, through links that they share, with a link that has changed."""
+        """Compute new rates for all flows that share links, directly or through other flows, with a changed link."""
         flows = self._connected()
         self._changed.clear()
         now = self._now

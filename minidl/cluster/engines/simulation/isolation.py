@@ -1,4 +1,4 @@
-"""A simulation in a child process, which a deadline can end whatever a rank does there."""
+"""A simulation in a child process, which the deadline can always end: a program of one rank on processes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.engines.run_error import NOT_BEGUN, deadline_text
 from minidl.cluster.run import Run
 
-GRACE_SECONDS = 0.5  # in which the child may still say by itself that the deadline is over, and who waited for whom
+GRACE_SECONDS = 0.5  # for the child to report by itself that the deadline has passed, and what each rank waited for
 
 Simulate = Callable[[Program, tuple[Any, ...], LaunchTerms], Run]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What comes back from the child: a Run or the error it ended with, pickled, and all that was printed."""
+    """The child's result: a Run, or the pickled error that ended it, and everything that was printed."""
 
     run: Run | None
     error: bytes
@@ -33,11 +33,13 @@ class Answer:
 
 
 def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
-    """What `simulate(program, args, terms)` returns or raises, from a process of its own."""
+    """Call `simulate(program, args, terms)` in a child process; returns or raises what it does."""
     listener = terms.listener
-    told = None if listener is None else lambda _, pair: listener(*pair)
+    forward = None if listener is None else lambda _, pair: listener(*pair)
     deadline = None if terms.deadline is None else terms.deadline + GRACE_SECONDS
-    outer = LaunchTerms(1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=told)
+    outer = LaunchTerms(
+        1, terms.timeout, deadline, "raise", network=None, faults=None, seed=terms.seed, listener=forward
+    )
     inner = replace(terms, listener=None)
     try:
         run = Processes(trace_events=0).run(_host, (simulate, program, args, inner, listener is not None), outer)

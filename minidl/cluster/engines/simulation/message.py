@@ -1,8 +1,8 @@
-"""The two halves of a message in a simulation, and how its contents get from one rank to the other.
+"""The two halves of a message in a simulation, a Send and a Receive, and how its contents get from one to the other.
 
-Ranks share nothing: an array is copied, any other object is pickled. A short message is copied when it is posted. One
-whose sender waits until the receiver has it (that of a collective) is copied when the transfer ends, straight to where
-the receiver wants it.
+Ranks share nothing: an array is copied, any other object is pickled. A message that the program sends is copied when it
+is posted. A message of a collective, whose sender waits until the receiver has it, is copied only when the transfer
+ends, directly into the array of the receiver.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from minidl.cluster.engines.simulation.task import Awaited
 from minidl.cluster.phantom import Phantom
 
 ndarray = np.ndarray
-ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit is an array that `out` cannot hold
+ARRAY, PICKLE, PHANTOM, MISFIT = range(4)  # the form of the contents; a misfit does not fit into `out`
 
 
 class Send(Awaited):
-    """What a rank sends to another; for the transport, the transfer."""
+    """The sender's half; for the transport, it is the transfer."""
 
     __slots__ = ("content", "dst", "form", "is_copy", "receive", "src")
 
@@ -52,8 +52,8 @@ class Send(Awaited):
             self.content = payload
         else:
             self.form = PICKLE
-            _, _, pieces, self.nbytes = wire.encode(payload)
-            self.content = [bytearray(piece) for piece in pieces]
+            _, _, buffers, self.nbytes = wire.encode(payload)
+            self.content = [bytearray(buffer) for buffer in buffers]
 
     @property
     def is_matched(self) -> bool:
@@ -61,7 +61,7 @@ class Send(Awaited):
 
 
 class Receive(Awaited):
-    """What a rank is to receive; `form` is that of `payload`, once it is done."""
+    """The receiver's half; once it is done, `form` is the form of `payload`."""
 
     __slots__ = ("form",)
 
@@ -85,7 +85,7 @@ class Receive(Awaited):
         return self.source >= 0
 
     def take(self, send: Send) -> None:
-        """The transfer has ended."""
+        """The transfer has ended: take over the contents of the send."""
         self.done = True
         self.form = form = send.form
         self.nbytes = nbytes = send.nbytes
@@ -102,20 +102,20 @@ class Receive(Awaited):
         self.payload = content if send.is_copy or form != ARRAY else content.copy()
 
     def unpack(self) -> None:
-        """Make the payload what the program gets, which may raise; on the receiver, as often as it likes."""
+        """Turn the payload into what the program gets; called on the receiver, where a misfit raises."""
         if self.form == PICKLE:
             self.payload = wire.unpickle(self.payload, self.out)
         elif self.form == PHANTOM:
             self.payload = _phantom(self.payload, self.out)
         else:
-            form, description, pieces, _ = wire.encode(self.payload)  # as it would be between processes
-            body = np.frombuffer(b"".join(pieces), np.uint8)
+            form, description, buffers, _ = wire.encode(self.payload)  # as between processes
+            body = np.frombuffer(b"".join(buffers), np.uint8)
             self.payload = wire.decode(form, description, body, self.out)
         self.form = ARRAY
 
 
 class Unmatched:
-    """What has been posted to a rank, or by it, and has met no other half: by tag, in the order of posting."""
+    """The sends to a rank, and the receives of it, that have no other half yet: by tag, in the order of posting."""
 
     __slots__ = ("receives", "sends")
 
@@ -124,7 +124,7 @@ class Unmatched:
         self.receives: dict[int, list[Receive]] = {}
 
     def forget(self, gone: int) -> None:
-        """That rank has failed: what it had not sent yet does not come any more; what it had, does."""
+        """Rank `gone` has failed: drop its unfinished sends; those that are done still arrive."""
         for tag, sends in list(self.sends.items()):
             sends[:] = [send for send in sends if send.src != gone or send.done]
             if not sends:

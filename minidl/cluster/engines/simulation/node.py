@@ -1,4 +1,4 @@
-"""How fast a simulated node computes."""
+"""How long computation takes on a simulated node."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from minidl.random import Purpose, stream
 
 @dataclass(frozen=True)
 class Node:
-    """A node that does so many floating-point operations, and moves so many bytes of memory, in a second.
+    """How fast a simulated node computes. Work takes max(flops / flops_per_s, bytes / bytes_per_s), the roofline model.
 
-    Work takes max(flops / flops_per_s, bytes / bytes_per_s) seconds, the roofline model. It is divided by the rank's
-    speed: `speeds` is a list with a speed for each rank, or a dictionary in which ranks that are not named have speed
-    1. Each piece of work is multiplied by a random factor of mean 1, log-normal with standard deviation `jitter` of its
-    logarithm, which the seed of the launch decides. Seconds that a program states itself (`comm.compute(seconds=...)`)
-    are those of a node of speed 1: speeds and jitter hold for them too.
+    Parameters
+        flops_per_s  floating-point operations a second; math.inf for no limit
+        bytes_per_s  bytes of memory traffic a second; math.inf for no limit
+        jitter       each interval of work is multiplied by a random log-normal factor of mean 1; this is the standard
+                     deviation of the factor's logarithm, and the seed of the launch decides the factors
+        speeds       divides the time of each rank's work: a list with one speed for each rank, or a dictionary by rank
+                     (ranks not in it have speed 1)
+
+    Jitter and speeds also apply to seconds that a program states itself (`comm.compute(seconds=...)`).
 
     >>> Node(flops_per_s=1e9, bytes_per_s=1e10).seconds(flops=2e9, nbytes=1e9)
     2.0
@@ -52,7 +56,7 @@ class Node:
                 raise ValueError(f"a speed must be more than 0 and finite, got {speed}")
 
     def check(self, nodes: int) -> None:
-        """Raise ValueError unless the speeds fit a run on so many nodes."""
+        """Raise ValueError unless the speeds fit a run on `nodes` ranks."""
         if isinstance(self.speeds, Mapping):
             strange = [rank for rank in self.speeds if rank not in range(nodes)]
             if strange:
@@ -61,20 +65,20 @@ class Node:
             raise ValueError(f"the node has {len(self.speeds)} speeds, but the run has {nodes} ranks")
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """How long so much work takes on a node of speed 1."""
+        """How long the work takes on a node of speed 1, in seconds."""
         return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
 
     def speed(self, rank: int) -> float:
-        """How many times as fast as the node that is described this rank is."""
+        """How many times as fast as a node of speed 1 this rank is."""
         if self.speeds is None:
             return 1.0
         return float(self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank])
 
 
 class Core:
-    """What one rank computes with: it turns work into seconds.
+    """Turns the work of one rank into seconds.
 
-    Without a node, work that a program states takes as long as processes sleep for it.
+    Without a node, work that a program states takes as long as a rank on processes sleeps for it.
     """
 
     def __init__(self, node: Node | None, rank: int, slowdown: float, seed: int) -> None:
@@ -84,7 +88,7 @@ class Core:
         self._rng = stream(Purpose.JITTER, seed, rank)
 
     def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
-        """How long the stated seconds and the work take together."""
+        """How long this rank takes for the stated seconds and the work together."""
         seconds += self._node.seconds(flops, nbytes)
         if self._jitter and seconds:
             seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1

@@ -1,4 +1,4 @@
-"""What simulated ranks print is kept apart while they run."""
+"""Keeps what simulated ranks print, for each rank separately."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _output: ContextVar[KeptText | None] = ContextVar("minidl_simulation_output", de
 
 
 class Router:
-    """Stands in for sys.stdout: what is printed in a rank's context is kept, all else goes where it went before."""
+    """Takes the place of sys.stdout: keeps what is printed in a rank's context, and passes on everything else."""
 
     def __init__(self, original: TextIO) -> None:
         self.original = original
@@ -30,7 +30,7 @@ class Router:
         (_output.get() or self.original).flush()
 
     def close(self) -> None:
-        """Nothing: it is not the rank's to close."""
+        """Nothing, because a rank does not own the stream."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
@@ -38,14 +38,14 @@ class Router:
 
 def _install() -> Router:
     current = sys.stdout
-    # Who has saved a router of an earlier simulation may have put it back: what it stands in for is meant.
+    # A program may have saved and restored the router of an earlier simulation: then its original counts.
     router = current if isinstance(current, Router) else Router(current)
     sys.stdout = cast(TextIO, router)
     return router
 
 
 def _remove(router: Router) -> None:
-    if sys.stdout is router:  # else the program has put something of its own there meanwhile
+    if sys.stdout is router:  # otherwise the program has replaced it meanwhile
         sys.stdout = router.original
 
 
@@ -54,19 +54,19 @@ _installed = ProcessWide(_install, _remove)
 
 @contextmanager
 def routed() -> Iterator[TextIO]:
-    """Within this, what ranks print goes to where `keep` has said. Yields the stream that stands in for sys.stdout."""
+    """Inside, what ranks print goes to the streams that `keep` has set; yields the stream in place of sys.stdout."""
     with _installed as router:
         before, stdout = sys.stdout, cast(TextIO, router)
         sys.stdout = stdout
         try:
             yield stdout
         finally:
-            if _output.get() is not None:  # this runs within a simulated rank, which may have redirected its output
+            if _output.get() is not None:  # this runs in a simulated rank, which may have redirected its output
                 sys.stdout = before
 
 
 def keep(context: Context) -> KeptText:
-    """Where from now on everything goes that is printed in this context."""
+    """The stream that from now on keeps what is printed in this context."""
     kept = KeptText()
     context.run(_output.set, kept)
     return kept

@@ -1,8 +1,8 @@
 """The model behind Network(alpha, beta): each rank has one port out and one port in, and a transfer needs both.
 
 A transfer of n bytes occupies the sender's port out and the receiver's port in for alpha + n beta seconds. It begins
-when both are free; of the transfers that wait, each that can begin does, in the order in which they became ready, so
-that none stands in the way of others (no head-of-line blocking). Source: the full-duplex single-port model of Thakur,
+when both are free. Of the transfers that wait, every one that can begin does, in the order in which they became ready,
+so that none blocks another (no head-of-line blocking). Source: the full-duplex single-port model of Thakur,
 Rabenseifner, Gropp (2005), Optimization of Collective Communication Operations in MPICH, section 3.
 """
 
@@ -25,7 +25,7 @@ class Ports:
         self._out_is_busy, self._in_is_busy = [False] * nodes, [False] * nodes
         self._finishing: dict[float, list[Transfer]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
-        self._waiting_to_go_out: dict[int, Queue] = {}  # by rank; a transfer that waits is in both its queues
+        self._waiting_to_go_out: dict[int, Queue] = {}  # by rank; a waiting transfer is in two queues
         self._waiting_to_come_in: dict[int, Queue] = {}
         self._number = 0
 
@@ -58,7 +58,7 @@ class Ports:
         return finished
 
     def _begin_waiting(self, finished: list[Transfer], now: float) -> None:
-        """Begin what waited for the ports that have become free, the longest ready first."""
+        """Begin the transfers that waited for the ports now free, the one that became ready first going first."""
         queues = []
         for transfer in finished:
             queues.append(_while_free(self._waiting_to_go_out.get(transfer.src), self._out_is_busy, transfer.src))

@@ -1,4 +1,4 @@
-"""Settings of the whole process that simulations change while they run; simulations may be nested or run in threads."""
+"""Settings of the whole process that simulations change while they run; they may be nested, or run in threads."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def _collect_rarely() -> tuple[bool, Thresholds]:
 
 
 def _collect_as_before(before: tuple[bool, Thresholds]) -> None:
-    """What the ranks' programs have set themselves ends with them, as on processes."""
+    """Restore the settings; changes by the ranks' programs end with them, as on processes."""
     was_enabled, thresholds = before
     gc.set_threshold(*thresholds)
     (gc.enable if was_enabled else gc.disable)()
 
 
 rare_collections = ProcessWide(_collect_rarely, _collect_as_before)
-"""Garbage is collected more rarely: the messages and events of many ranks live long, and are no garbage."""
+"""Inside, garbage is collected more rarely, because the messages and events of many ranks live long."""

@@ -1,4 +1,4 @@
-"""One simulated rank: its program, from the copies of its arguments to the copy of its result."""
+"""One simulated rank: it unpickles the program, runs it in a context of its own, and pickles the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from minidl.kernels import counting
 
 
 class SimulatedRank:
-    """What a rank is to the engine; ambient state (generators, kernels, output) lives in a context of its own."""
+    """One rank, as the engine sees it; ambient state (generators, kernels, output) lives in its own context."""
 
     def __init__(self, number: int, world: World, node: Node | None, events: int, kernels_in_use: str) -> None:
         self.number = number
@@ -34,7 +34,7 @@ class SimulatedRank:
         self.seconds = 0.0
         self.failure: Failure | None = None
         self.recording: Recording | None = None
-        self.whereabouts: Whereabouts | None = None  # of a rank that has died or stopped
+        self.whereabouts: Whereabouts | None = None  # of a rank that a planned fault has killed or stopped
         self._world = world
         self._scheduler = world.scheduler
         self._context = contextvars.Context()
@@ -50,7 +50,7 @@ class SimulatedRank:
         world.members.append(self)
 
     def begin(self, packed: bytes) -> None:
-        """The rank's program begins with the run, at its turn."""
+        """Let the rank's program begin at its first turn."""
         self._scheduler.begin(self._task, lambda: self._play(packed), self._context)
 
     def _play(self, packed: bytes) -> None:
@@ -64,7 +64,7 @@ class SimulatedRank:
             self._scheduler.turn()
             self.result = pickled_result(value, self.number)
             self.recording = self._close()
-        except BaseException as error:  # SystemExit and what a program derives from BaseException count as well
+        except BaseException as error:  # SystemExit too, and what a program derives from BaseException
             if not self._task.is_gone:
                 self._fail(error)
         else:
@@ -87,7 +87,7 @@ class SimulatedRank:
         self._world.has_failed(self.number, self.failure.summary, error)
 
     def seal(self) -> None:
-        """The rank is about to die or to stop: what it has recorded and printed up to now is all."""
+        """Keep what this rank has recorded and printed so far, because it is about to die or to stop."""
         self.recording = self._close()
         self._sealed = self._output.getvalue()
         if self._recorder is not None and self._recorder.operation is not None:
@@ -98,5 +98,5 @@ class SimulatedRank:
         return self._recorder.close() if self._recorder else None
 
     def printed(self) -> str:
-        """All that the program has printed."""
+        """What the program has printed."""
         return self._output.getvalue() if self._sealed is None else self._sealed

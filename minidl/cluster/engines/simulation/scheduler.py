@@ -1,10 +1,9 @@
-"""The virtual clock, and whose turn it is: greenlets, of which one runs at a time.
+"""The virtual clock, and whose turn it is: tasks are greenlets, and one runs at a time.
 
-Work that a task does moves its own clock on (`time`) and switches nobody. What it does to others takes effect at its
-`turn`: when no other task has anything to do at an earlier time, or at the same time and with a lower rank. What
-happens at one instant (`now`) happens in rounds: transfers finish; then each task that is due takes its turn, in the
-order of the ranks; then transfers that took no time finish, and so on. Nothing else decides the order, so a run is the
-same every time.
+Work moves only the task's own clock (`time`) and switches to no other task. What a task does to others takes effect at
+its `turn`: when no other task has anything to do at an earlier time, or at the same time with a lower rank. One
+instant (`now`) is played in rounds: transfers finish; each task that is due takes its turn, in the order of the ranks;
+transfers that took no time finish; and so on. Nothing else decides the order, so a run is the same every time.
 """
 
 from __future__ import annotations
@@ -30,24 +29,28 @@ _order = attrgetter("order")
 
 
 class Director(Protocol):
-    """Who decides what the scheduler cannot know; `world.py` does."""
+    """Decides what to do when the tasks cannot simply continue; `World` implements it."""
 
     def stuck(self) -> None:
-        """Nothing can ever happen again: wake somebody, or end the run."""
+        """No task can ever continue: wake one with an error, or end the run."""
 
     def overdue(self, task: SimulatedTask) -> None:
         """The task has been blocked for the timeout: wake it with an error."""
 
     def late(self) -> None:
-        """The deadline is over: end the run."""
+        """The deadline has passed: end the run."""
 
 
 class Scheduler:
-    """Runs tasks on a virtual clock, over a transport; `timeout` is how long a task may be blocked, `ends_at` when
-    the run must have ended, by time.monotonic().
+    """Runs tasks on a virtual clock, over a transport.
 
-    `deliver` is called for each transfer that finishes. `stdout` is what sys.stdout is between two turns. `main` is the
-    task that is not on the clock: it starts the run, and has a turn when the run is to end.
+    timeout   how long a task may be blocked, in virtual seconds
+    ends_at   the deadline of the run, by time.monotonic()
+    director  decides what to do about deadlocks, timeouts and the deadline
+    deliver   called for each transfer that finishes
+    stdout    what sys.stdout is between two turns
+
+    `main` is the task that is not on the clock: it starts the run, and has a turn when the run is to end.
     """
 
     def __init__(
@@ -60,33 +63,33 @@ class Scheduler:
         stdout: TextIO,
     ) -> None:
         self.now = 0.0  # the instant that is being played
-        self.time = 0.0  # the clock of the task that runs: now, or later if it has worked since its last turn
+        self.time = 0.0  # the clock of the running task: now, or later if it has worked since its last turn
         self.main = SimulatedTask(-1, 0)
         self.main.is_new, self.main.is_usual = False, True
         self.main.greenlet = getcurrent()
         self.main.resume = self.main.greenlet.switch
         self.running = self.main
         self.tasks: list[SimulatedTask] = []
-        self.failure: BaseException | None = None  # why the run ends; raised in every task that goes on
+        self.failure: BaseException | None = None  # why the run ends; raised in every task that still calls something
         self._ended_at = 0.0
         self._beginning: SimulatedTask | None = None
-        self.has_stopped = False  # a rank stands still for good: who waits for it is to find out by the timeout
+        self.has_stopped = False  # a rank has stopped for good: others that wait for it must time out
         self._transport = transport
         self._timeout = timeout
-        self._look_at = timeout  # until then nobody can be overdue
+        self._look_at = timeout  # no task can be overdue before
         self._ends_at = ends_at
         self._director = director
         self._deliver = deliver
-        self.woken: list[SimulatedTask] = []  # who has a turn in the next round, which is at this instant
-        self._round: list[SimulatedTask] = []  # who is still to have a turn in this round, the last one first
+        self.woken: list[SimulatedTask] = []  # the tasks with a turn in the next round of this instant
+        self._round: list[SimulatedTask] = []  # the tasks that still have a turn in this round, the last one first
         self._due: dict[float, list[SimulatedTask]] = {}
         self._times: list[float] = []  # a heap: the keys of the above
         self._stdout = stdout
 
-    # What the task that runs calls
+    # Called by the running task
 
     def turn(self) -> None:
-        """Return when it is this task's turn to do what others notice; callers may skip it when `time` is `now`."""
+        """Return when it is this task's turn to act on others; callers may skip it while `time` equals `now`."""
         if self.failure is None and monotonic() > self._ends_at:
             self._director.late()
         if self.failure is not None:
@@ -100,7 +103,7 @@ class Scheduler:
             task.debt = 0.0
 
     def turn_until(self, pending: Awaited) -> None:
-        """As `turn`, but the work that this task has done since its last turn lasts no longer than until `pending`."""
+        """As `turn`, but the work since the last turn ends early when `pending` is done."""
         task, pending.waiter = self.running, self.running
         while self.failure is None and self.time > self.now and not pending.done:
             task.works_until, task.until = pending, self.time
@@ -114,7 +117,7 @@ class Scheduler:
         self.turn()
 
     def switch(self) -> None:
-        """Let others have their turns; returns when it is this task's again."""
+        """Let other tasks have their turns; returns when it is this task's turn again."""
         task = self.running
         following = self._round.pop() if self._round else self._next()
         if not following.is_usual or sys.stdout is not self._stdout:
@@ -129,16 +132,16 @@ class Scheduler:
             following = self._next()
         if following is task:
             return
-        stdout, sys.stdout = sys.stdout, self._stdout  # what the program has put there is its own affair
-        if following.is_new:  # begun from here it would stand on this task's stack
+        stdout, sys.stdout = sys.stdout, self._stdout  # the program may have replaced it
+        if following.is_new:  # begun here, it would run on this task's stack
             self._beginning, following = following, self.main
         following.resume()
         sys.stdout = stdout
 
-    # What `main` calls
+    # Called by `main`
 
     def play(self, goes_on: Callable[[], bool]) -> None:
-        """Let the tasks have their turns for as long as the run goes on."""
+        """Let the tasks have their turns while `goes_on()` and the run has not failed."""
         while goes_on() and self.failure is None:
             task, self._beginning = self._beginning or self._next(), None
             if task.is_gone:
@@ -148,15 +151,15 @@ class Scheduler:
             self.running = self.main
 
     def throw(self, task: SimulatedTask, error: BaseException) -> None:
-        """Raise the error in a task, where it stands, and return when it has ended; only `main` does this."""
+        """Raise the error in a task, where it stands; returns when the task has ended."""
         self.running, self.time = task, self._ended_at
         task.greenlet.throw(error)
         self.running = self.main
 
-    # What moves the tasks
+    # Moving the tasks
 
     def begin(self, task: SimulatedTask, work: Callable[[], Any], context: Context) -> None:
-        """A new task does this work in the context, from now on."""
+        """Start a new task, which does this work in the context."""
         task.greenlet = greenlet(partial(self._run, task, work), self.main.greenlet)
         task.greenlet.gr_context = context
         task.resume = task.greenlet.switch
@@ -172,7 +175,7 @@ class Scheduler:
             sys.stdout = self._stdout
 
     def wake(self, task: SimulatedTask, when: float) -> None:
-        """The task has a turn at that time."""
+        """Give the task a turn at the time `when`."""
         due = self._due.get(when)
         if due is None:
             self._due[when] = [task]
@@ -181,7 +184,7 @@ class Scheduler:
             due.append(task)
 
     def interrupt(self, task: SimulatedTask) -> None:
-        """A task that works has a turn now, if its work would last longer."""
+        """Give a working task a turn now, unless its work ends now anyway."""
         if task.until > self.now:
             due = self._due[task.until]
             due.remove(task)
@@ -193,32 +196,32 @@ class Scheduler:
             self.woken.append(task)
 
     def unblock(self, task: SimulatedTask, error: BaseException | None = None) -> None:
-        """A task that is blocked has a turn now, and raises the error if there is one."""
+        """Give a blocked task a turn now, in which it raises the error if there is one."""
         task.is_blocked = False
         task.error = error
         self.woken.append(task)
 
     def give_way(self) -> None:
-        """The next turn is that of `main`."""
+        """Give the next turn to `main`."""
         self.woken.append(self.main)
 
     def blocked(self) -> list[SimulatedTask]:
-        """The tasks that wait for something, in the order of their ranks."""
+        """The blocked tasks, in the order of their ranks."""
         return sorted((task for task in self.tasks if task.is_blocked and not task.is_gone), key=_order)
 
     def end(self, failure: BaseException) -> None:
-        """The run is over: only `main` has a turn, and whatever a task still calls raises the failure."""
+        """End the run: only `main` has a turn, and every call of another task raises the failure."""
         if self.failure is None:
             self._ended_at = self.now
         self.failure = failure
-        self.now = -INFINITY  # so that every call takes the long way through `turn`
+        self.now = -INFINITY  # so that every call goes through `turn`, which raises
         self.woken.clear()
         self._round.clear()
         self._due.clear()
         self._times.clear()
 
     def _next(self) -> SimulatedTask:
-        """Who has the next turn; moves the clock on when everything is done at this instant."""
+        """The task that has the next turn; moves the clock when everything at this instant is done."""
         while not self._round:
             if self.failure is not None:
                 return self.main
@@ -247,7 +250,7 @@ class Scheduler:
         self._round.sort(key=_order, reverse=True)
 
     def _is_overdue(self, when: float) -> bool:
-        """Whether somebody will have been blocked for the timeout before that time; then it is told so."""
+        """Whether a task will have been blocked for the timeout before that time; if so, tell the director."""
         first = min(self.blocked(), key=lambda task: (task.since, task.order), default=None)
         self._look_at = (first.since if first else self.now) + self._timeout
         if first is None or self._look_at >= when:

@@ -1,7 +1,8 @@
-"""What a model of the network must offer to the simulation: `ports.py` and `flows.py` are two.
+"""What a model of the network must offer to the simulation; `ports.py` and `flows.py` are two such models.
 
-A transfer is a message whose send and receive have both been posted. The scheduler hands it over with `ready`, moves
-the clock to `next_event()` when nothing is left to do at this instant, and asks `advance` what has finished.
+A transfer is a message whose send and receive have both been posted. The endpoint announces it with `ready`. When
+nothing is left to do at this instant, the scheduler moves the clock to `next_event()`, and `advance` returns the
+transfers that have finished.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Protocol
 
 
 class Transfer(Protocol):
-    """So many bytes from one rank to another; compared by identity."""
+    """`nbytes` bytes from rank `src` to rank `dst`; compared by identity."""
 
     src: int
     dst: int
@@ -18,16 +19,16 @@ class Transfer(Protocol):
 
 
 class Transport(Protocol):
-    """Decides when transfers begin and how long they take; times are virtual seconds."""
+    """Decides when transfers begin and how long they take; times are in virtual seconds."""
 
     def ready(self, transfer: Transfer, now: float) -> None:
-        """Both sides have posted it. Called any number of times at one instant, after `advance` for that instant."""
+        """Both sides have posted the transfer; called after `advance` for this instant, any number of times."""
         ...
 
     def next_event(self) -> float:
-        """When something happens next if no other transfer becomes ready; infinity if nothing will."""
+        """When something happens next if no further transfer becomes ready; infinity if nothing will."""
         ...
 
     def advance(self, now: float) -> list[Transfer]:
-        """The transfers that finish at exactly `now`, which is `next_event()`; then starts whatever can start."""
+        """The transfers that finish at exactly `now`, which is `next_event()`; starts the transfers that can start."""
         ...

@@ -1,4 +1,4 @@
-"""What the ranks of a simulation share, and what becomes of the run when one of them fails, dies or waits for ever."""
+"""What the ranks of a simulation share, and what happens to the run when a rank fails, dies or waits forever."""
 
 from __future__ import annotations
 
@@ -23,28 +23,29 @@ from minidl.cluster.engines.simulation.scheduler import Scheduler
 from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.transport import Transport
 
-COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
+COLLECTIVE = 1 << 63  # set in the tags of collectives
 
 
 class Member(Protocol):
-    """What the world asks of a rank."""
+    """What the world needs of a rank."""
 
     def seal(self) -> None:
-        """This rank is about to die or to stop: what it has recorded and printed up to now is all."""
+        """Keep what this rank has recorded and printed so far, because it is about to die or to stop."""
 
 
 def transport_over(network: Network | None, nodes: int) -> Transport:
-    """The model of the network; none is one that costs nothing."""
+    """The model of the network; without a network, messages cost nothing."""
     if network is None:
         return Ports(nodes, 0.0, 0.0)
     return Flows(network.topology) if network.topology else Ports(nodes, network.alpha, network.beta)
 
 
 class World:
-    """The clock, the network, the board, and which ranks have ended. It directs the scheduler.
+    """The clock, the network, the fingerprints of collectives, and which ranks have ended. It directs the scheduler.
 
-    `call_outside`: calls a function as the launcher would, outside of all ranks. `ends_at`: when the deadline is over,
-    by time.monotonic(). `stdout`: what stands in for sys.stdout while ranks run.
+    ends_at       the deadline, by time.monotonic()
+    call_outside  calls a function in the launcher's context, outside of all ranks
+    stdout        takes the place of sys.stdout while ranks run
     """
 
     def __init__(self, terms: LaunchTerms, ends_at: float, call_outside: Callable[..., None], stdout: TextIO) -> None:
@@ -55,23 +56,23 @@ class World:
         self.scheduler = Scheduler(self.transport, terms.timeout, ends_at, self, self.deliver, stdout)
         self.unmatched = [Unmatched() for _ in range(terms.nodes)]
         self.members: list[Member] = []
-        self.board = FingerprintTable()
+        self.fingerprints = FingerprintTable()
         self.ended = 0  # how many ranks have returned or failed
         self.returned: set[int] = set()
-        self.failed: dict[int, str] = {}  # by rank: in a line, why
-        self._given_up: dict[tuple[int, int], int] = {}  # because of whom a collective cannot complete, by rank and tag
+        self.failed: dict[int, str] = {}  # by rank: why, in a line
+        self._given_up: dict[tuple[int, int], int] = {}  # by rank, tag: the rank whose failure ended it
         self.culprit: int | None = None  # whose failure has ended the run
         self.deadlock = ""
         self.is_late = False
         self._has_overrun = False
-        self.overran: int | None = None  # the rank that ran without end when the deadline was over
-        self.interruption: BaseException | None = None  # from outside of all ranks: Ctrl-C, or an error of the listener
+        self.overran: int | None = None  # the rank that was running when the deadline had passed
+        self.interruption: BaseException | None = None  # from outside the ranks: Ctrl-C, or an error of the listener
         self._call_outside = call_outside
         self.stopped: set[int] = set()
         self._shared: dict[str, Array] = {}
 
     def deliver(self, send: Send) -> None:
-        """A transfer has ended: the receiver has the message, and whoever waited for that goes on."""
+        """A transfer has ended: the receive takes the message, and the tasks that waited for it continue."""
         receive = send.receive
         assert receive is not None
         receive.take(send)
@@ -89,7 +90,7 @@ class World:
                 woken.append(waiter)
 
     def shared_array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-        """The array of that name; zeros at first."""
+        """The array of that name; initially zeros."""
         if dtype.hasobject:
             raise TypeError(f"an array of dtype {dtype} holds references, which mean nothing on another rank")
         array = self._shared.setdefault(name, np.zeros(shape, dtype))
@@ -101,12 +102,12 @@ class World:
         return array
 
     def tell(self, rank: int, obj: Any) -> None:
-        """Call the listener, with a copy; an error of its own ends the run."""
+        """Call the listener with a copy of the object; an error in the listener ends the run."""
         if self.terms.listener is None:
             return
-        told = cloudpickle.loads(cloudpickle.dumps(obj, 5))
+        copied = cloudpickle.loads(cloudpickle.dumps(obj, 5))
         try:
-            self._call_outside(self.terms.listener, rank, told)
+            self._call_outside(self.terms.listener, rank, copied)
         except BaseException as error:
             self.interrupt(error)
             self.scheduler.turn()  # raises
@@ -114,13 +115,13 @@ class World:
     # How ranks end
 
     def has_returned(self, rank: int) -> None:
-        """The rank's program has returned: whoever waits for another message of it waits in vain."""
+        """The rank's program has returned: tasks that wait for a message from it may be hopeless now."""
         self.ended += 1
         self.returned.add(rank)
         self._wake_the_hopeless()
 
     def has_failed(self, rank: int, why: str, error: BaseException | None = None) -> None:
-        """The rank is no more. Either the run ends with it, or only what needs the rank."""
+        """The rank has failed: end the run or, with on_failure="continue", the operations that need the rank."""
         self.ended += 1
         self.failed[rank] = why
         if isinstance(error, KeyboardInterrupt):
@@ -138,34 +139,34 @@ class World:
             self._wake_the_hopeless()
 
     def die(self, rank: int) -> None:
-        """The rank ends as in a crash: at once, with all that goes on beside its program. Does not return."""
+        """End the rank like a crash: at once, with its helpers; does not return."""
         self._park(rank)
         self.has_failed(rank, "the rank was killed (a fault on purpose)")
         self.scheduler.switch()
 
     def freeze(self, rank: int) -> None:
-        """The rank stops for good. Does not return."""
+        """Stop the rank for good; does not return."""
         self._park(rank)
         self.stopped.add(rank)
         self.scheduler.has_stopped = True
         self.scheduler.switch()
 
     def interrupt(self, error: BaseException) -> None:
-        """The run ends for a reason that is none of its ranks'; the caller of `launch` gets this error."""
+        """End the run for a reason outside its ranks; the caller of `launch` gets this error."""
         self.interruption = self.interruption or error
         self.scheduler.end(RankFailed(f"the run was ended in the launching process by {type(error).__name__}"))
 
     def _park(self, rank: int) -> None:
-        """None of its tasks has a turn any more; what it has recorded and printed up to now stays."""
+        """Give its tasks no further turn; what it has recorded and printed so far is kept."""
         self.members[rank].seal()
         for task in self.scheduler.tasks:
             if task.rank == rank:
                 task.is_gone, task.is_usual = True, False
 
-    # What waits in vain
+    # Hopeless operations
 
     def hopeless(self, pending: Pending) -> ClusterError | None:
-        """The error of an operation that can never complete, because those whom it needs have ended; else None."""
+        """The error of an operation that can never complete, because the ranks that it needs have ended; else None."""
         me = self.scheduler.running.rank
         error = self._hopeless(pending, me)
         if self._give_up(me, pending, error):
@@ -173,7 +174,7 @@ class World:
         return error
 
     def is_hopeless(self, pending: Pending, rank: int) -> bool:
-        """Whether `rank` would get an error if it waited for it."""
+        """Whether `rank` would get that error if it waited for the operation."""
         return self.ended > 0 and self._hopeless(pending, rank) is not None
 
     def lost(self, pending: Pending, rank: int) -> RankFailed:
@@ -204,7 +205,7 @@ class World:
         return RankFailed(f"{pending} can never complete: rank {rank} failed: {self.failed[rank]}", rank=rank)
 
     def _give_up(self, rank: int, pending: Pending, error: ClusterError | None) -> bool:
-        """Whether the error ends a collective on this rank: those who count on it there cannot go on either."""
+        """Whether the error ends a collective on this rank; the ranks that need it there cannot continue either."""
         if not isinstance(error, RankFailed) or error.rank is None or not pending.tag & COLLECTIVE:
             return False
         self._given_up[rank, pending.tag] = error.rank
@@ -221,11 +222,11 @@ class World:
                     last_hope_is_gone |= self._give_up(task.rank, task.waiting, error)
                     self.scheduler.unblock(task, error)
 
-    # The scheduler asks
+    # Called by the scheduler
 
     def stuck(self) -> None:
-        """Nothing can ever happen again: all that have not ended wait for each other, or stand still."""
-        if self.ended == self.nodes:  # the last one was killed, or stopped for good, in its turn
+        """Every rank that has not ended is blocked or has stopped, and no message is under way: a deadlock."""
+        if self.ended == self.nodes:  # a planned fault killed or stopped the last one in its turn
             self.scheduler.give_way()
             return
         blocked = self.scheduler.blocked()
@@ -249,7 +250,7 @@ class World:
         self.scheduler.end(RankFailed(deadline_text(self.terms.deadline)))
 
     def overrun(self) -> bool:
-        """The deadline is over; returns whether a rank runs that does not end by itself."""
+        """The deadline has passed; returns whether a rank is running that does not end by itself."""
         running, is_ending, self._has_overrun = self.scheduler.running, self._has_overrun, True
         if self.scheduler.failure is None:
             if running.greenlet is getcurrent() and running is not self.scheduler.main:
@@ -261,7 +262,7 @@ class World:
     # The end
 
     def close(self) -> None:
-        """End every task that has not ended: where it stands, with the reason why the run has ended."""
+        """Raise the run's failure in every task that has not ended."""
         failure = self.scheduler.failure or RankFailed("the run has ended")
         for task in sorted(self.scheduler.tasks, key=lambda task: (task.is_gone, task.order)):
             if task.greenlet.dead:
