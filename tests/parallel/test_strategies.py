@@ -85,7 +85,7 @@ class WronglyWeighted(Synchronous):
         super().__init__()
         object.__setattr__(self, "bug", bug)
 
-    def run(self, session: parallel.session.Session) -> None:
+    def run(self, session: parallel.run.session.Session) -> None:
         weight = 1.0 if self.bug == "sum instead of mean" else 1.0 / session.comm.size
         right = session.loss
         session.loss = lambda batch: right(batch) * (weight / batch.weight)

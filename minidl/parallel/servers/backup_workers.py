@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.quorum import WEIGHTS, Abandoned, Gradient, Quorum
-from minidl.parallel.servers.requests import leave
+from minidl.parallel.servers.server_loop import leave
 from minidl.tensor import Tensor
 
 

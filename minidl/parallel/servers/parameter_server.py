@@ -13,8 +13,8 @@ from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.clocks import Clocks
-from minidl.parallel.servers.requests import Requests, ask, leave, locked
+from minidl.parallel.servers.bounded_staleness import Clocks
+from minidl.parallel.servers.server_loop import Requests, ask, leave, locked
 from minidl.parallel.strategy import Strategy
 
 LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
@@ -66,8 +66,8 @@ class ParameterServer(Strategy):
     Errors: ValueError for a setting that makes no sense; from `train` for what does not fit the job.
 
     Source: Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3;
-    staleness: Ho et al. (NIPS 2013), see `clocks.py`; staleness_aware: Zhang et al., Staleness-aware async-SGD for
-    distributed deep learning (arXiv:1511.05950).
+    staleness: Ho et al. (NIPS 2013), see `bounded_staleness.py`; staleness_aware: Zhang et al., Staleness-aware
+    async-SGD for distributed deep learning (arXiv:1511.05950).
     """
 
     servers: int = 1

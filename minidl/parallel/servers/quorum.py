@@ -10,7 +10,7 @@ import numpy as np
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.requests import Requests, ask, leave
+from minidl.parallel.servers.server_loop import Requests, ask, leave
 from minidl.parallel.strategy import Strategy
 
 WEIGHTS = "weights"  # a request of a worker that has no gradient yet

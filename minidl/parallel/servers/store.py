@@ -12,7 +12,7 @@ import numpy as np
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
-from minidl.parallel.servers.requests import Requests, ask, leave, locked
+from minidl.parallel.servers.server_loop import Requests, ask, leave, locked
 
 
 class Store:

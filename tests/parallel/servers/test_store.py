@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minidl import cluster
 from minidl.parallel import Store
-from minidl.parallel.servers.requests import ask
+from minidl.parallel.servers.server_loop import ask
 from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(300)

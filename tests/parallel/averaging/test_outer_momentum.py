@@ -8,9 +8,9 @@ import pytest
 from minidl import data, nn, optim, parallel
 from minidl.data import Dataset, Splits
 from minidl.parallel import Job, LocalSGD, Synchronous
+from tests.parallel.averaging.test_local_sgd import Normed
 from tests.parallel.jobs import blobs, small_job
 from tests.parallel.quadratic import Point
-from tests.parallel.test_local_sgd import Normed
 
 pytestmark = pytest.mark.timeout(300)
 
