@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minidl.arguments import flag, one_of, whole_number
 from minidl.parallel.run.session import Session
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce, Round
 from minidl.parallel.servers.quorum import Quorum
@@ -62,11 +63,13 @@ class EagerSGD(Quorum):
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.quorum, int) and not isinstance(self.quorum, bool)
-        if not is_number and self.quorum not in ("majority", "solo"):
-            raise ValueError(f"EagerSGD: quorum must be 'majority', 'solo' or a number of workers, got {self.quorum!r}")
-        if not isinstance(self.coordinator, bool):
-            raise ValueError(f"EagerSGD: coordinator must be True or False, got {self.coordinator!r}")
+        is_number = not isinstance(self.quorum, str)
+        if is_number:
+            hint = "'majority' and 'solo' are possible, too"
+            object.__setattr__(self, "quorum", whole_number("EagerSGD: quorum", self.quorum, at_least=1, hint=hint))
+        else:
+            one_of("EagerSGD: quorum", self.quorum, ("majority", "solo"), hint="or give a number of workers")
+        object.__setattr__(self, "coordinator", flag("EagerSGD: coordinator", self.coordinator))
         if is_number and not self.coordinator:
             raise ValueError(
                 f"EagerSGD: only a coordinator can count to quorum={self.quorum}: use 'majority' or 'solo' without one"

@@ -1,40 +1,51 @@
-"""Requests: what clients ask of a server, one after the other, for as long as there are clients that live."""
+"""The loop of every server: it hears one request after the other, for as long as it has clients."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Iterator, Sequence
-from enum import Enum
 from typing import Any
 
 from minidl.cluster.comm import Communicator
 from minidl.cluster.diagnosis.errors import RankFailed
 
-
-class Word(Enum):
-    """What a client says besides its requests."""
-
-    LOCK = "lock"
-    UNLOCK = "unlock"
-    LEAVE = "leave"
+LOCK, UNLOCK, LEAVE = "lock", "unlock", "leave"  # strings: the size of a message does not depend on a class's module
 
 
-class Requests:
+class ServerLoop:
     """The requests that reach a server, as pairs (client, request), until every client has left or failed.
 
-    A client asks (`ask`) and waits for the answer (`answer`), so that nothing comes from it before: a server may let
-    some wait while it hears the others. `answer_early` sends a client the answer to its next request before it asks;
-    that request then only has to be heard. When a client leaves or is found to have failed, the pair is (client, None).
-    A client is found to have failed when there is nobody else left to hear. The server is also the keeper of one lock:
-    see `locked`.
+        for client, request in loop:
+            act on the request
+            answer this client, or others that wait, or none
+
+    A client waits from its request (`ask`) to the answer (`answer`) and sends nothing in between. A client that leaves
+    (`leave`) or fails comes as the pair (client, None). A failure is detected only once no other client can send. The
+    server also keeps one lock for its clients: see `locked`.
+
+    Parameters
+        clients         the ranks that may ask
+        in_turn         False: hear the clients in order of arrival
+                        True: in the order of `clients`, again and again; a client that has left or failed is skipped
+        one_at_a_time   False: hear the next request while a large answer is fetched
+                        True: hear it when the answer has been received
+
+    Attributes
+        present   the clients that have neither left nor failed
+        waiting   for each client that waits its request, in order of arrival
+        ahead     the clients that have the answer to their next request already: see `answer_ahead`
+        failed    for each client that has failed the error
+
+    A request is any object but None, a string or an array.
 
     >>> from minidl import cluster
     >>> def program(comm):
     ...     if comm.rank == 2:
-    ...         requests = Requests(comm, clients=range(2))
-    ...         for client, number in requests:
+    ...         loop = ServerLoop(comm, clients=range(2))
+    ...         for client, number in loop:
     ...             if number is not None:
-    ...                 requests.answer(client, number * number)
+    ...                 loop.answer(client, number * number)
     ...         return None
     ...     squares = ask(comm, [2], [comm.rank + 3])
     ...     leave(comm, [2])
@@ -43,64 +54,79 @@ class Requests:
     [[9], [16], None]
     """
 
-    def __init__(self, comm: Communicator, clients: Sequence[int]) -> None:
+    def __init__(
+        self, comm: Communicator, clients: Sequence[int], in_turn: bool = False, one_at_a_time: bool = False
+    ) -> None:
         self.comm = comm
-        self.present = set(clients)  # neither left nor failed
-        self.unanswered: set[int] = set()
-        self.answered_early: set[int] = set()  # the answer to their next request has been sent already
+        self.present = set(clients)
+        self.waiting: dict[int, Any] = {}
+        self.ahead: set[int] = set()
         self.failed: dict[int, RankFailed] = {}
+        self._turns = itertools.cycle(clients) if in_turn else None
+        self._send = comm.send if one_at_a_time else comm.isend
         self._lock: list[int] = []  # the client that has the lock, then those that wait for it
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         while self.present:
-            try:
-                request = self.comm.recv(self.present - self.unanswered)
-                client = self.comm.last_source
-            except RankFailed as error:
-                if error.rank not in self.present:
-                    raise
-                self.failed[error.rank] = error
-                request, client = Word.LEAVE, error.rank
-            if request is Word.LOCK:
-                self.unanswered.add(client)
+            client, request = self._hear()
+            if request == LOCK:
                 self._lock.append(client)
                 if self._lock[0] == client:
-                    self.answer(client, None)
-            elif request is Word.UNLOCK:
+                    self._reply(client, None)
+            elif request == UNLOCK:
                 self._unlock(client)
-            elif request is Word.LEAVE:
+            elif request == LEAVE:
                 self.present.discard(client)
-                self.answered_early.discard(client)
+                self.ahead.discard(client)
+                self.waiting.pop(client, None)
                 self._unlock(client)
                 yield client, None
             else:
-                if client in self.answered_early:
-                    self.answered_early.discard(client)
+                if client in self.ahead:
+                    self.ahead.discard(client)
                 else:
-                    self.unanswered.add(client)
+                    self.waiting[client] = request
                 yield client, request
 
-    def answer(self, client: int, reply: Any) -> None:
-        """Send the client what it waits for; it may ask again from now on."""
-        self.unanswered.discard(client)
-        with contextlib.suppress(RankFailed):  # it then fails to ask again, and that is noticed
-            self.comm.isend(reply, client)  # which does not wait: the server goes on while a large answer is fetched
+    def answer(self, client: int, reply: Any, is_last: bool = False) -> None:
+        """Send the client what it waits for. is_last: it asks no more, and does not call `leave`."""
+        del self.waiting[client]
+        if is_last:
+            self.present.discard(client)
+        self._reply(client, reply)
 
-    def answer_early(self, client: int, reply: Any) -> None:
-        """Send the client the answer to a request that has not come from it yet; that one is not answered again."""
-        self.answered_early.add(client)
-        with contextlib.suppress(RankFailed):
-            self.comm.isend(reply, client)
+    def answer_ahead(self, client: int, reply: Any) -> None:
+        """Send the client the answer to its next request before that request comes."""
+        self.ahead.add(client)
+        self._reply(client, reply)
+
+    def _hear(self) -> tuple[int, Any]:
+        """The next message and its sender; of a client that has failed it is LEAVE."""
+        sources = self.present - self.waiting.keys() - set(self._lock[1:])
+        if self._turns and sources:
+            sources = {next(client for client in self._turns if client in sources)}
+        try:
+            request = self.comm.recv(sources)
+            return self.comm.last_source, request
+        except RankFailed as error:
+            if error.rank not in self.present:
+                raise
+            self.failed[error.rank] = error
+            return error.rank, LEAVE
+
+    def _reply(self, client: int, reply: Any) -> None:
+        with contextlib.suppress(RankFailed):  # it fails to ask again, which is detected then
+            self._send(reply, client)
 
     def _unlock(self, client: int) -> None:
         had_it = self._lock[:1] == [client]
         self._lock = [other for other in self._lock if other != client]
         if had_it and self._lock:
-            self.answer(self._lock[0], None)
+            self._reply(self._lock[0], None)
 
 
 def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any]) -> list[Any]:
-    """Send a request to each of the servers, and return their answers, in the servers' order."""
+    """Send a request to each of the servers, and return their answers, in the order of `servers`."""
     sends = [comm.isend(request, server) for server, request in zip(servers, requests, strict=True)]
     answers = [comm.recv(server) for server in servers]
     for send in sends:
@@ -109,17 +135,17 @@ def ask(comm: Communicator, servers: Sequence[int], requests: Sequence[Any]) -> 
 
 
 def leave(comm: Communicator, servers: Sequence[int]) -> None:
-    """Tell the servers that this client will ask no more."""
+    """Notify the servers that this client asks no more."""
     for server in servers:
-        comm.send(Word.LEAVE, server)
+        comm.send(LEAVE, server)
 
 
 @contextlib.contextmanager
 def locked(comm: Communicator, server: int) -> Iterator[None]:
-    """Keep the other clients of the server out of blocks like this one: they wait where theirs begins."""
-    comm.send(Word.LOCK, server)
+    """A block that only one client of the server executes at a time; the others wait where theirs begins."""
+    comm.send(LOCK, server)
     comm.recv(server)
     try:
         yield
     finally:
-        comm.send(Word.UNLOCK, server)
+        comm.send(UNLOCK, server)
