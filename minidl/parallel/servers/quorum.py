@@ -69,7 +69,7 @@ class Quorum(Strategy):
     def serve(self, session: Session) -> None:
         needed, total = self.needed(session.nodes), 0
         ready: dict[int, Any] = {}  # the requests with the gradients of the next update, by worker
-        sent: dict[int, int] = {}  # the version of the weights that each worker computes with
+        sent: dict[int, int] = {}  # the version of the weights that each worker was sent last
         for worker, request in (loop := ServerLoop(session.comm, range(session.nodes))):
             if worker in loop.failed and len(loop.present) < needed and not session.finished:
                 raise loop.failed[worker]
@@ -86,11 +86,11 @@ class Quorum(Strategy):
                 total += sum(samples for _, samples, _ in gradients)
                 self._update(session, gradients, total)
                 session.processed(total, session.weights)
-            for other in sorted(loop.waiting.keys() - ready.keys()):
+            idle = loop.waiting.keys() - ready.keys()
+            computing = loop.present - loop.waiting.keys() - loop.ahead if self.abandon else set()
+            outdated = {one for one in computing if sent.get(one, session.steps) < session.steps}
+            for other in [*sorted(idle), *sorted(outdated)]:
                 loop.answer(other, (session.steps, session.weights(), session.finished))
-                sent[other] = session.steps
-            for other in sorted(self._outdated(session, loop, sent)):
-                loop.answer_ahead(other, (session.steps, session.weights(), session.finished))
                 sent[other] = session.steps
 
     @staticmethod
@@ -99,13 +99,6 @@ class Quorum(Strategy):
         [(version, weights, session.finished)] = ask(session.comm, [session.nodes], [request])
         session.set_weights(weights)
         return int(version)
-
-    def _outdated(self, session: Session, loop: ServerLoop, sent: dict[int, int]) -> set[int]:
-        """The workers that compute with outdated weights and are to abandon that."""
-        if not self.abandon:
-            return set()
-        computing = loop.present - loop.waiting.keys() - loop.ahead
-        return {worker for worker in computing if sent.get(worker, session.steps) < session.steps}
 
     def _update(self, session: Session, gradients: Sequence[Any], processed: int) -> None:
         """One step by the mean over the samples of these gradients; processed: samples of the run up to then."""

@@ -34,7 +34,7 @@ class ServerLoop:
     Attributes
         present   the clients that have neither left nor failed
         waiting   for each client that waits its request, in order of arrival
-        ahead     the clients that have the answer to their next request already: see `answer_ahead`
+        ahead     the clients that have been sent the answer to their next request already
         failed    for each client that has failed the error
 
     A request is any object but None, a string or an array.
@@ -89,15 +89,14 @@ class ServerLoop:
                 yield client, request
 
     def answer(self, client: int, reply: Any, is_last: bool = False) -> None:
-        """Send the client what it waits for. is_last: it asks no more, and does not call `leave`."""
-        del self.waiting[client]
+        """Send the client the answer to its request; if it is not waiting, to its next request, ahead of that.
+
+        is_last: the client asks no more, and does not call `leave`.
+        """
+        if self.waiting.pop(client, None) is None:
+            self.ahead.add(client)
         if is_last:
             self.present.discard(client)
-        self._reply(client, reply)
-
-    def answer_ahead(self, client: int, reply: Any) -> None:
-        """Send the client the answer to its next request before that request comes."""
-        self.ahead.add(client)
         self._reply(client, reply)
 
     def _hear(self) -> tuple[int, Any]:
