@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import whole_number
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
@@ -58,6 +59,7 @@ class Store:
     """
 
     def __init__(self, comm: Communicator, servers: int = 1) -> None:
+        servers = whole_number("Store: servers", servers)
         if not 1 <= servers < comm.size:
             raise ValueError(f"a store on {comm.size} ranks needs 1 to {comm.size - 1} servers, got {servers}")
         self.comm = comm

@@ -188,6 +188,11 @@ def test_a_store_needs_servers_and_clients(servers):
         cluster.launch(lambda comm: Store(comm, servers), nodes=3, on="simulation")
 
 
+def test_the_number_of_servers_is_a_whole_number():
+    with pytest.raises(cluster.RankFailed, match=r"Store: servers must be a whole number, got 1\.0 of type float"):
+        cluster.launch(lambda comm: Store(comm, 1.0), nodes=3, on="simulation")
+
+
 @pytest.mark.parametrize("on", ENGINES)
 def test_the_store_outlives_a_client_that_dies_with_the_lock(on):
     def client(comm, store):
