@@ -234,8 +234,8 @@ def test_true_false_and_none_are_read_in_lower_case_too(word: str) -> None:
 
 def test_a_reserved_word_of_python_is_a_word_like_any_other() -> None:
     for text, sentence in (
-        ("elastic_averaging:variant=async", "unknown variant 'async': "),
-        ("elastic_averaging:variant=async,period=2", "unknown variant 'async': "),
+        ("elastic_averaging:variant=async", "or 'asynchronous', got 'async'"),
+        ("elastic_averaging:variant=async,period=2", "or 'asynchronous', got 'async'"),
         (
             "synchronous:compressor=top_k(0.1,all_reduce=global)",
             "all_reduce must be 'gather', 'recursive_doubling' or 'split', got 'global'",

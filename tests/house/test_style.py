@@ -58,6 +58,8 @@ MAPPED = [
     "minidl/functional",
     "minidl/kernels/jit",
     "minidl/parallel",
+    "minidl/parallel/averaging",
+    "minidl/parallel/servers",
     "minidl/tensor",
 ]
 """Folders of many files, whose `__init__.py` says what is in which."""

@@ -1,5 +1,8 @@
-"""Strategies in which every rank trains a model of its own, and models are averaged.
+"""Strategies in which every node trains a model of its own, and models are averaged.
 
-`local_sgd.py` (with `outer_momentum.py`), `one_shot_averaging.py`, `elastic_averaging.py`, `gossip.py` (with
-`mixing.py` and `pairwise_averaging.py`) and `ensemble.py`.
+local_sgd             average all models after every few steps; with outer_momentum: SlowMo, DiLoCo
+one_shot_averaging    average all models once, at the end
+elastic_averaging     EASGD: an elastic force ties every model to a common centre
+gossip                average with the neighbours that mixing says; asynchronously with pairwise_averaging
+ensemble              average the models' predictions
 """

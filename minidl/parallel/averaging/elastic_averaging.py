@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from math import ceil
 
 import numpy as np
 
-from minidl.cluster import ANY
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
+from minidl.parallel.servers.server_loop import ServerLoop
 from minidl.parallel.strategy import Strategy
 
 VARIANTS = ("synchronous", "round_robin", "asynchronous")
@@ -28,26 +28,27 @@ class ElasticAveraging(Strategy):
             x_i    = x_i - lr gradient(x_i) - pull
 
     Parameters
-        alpha      strength of the pull, 0 < alpha <= 1; default 0.9 / p for p workers
-        period     local steps between two pulls (tau in the paper)
-        variant    "synchronous"   all workers at the same step; every rank keeps the centre, pulls are all-reduced
-                   "round_robin"   workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
-                   "asynchronous"  workers in order of arrival; the centre is on a server
-        momentum   EAMSGD: the gradient is taken at x_i + momentum v, and momentum v is added to the step; v is the last
-                   step without its pull. 0 switches it off. An optimizer may have momentum of its own instead, which
-                   then does not include the pulls
+        alpha      strength of the pull, above 0 and at most 1; default 0.9 / p for p workers
+        period     local steps between two pulls (tau in the paper); 1
+        variant    "synchronous"    all workers at the same step; every rank keeps the centre, pulls are all-reduced
+                   "round_robin"    workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
+                   "asynchronous"   default: workers in order of arrival; the centre is on a server
+        momentum   EAMSGD: velocity v, the last step without its pull; the gradient is taken at x_i + momentum v, and
+                   momentum v is added to the step; 0 switches it off. An optimizer may have momentum of its own
+                   instead, which then does not include the pulls
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
-    Limits: alpha -> 0, independent workers; one worker, Serial.
+    Limits: alpha -> 0, independent workers; one worker and alpha -> 0, Serial.
 
     Notes
         Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.
         batch_size is global for "synchronous" and per gradient otherwise.
         The server ends the run when the workers have reported `epochs` passes; each worker learns of it at its next
-        pull.
+        pull. With `on_failure="continue"` the workers that are left go on to the end of the run.
         Each worker's schedule counts as many samples of each other worker as its own.
+        `report.recorded["distance"]` has the distance from worker to centre before each pull.
         Batch-norm running statistics are those of worker 0.
         Workers are numbered from 0, as t mod p is; numbered from 1, the last worker would never have its turn. The
         centre moves by the weights that the worker had before its update: with those after it, the sum above would not
@@ -65,16 +66,11 @@ class ElasticAveraging(Strategy):
     algorithm: str = "auto"
 
     def __post_init__(self) -> None:
-        if self.alpha is not None and not 0 < self.alpha <= 1:
-            raise ValueError(f"ElasticAveraging: alpha must be above 0 and at most 1, got {self.alpha}")
-        if not isinstance(self.period, int) or self.period < 1:
-            raise ValueError(f"ElasticAveraging: period must be a whole number of at least 1, got {self.period!r}")
-        if self.variant not in VARIANTS:
-            raise ValueError(
-                f"ElasticAveraging: unknown variant {self.variant!r}: choose one of {', '.join(map(repr, VARIANTS))}"
-            )
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"ElasticAveraging: momentum must be at least 0 and below 1, got {self.momentum}")
+        if self.alpha is not None:
+            real_number("ElasticAveraging: alpha", self.alpha, above=0, at_most=1)
+        object.__setattr__(self, "period", whole_number("ElasticAveraging: period", self.period, at_least=1))
+        one_of("ElasticAveraging: variant", self.variant, VARIANTS)
+        real_number("ElasticAveraging: momentum", self.momentum, at_least=0, below=1)
         self.check_algorithm()
         has_server = self.variant != "synchronous"
         object.__setattr__(self, "servers", int(has_server))  # both follow from the variant
@@ -98,10 +94,8 @@ class ElasticAveraging(Strategy):
 
     def run(self, session: Session) -> None:
         centre, velocity = session.weights(), np.zeros_like(session.weights())
-        unreported = 0  # samples since the last pull
-        batches = session.stream() if self.servers else session.parts(centre.copy)
-        seen = 0  # samples of this worker
-        for batch in batches:
+        seen = unreported = 0  # samples of this worker: of the run, since the last pull
+        for batch in session.stream() if self.servers else session.parts(centre.copy):
             x, pull = session.weights(), None
             if session.steps % self.period == 0:
                 if self.servers:
@@ -115,7 +109,7 @@ class ElasticAveraging(Strategy):
             if self.momentum:
                 session.set_weights(x + self.momentum * velocity)
             session.model.zero_grad()
-            if len(batch.x):  # in the ragged last minibatch a part may be empty
+            if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.local_loss(batch).backward()
             unreported, seen = unreported + len(batch.x), seen + len(batch.x)
             session.update(samples=session.nodes * seen if self.servers else None)
@@ -124,23 +118,25 @@ class ElasticAveraging(Strategy):
                 session.set_weights(session.weights() - pull)
 
     def serve(self, session: Session) -> None:
-        centre, samples, ended = session.weights(), 0, 0
-        for turn in itertools.count():
-            x, more, lr = session.comm.recv(turn % session.nodes if self.variant == "round_robin" else ANY)
-            worker = session.comm.last_source
+        centre, samples = session.weights(), 0
+        is_round_robin = self.variant == "round_robin"
+        loop = ServerLoop(session.comm, range(session.nodes), in_turn=is_round_robin, one_at_a_time=True)
+        for worker, request in loop:
+            if request is None:
+                continue
+            x, more, lr = request
             session.optimizer.param_groups[0]["lr"] = lr  # for the report
             pull = self._pull(session, x, centre)
             centre += pull
             session.steps += 1
             samples += more
             session.processed(samples, centre.copy)
-            session.comm.send((pull, session.finished), worker)
-            ended += session.finished
-            if ended == session.nodes:
-                return
+            loop.answer(worker, (pull, session.finished), is_last=session.finished)
+        if not session.finished:
+            raise next(iter(loop.failed.values()))
 
     def _pull(self, session: Session, x: Array, centre: Array) -> Array:
-        """The way that a worker at x goes towards the centre, and the centre towards the worker."""
+        """The elastic force: worker at x moves by minus this, the centre by this."""
         alpha = 0.9 / session.nodes if self.alpha is None else self.alpha
         pull: Array = (alpha * (x - centre)).astype(x.dtype, copy=False)
         session.record("distance", float(np.linalg.norm(x - centre)))

@@ -1,4 +1,4 @@
-"""Ensemble: one model a node, trained without a word to the others; their predictions are averaged."""
+"""Ensemble: every node trains its own model without communication; their predictions are averaged."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from minidl.arguments import one_of
 from minidl.kernels import Array
 from minidl.nn import Module
 from minidl.parallel.gradients import flat_vector as vector
@@ -27,26 +28,31 @@ class Ensemble(Strategy):
             update this node's own weights
         predict: the mean of the models' outputs
 
-    data: "all": every member reads the whole training set, `epochs` times, so that all nodes together process p times
-    the samples that a row of the history counts; "shard": its own shard only (with `Job(shards="fixed")` always the
-    same), which takes one p-th of the time and gives weaker members. `batch_size` counts the samples of one member's
-    minibatch.
+    Parameters
+        data   "all"     default: every member reads the whole training set, `epochs` times; all nodes together process
+                         p times the samples that a row of the history counts
+               "shard"   every member reads its own shard only (always the same with `Job(shards="fixed")`): one p-th of
+                         the time, and weaker members
 
-    With data="all" member k is the model that Serial makes of the job with seed + k. Outputs are averaged before the
-    softmax, and the cross entropy is convex in them: the loss of the ensemble is at most the mean of its members'
-    (Jensen), whatever they are. `report.recorded["test_loss"]` and `["accuracy"]` have one number of each member, after
-    the last epoch. The checkpoint, and `report.model()`, is member 0.
+    Limits: with data="all" member k is the model that Serial makes of the job with seed + k. Outputs are averaged
+    before the softmax, and the cross entropy is convex in them: the loss of the ensemble is at most the mean of its
+    members' losses (Jensen).
 
-    Source: Hansen and Salamon, Neural Network Ensembles (IEEE TPAMI 12, 1990); Lakshminarayanan, Pritzel and Blundell,
-    Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles (arXiv:1612.01474), algorithm 1.
+    Notes
+        batch_size is per member.
+        `report.recorded["test_loss"]` and `["accuracy"]` have one number of each member, after the last epoch.
+        The checkpoint, and `report.model()`, is member 0.
+
+    References
+        Hansen and Salamon, Neural Network Ensembles (IEEE TPAMI 12, 1990); Lakshminarayanan, Pritzel and Blundell,
+        Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles (arXiv:1612.01474), algorithm 1.
     """
 
     data: str = "all"
     is_asynchronous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.data not in DATA:
-            raise ValueError(f"Ensemble: unknown data {self.data!r}: choose one of {', '.join(DATA)}")
+        one_of("Ensemble: data", self.data, DATA)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -57,7 +63,7 @@ class Ensemble(Strategy):
             )
         if next(job.build_model().buffers(), None) is not None:
             raise ValueError(
-                "an Ensemble keeps the weights of its members alone, but this model has buffers (the running "
+                "an Ensemble keeps only the weights of its members, but this model has buffers (the running "
                 "statistics of batch norm): choose a model without, with layer norm for instance"
             )
 

@@ -1,4 +1,4 @@
-"""Gossip: every node has a model of its own, and averages it with those of its neighbours alone."""
+"""Gossip: every node has a model of its own, and averages it with its neighbours only."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minidl.arguments import flag, one_of
 from minidl.kernels import Array
 from minidl.parallel.averaging import mixing
 from minidl.parallel.averaging.mixing import Matrix
@@ -29,10 +30,13 @@ class Gossip(Strategy):
             step the optimizer from there, with g_i
 
     Parameters
-        topology      which nodes are neighbours: "ring", "torus" (a grid, as square as possible, with its edges
-                      joined), "full" (one all-reduce), "random" (new pairs in every step, the same shuffle on all
-                      nodes), "none" (every node trains alone), or a matrix W whose rows and columns sum to 1.
-                      `mixing.py` makes the matrices of the named topologies.
+        topology      which nodes are neighbours, in the matrices of `mixing.py`
+                      "ring"     default: the node before and the node after
+                      "torus"    a grid, as square as possible, with its edges joined
+                      "full"     all nodes; one all-reduce
+                      "random"   new pairs in every step, the same shuffle on all nodes
+                      "none"     no neighbours: every node trains alone
+                      W          a matrix whose rows and columns sum to 1
         asynchronous  False: all nodes take their steps together.
                       True: AD-PSGD. A node averages with one random neighbour after another while it computes, and
                       never waits for a slow one: see `pairwise_averaging.py`.
@@ -47,14 +51,13 @@ class Gossip(Strategy):
     Notes
         On the ring a node sends two messages a step, for any number of nodes.
         Momentum stays on its node. Batch-norm running statistics are those of node 0.
-        asynchronous: batch_size is per gradient. The run ends after `epochs * n` samples of all nodes together (n: size
-        of the training set), so with one slow node the others process more, and the time is that of the summed speed.
-        The schedule counts the samples of all nodes. The counts travel with the averages, so a node knows those of the
-        others with a delay: it applies the gradients that it finishes before the news of the end reaches it. That makes
-        a few updates a node more than planned, for any length of the run.
-        asynchronous: with `on_failure="continue"`, the nodes that are left go on to the end of the run.
-        asynchronous: an epoch ends on each node when its known count says so; the row of the history is the mean of
-        these weights.
+        batch_size is global. With asynchronous=True it is per gradient, and
+        - The run ends after `epochs * n` samples of all nodes together (n: size of the training set), so with one slow
+          node the others process more, and the time is that of the summed speed. The schedule counts these samples.
+        - The counts travel with the averages, so a node knows those of the others with a delay: it applies the
+          gradients that it finishes before it knows of the end, a few updates a node, for any length of the run.
+        - An epoch ends on each node when its known count says so; the row of the history is the mean of these weights.
+        - With `on_failure="continue"`, the nodes that are left go on to the end of the run.
 
     References
         Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous variant.
@@ -68,18 +71,17 @@ class Gossip(Strategy):
         self.check_algorithm()
         if not isinstance(self.topology, str):
             if self.asynchronous:
-                raise ValueError("Gossip: asynchronous nodes average in pairs, by no matrix: name a topology")
+                raise ValueError("Gossip: asynchronous nodes average in pairs, not by a matrix: name a topology")
             w = mixing.check(self.topology)
             object.__setattr__(self, "topology", tuple(map(tuple, w.tolist())))  # so that settings can be compared
-        elif self.topology not in (known := (*mixing.TOPOLOGIES, "random")):
-            choices = ", ".join(map(repr, known))
-            raise ValueError(f"Gossip: unknown topology {self.topology!r}: choose one of {choices}, or give a matrix")
+        else:
+            one_of("Gossip: topology", self.topology, (*mixing.TOPOLOGIES, "random"), hint="or give a matrix")
         if self.asynchronous and self.topology == "none":
             raise ValueError(
                 "Gossip: asynchronous nodes count their updates by the messages of the averages, and topology 'none' "
                 "has no messages: use 'ring', or Gossip('none') for nodes that train alone"
             )
-        object.__setattr__(self, "is_asynchronous", self.asynchronous)
+        object.__setattr__(self, "is_asynchronous", flag("Gossip: asynchronous", self.asynchronous))
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -88,7 +90,7 @@ class Gossip(Strategy):
             raise ValueError(f"Gossip: the mixing matrix is for {len(w)} nodes, the run has {nodes}")
 
     def mixing_matrix(self, nodes: int, step: int = 0, seed: int = 0) -> Matrix:
-        """W of that step; all but the random pairs have the same in all steps."""
+        """W of that step; only topology "random" has another one in every step."""
         if not isinstance(self.topology, str):
             return np.array(self.topology)
         if self.topology == "random":
@@ -103,13 +105,13 @@ class Gossip(Strategy):
             x = session.weights()
             mixed = self._exchange(session, x)
             session.model.zero_grad()
-            if len(batch.x):  # in the ragged last minibatch a part may be empty
+            if len(batch.x):  # in the ragged last minibatch a share may be empty
                 (session.loss(batch) * session.nodes).backward()  # the mean of these is that of the whole minibatch
             session.set_weights(mixed())
             session.update()
 
     def _exchange(self, session: Session, x: Array) -> Callable[[], Array]:
-        """Begin to exchange x with the neighbours; what is returned waits for theirs and mixes them."""
+        """Begin to exchange x with the neighbours; return a function that waits for theirs and returns the mean."""
         comm, w = session.comm, self.mixing_matrix(session.nodes, session.steps, session.job.seed)
         if self.topology == "full":
             return comm.all_reduce(x.copy(), op="mean", algorithm=self.algorithm, async_op=True).wait

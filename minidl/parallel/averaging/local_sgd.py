@@ -1,10 +1,10 @@
-"""Local SGD: nodes train by themselves for a while, average their models, and go on from the average."""
+"""Local SGD: every node trains its own model for some steps; then the models are averaged, and all go on from there."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
 
+from minidl.arguments import flag, one_of, real_number, whole_number
 from minidl.kernels.sixteen_bit import is_floating_point
 from minidl.parallel.averaging.outer_momentum import OUTER_FORMS, OuterMomentum
 from minidl.parallel.gradients import flat_vector as vector
@@ -14,37 +14,39 @@ from minidl.parallel.strategy import Strategy
 
 @dataclass(frozen=True)
 class LocalSGD(Strategy):
-    """SGD on p nodes that average their models after every H steps, rather than their gradients after every one.
+    """SGD on p nodes that average their models after every H steps, rather than their gradients after every step.
 
         give every node the same weights
         for each minibatch, on every node:
-            gradient of the mean loss over this node's part
+            gradient of the mean loss over this node's share
             update this node's own weights
-            after every H-th step, and after the last: all-reduce the mean of the nodes' weights, and take it over
+            after every H-th step, and after the last: replace the weights by their mean over all nodes (all-reduce)
             with outer momentum: step from the weights before the round, with the movement of the mean as gradient
 
     Parameters
-        period            H, local steps a round; T steps make ceil(T/H) rounds of communication
-        post_local_after  number of epochs that are trained with H = 1 and without outer step first (post-local SGD)
+        period            H, local steps a round; T steps make ceil(T/H) rounds of communication; 8
+        post_local_after  number of epochs at first with H = 1 and without outer step (post-local SGD); 0
         algorithm         of the all-reduce, as in `comm.all_reduce`
         outer_lr          learning rate of the outer step, alpha; 1.0
         outer_momentum    beta, at least 0 and below 1; 0: with outer_lr=1 the mean itself is taken over
-        outer_nesterov    Nesterov's momentum in the outer step
-        outer_form        "u": the movement is divided by the inner rate, SlowMo's; "v": as it is, DiLoCo's; see
-                          `outer_momentum.py`. Both are the same while the inner rate is constant
-
-    In the mean a node counts by the samples it has seen since the last one. Momentum and other state of the inner
-    optimizer stays on its node and is not averaged. The running statistics of batch norm are averaged with the weights;
-    the outer step leaves them alone. The schedule sets the inner rate, step by step; the outer rate stays. The model
-    that is judged when an epoch ends between two rounds is the plain mean of the nodes' models.
-    `report.recorded["rounds"]` has the steps of the rounds.
+        outer_nesterov    Nesterov's momentum in the outer step; False
+        outer_form        "u"   default: the movement is divided by the inner rate (SlowMo)
+                          "v"   the movement as it is (DiLoCo)
+                          Both are the same while the inner rate is constant; see `outer_momentum.py`
 
     Limits, for H = 1 and inner SGD without momentum at rate lr: Synchronous with SGD; with outer momentum, Synchronous
     with SGD(lr=outer_lr lr, momentum=outer_momentum, nesterov=outer_nesterov), momentum_form="u" or "v" as outer_form.
 
-    Settings that the tests run: SlowMo with outer_lr=1 and outer_momentum from 0.4 to 0.8; DiLoCo with outer_lr=0.7,
-    outer_momentum=0.9, outer_nesterov=True, outer_form="v". Both stay bounded on a quadratic wherever the inner steps
-    of a round bring every direction closer to the optimum without overshooting it.
+    Notes
+        batch_size is global. In the mean a node's weight is the number of samples it has seen since the last mean.
+        State of the inner optimizer, such as momentum, stays on its node. Batch-norm running statistics are averaged
+        with the weights; the outer step leaves them alone.
+        The schedule sets the inner rate, step by step; the outer rate is constant.
+        The model that is evaluated when an epoch ends between two rounds is the plain mean of the nodes' models.
+        `report.recorded["rounds"]` has the steps after which a round ended.
+        Settings that the tests run: SlowMo with outer_lr=1 and outer_momentum from 0.4 to 0.8; DiLoCo with
+        outer_lr=0.7, outer_momentum=0.9, outer_nesterov=True, outer_form="v". Both stay bounded on a quadratic wherever
+        the inner steps of a round bring every direction closer to the optimum without overshooting it.
 
     References
         Stich, Local SGD Converges Fast and Communicates Little (arXiv:1805.09767), algorithm 1; post-local: Lin et al.,
@@ -61,21 +63,15 @@ class LocalSGD(Strategy):
     outer_form: str = "u"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.period, int) or self.period < 1:
-            raise ValueError(f"LocalSGD: period must be a whole number of at least 1, got {self.period!r}")
-        if not isinstance(self.post_local_after, int) or self.post_local_after < 0:
-            raise ValueError(
-                f"LocalSGD: post_local_after must be a whole number of at least 0, got {self.post_local_after!r}"
-            )
+        for name, at_least in {"period": 1, "post_local_after": 0}.items():
+            object.__setattr__(self, name, whole_number(f"LocalSGD: {name}", getattr(self, name), at_least))
+        real_number("LocalSGD: outer_lr", self.outer_lr, above=0)
+        real_number("LocalSGD: outer_momentum", self.outer_momentum, at_least=0, below=1)
+        flag("LocalSGD: outer_nesterov", self.outer_nesterov)
+        one_of("LocalSGD: outer_form", self.outer_form, OUTER_FORMS, hint="'u' is SlowMo's, 'v' DiLoCo's")
         self.check_algorithm()
-        if not (self.outer_lr > 0 and isfinite(self.outer_lr)):
-            raise ValueError(f"LocalSGD: outer_lr must be a finite number above 0, got {self.outer_lr!r}")
-        if not 0 <= self.outer_momentum < 1:
-            raise ValueError(f"LocalSGD: outer_momentum must be at least 0 and below 1, got {self.outer_momentum!r}")
         if self.outer_nesterov and not self.outer_momentum:
             raise ValueError("LocalSGD: outer_nesterov needs an outer_momentum above 0")
-        if self.outer_form not in OUTER_FORMS:
-            raise ValueError(f"LocalSGD: unknown outer_form {self.outer_form!r}: choose 'u' (SlowMo) or 'v' (DiLoCo)")
 
     def run(self, session: Session) -> None:
         steps, last = 0, session.job.steps_after(session.total_samples, len(session.train))
@@ -86,7 +82,7 @@ class LocalSGD(Strategy):
             if outer is not None and steps == 0:
                 outer.begin_round()
             session.model.zero_grad()
-            if len(batch.x):  # in the ragged last minibatch a part may be empty
+            if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.local_loss(batch).backward()
             if outer is not None:
                 outer.begin_local_step()
@@ -99,14 +95,14 @@ class LocalSGD(Strategy):
                 steps = mine = total = 0
 
     def _outer(self, session: Session) -> OuterMomentum | None:
-        """What makes the outer step; None where the mean is taken over as it is."""
+        """The outer step; None where the mean is taken over as it is."""
         if self.outer_lr == 1 and self.outer_momentum == 0:
             return None
         groups = session.optimizer.param_groups
         return OuterMomentum(groups, self.outer_lr, self.outer_momentum, self.outer_nesterov, self.outer_form)
 
     def _average(self, session: Session, weight: float) -> None:
-        """Take over the mean of all nodes' models, in which this node's counts by `weight`."""
+        """Take over the mean of all nodes' models, in which `weight` is this node's weight."""
         session.comm.mark("average")
         buffers = [buffer for buffer in session.model.buffers() if is_floating_point(buffer.dtype)]
         tensors = [parameter for parameter in session.parameters if parameter.requires_grad] + buffers

@@ -1,7 +1,7 @@
-"""Mixing matrices: which nodes average with which, and with which weights, where there is no centre.
+"""Mixing matrices of gossip: which nodes average with which, and with which weights.
 
-In one step of gossip, node i gets the weights sum over j of W[i, j] x_j. Rows of W that sum to 1 make this an average;
-columns that sum to 1 keep the mean of all nodes. A matrix with both is doubly stochastic.
+In one step node i gets the weights sum over j of W[i, j] x_j. Rows of W that sum to 1 make this an average; columns
+that sum to 1 keep the mean of all nodes. A matrix with both is doubly stochastic.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def ring(nodes: int) -> Neighbours:
 def torus(nodes: int) -> Neighbours:
     """A grid, as square as possible, with its edges joined: neighbours are above, below, left and right.
 
-    Errors: ValueError where the nodes make no grid of at least two rows and two columns.
+    Raises ValueError unless the nodes make a grid of at least two rows and two columns.
     """
     places = np.arange(nodes).reshape(grid(nodes))
     moved = [np.roll(places, step, axis).ravel().tolist() for step in (1, -1) for axis in (0, 1)]
@@ -57,7 +57,7 @@ TOPOLOGIES: dict[str, Callable[[int], Neighbours]] = {"ring": ring, "torus": tor
 
 
 def opposites(topology: str, nodes: int) -> list[tuple[bool, list[int]]]:
-    """A bipartite graph: for each node whether it is in the first half, and its neighbours in the other half.
+    """A bipartite graph: for each node, whether it is in the first half, and its neighbours, all in the other half.
 
     Halves alternate along the ring, as on a chessboard on the torus; pairs within a half are left out.
 
@@ -87,7 +87,7 @@ def matrix(neighbours: Sequence[set[int]]) -> Matrix:
 
 
 def matching(nodes: int, rng: np.random.Generator) -> Matrix:
-    """Random pairs, each of which takes its mean. With an odd number of nodes one stays alone.
+    """Random pairs, each of which takes its mean. With an odd number of nodes one keeps its weights.
 
     >>> matching(2, np.random.default_rng(0)).tolist()
     [[0.5, 0.5], [0.5, 0.5]]
@@ -102,8 +102,8 @@ def matching(nodes: int, rng: np.random.Generator) -> Matrix:
 def check(w: ArrayLike) -> Matrix:
     """Return the matrix as an array, after checking that it keeps the mean and brings all nodes together.
 
-    Errors: ValueError if it is not square, has an entry below 0, a row or column that does not sum to 1, or parts that
-    never hear of each other. It need not be symmetric.
+    Raises ValueError if it is not square, has an entry below 0, a row or column that does not sum to 1, or a second
+    eigenvalue of modulus 1, as with two groups of nodes that never exchange anything. It need not be symmetric.
     """
     given = np.array(w, dtype=np.float64)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
@@ -123,8 +123,8 @@ def check(w: ArrayLike) -> Matrix:
 def spectral_gap(w: Matrix) -> float:
     """1 minus the second largest modulus of an eigenvalue: a mixing leaves 1 - gap of the distance to the mean.
 
-    For a symmetric W this bounds every mixing, for any W the long run. On a ring of n >= 4 nodes 1 - gap =
-    (1 + 2 cos(2 pi / n)) / 3; on the full graph the gap is 1.
+    For a symmetric W this bounds every mixing; for any W it is the rate in the long run. On a ring of n >= 4 nodes
+    1 - gap = (1 + 2 cos(2 pi / n)) / 3; on the full graph the gap is 1.
 
     >>> round(spectral_gap(matrix(ring(16))), 5)
     0.05075

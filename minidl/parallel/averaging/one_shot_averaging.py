@@ -1,4 +1,4 @@
-"""One-shot averaging: nodes train by themselves from beginning to end; their models are averaged once."""
+"""One-shot averaging: every node trains its own model from beginning to end; the models are averaged once."""
 
 from __future__ import annotations
 
@@ -11,24 +11,29 @@ from minidl.parallel.strategy import Strategy
 
 @dataclass(frozen=True)
 class OneShotAveraging(Strategy):
-    """SGD on p nodes that speak to each other once, at the very end.
+    """SGD on p nodes that communicate once, at the very end.
 
         deal the samples to the nodes; give every node the same weights
-        on every node, for each minibatch of its own shard, all epochs long:
+        on every node, for each minibatch of its own shard, for all epochs:
             gradient of the mean loss over the minibatch
             update this node's own weights
         all-reduce the mean of the nodes' weights
 
-    algorithm: of the all-reduce, as in `comm.all_reduce`; "ordered" gives the same bits on all engines.
-    `batch_size` counts the samples of one node's minibatch. `Job(shards="fixed")` is the published algorithm, in which
-    a node sees its own shard only; with shards="shuffled" the samples are dealt anew in every epoch.
+    Parameters
+        algorithm   of the all-reduce, as in `comm.all_reduce`; "ordered" gives the same bits on all engines
 
-    Equal to the mean of p serial runs, one on each shard, by whose steps a learning-rate schedule goes. For a convex
-    loss that mean is at most as bad as the runs are on average; a network's loss is not convex, and models that have
-    gone apart have a mean that may be worse than each. The row of an epoch judges the mean as if training had ended
-    there. Batch norm's running statistics are node 0's.
+    Limits: the result is the mean of p serial runs, one on each shard; the learning-rate schedule counts the steps of
+    such a run. For a convex loss that mean is at most as bad as the runs are on average. A network's loss is not
+    convex: the mean of models that have gone apart may be worse than each.
 
-    Source: Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
+    Notes
+        batch_size is per node. With `Job(shards="fixed")`, the published algorithm, a node sees its own shard only;
+        with shards="shuffled" the samples are dealt anew in every epoch.
+        The row of an epoch evaluates the mean as if training had ended there.
+        Batch-norm running statistics are those of node 0.
+
+    References
+        Zinkevich, Weimer, Smola and Li, Parallelized Stochastic Gradient Descent (NIPS 2010), algorithm 3.
     """
 
     algorithm: str = "auto"

@@ -1,4 +1,4 @@
-"""Outer momentum: what a round of local SGD has moved the mean model by is the gradient of an outer SGD."""
+"""Outer momentum: the movement of the mean model in a round of local SGD is the gradient of an outer SGD."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUTER_FORMS = ("u", "v")
 
 
 class OuterMomentum:
-    """The outer step after each round of local SGD; every node makes it, and all end with the same bits.
+    """The outer step after each round of local SGD; every node makes it, and all get the same bits.
 
         x0   = weights with which the round began, the same on all nodes
         mean = mean of the nodes' weights after it
@@ -21,11 +21,16 @@ class OuterMomentum:
         u = momentum u + (x0 - mean) / gamma     u = momentum u + (x0 - mean)
         x = x0 - lr gamma u                      x = x0 - lr u
 
-    gamma: the mean of the inner learning rates of the round's steps, for each group of parameters. With nesterov,
+    gamma is the mean of the inner learning rates of the round's steps, for each group of parameters. With nesterov,
     momentum u + (x0 - mean) / gamma takes the place of u in the last line, as in `optim.SGD`, which does the step.
     Memory: x0 and u, two arrays for each parameter.
 
-    groups: the inner optimizer's `param_groups`. Parameters that are in none of them are left as they are.
+    Parameters
+        groups     the inner optimizer's `param_groups`; parameters in none of them are left as they are
+        lr         learning rate of the outer step
+        momentum   of the outer step, at least 0 and below 1
+        nesterov   whether it is Nesterov's
+        form       "u" or "v"
     """
 
     def __init__(self, groups: Sequence[Group], lr: float, momentum: float, nesterov: bool, form: str) -> None:
@@ -42,12 +47,12 @@ class OuterMomentum:
         self._rates = [[] for _ in self.groups]
 
     def begin_local_step(self) -> None:
-        """A local step is about to be made, at the present learning rates."""
+        """A local step follows, at the present learning rates."""
         for group, rates in zip(self.groups, self._rates, strict=True):
             rates.append(group["lr"])
 
     def step(self) -> None:
-        """The parameters hold the nodes' mean: replace it by the outer step from the weights before the round."""
+        """Replace the nodes' mean, which the parameters hold, by the outer step from the weights before the round."""
         rates = [sum(rates) / len(rates) if self.form == "u" else 1.0 for rates in self._rates]
         for group, outer, gamma in zip(self.groups, self._outer.param_groups, rates, strict=True):
             outer["lr"] = self.lr * gamma

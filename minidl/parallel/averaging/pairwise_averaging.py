@@ -1,6 +1,6 @@
-"""Asynchronous gossip: pairs of nodes average their weights, and no node waits for a slow one.
+"""Asynchronous gossip (AD-PSGD): pairs of nodes average their weights, and no node waits for a slow one.
 
-The nodes form two halves. Active nodes ask, passive nodes answer; an active node has only passive neighbours and the
+The nodes form two halves. Active nodes ask, passive nodes answer. An active node has only passive neighbours and the
 other way round, so no cycle of nodes can wait for each other.
 
     active:   g = gradient(x);   if the answer has come: x = x + answer
@@ -13,13 +13,15 @@ active node keeps computing. A passive node answers in the background while it c
 that of the weights from before. So a slow neighbour costs neither time nor averages.
 
 Updates are counted over all nodes, as in the paper: the run ends after `epochs * n` samples, of which a fast node
-processes more. No node is the counter. Every question and every answer carries the newest known count of each node
-(`Counts`); the receiver keeps the larger of every two counts. A node stops when its total reaches the end of the run.
-An active node then says so to its neighbours; a passive one answers until all of its neighbours have. A node goes on
-without neighbours that fail (with `on_failure="continue"`); the others make up for the samples that these leave.
+processes more. No node is the counter: every question and every answer carries the newest known count of each node
+(`Counts`), and the receiver keeps the larger of every two counts. A node stops when its total reaches the end of the
+run. An active node then sends its neighbours None instead of a question; a passive one answers until all of its
+neighbours have. With `on_failure="continue"` a node goes on without neighbours that fail; the others process the
+samples that these leave.
 
-Source: Lian et al., Asynchronous decentralized parallel stochastic gradient descent (arXiv:1710.06952), algorithm 1 and
-section 4 (why the graph has to be bipartite).
+References
+    Lian et al., Asynchronous decentralized parallel stochastic gradient descent (arXiv:1710.06952), algorithm 1 and
+    section 4 (why the graph has to be bipartite).
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from minidl.random import Purpose, stream
 
 
 def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -> None:
-    """What each node does; `neighbours` are nodes of the other half."""
+    """Train on this node; `neighbours` are nodes of the other half."""
     counts = Counts(session)
     pairs = session.comm.split(0)
     side = (Active if is_active else Passive)(session, pairs, neighbours, counts)
@@ -57,7 +59,7 @@ def average_in_pairs(session: Session, is_active: bool, neighbours: list[int]) -
 
 
 class Counts:
-    """The newest known number of samples and updates of each node: one row a node, which only that node adds to."""
+    """The newest known number of samples and updates of each node; only that node adds to its row."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -68,16 +70,16 @@ class Counts:
         self.rows[self.session.comm.rank] += samples, 1
 
     def merge(self, rows: NDArray[np.int64]) -> None:
-        """Another node has sent what it knows. Counts only grow: the larger of two is the newer."""
+        """Merge the counts that another node has sent. Counts only grow: the larger of two is the newer."""
         np.maximum(self.rows, rows, out=self.rows)
 
     @property
     def samples(self) -> int:
-        """Of all nodes, as far as this one knows."""
+        """Samples of all nodes, as far as this one knows."""
         return int(self.rows[:, 0].sum())
 
     def apply(self) -> None:
-        """Bring this node's schedule, snapshots and `finished` to what is known of all nodes."""
+        """Bring this node's schedule, snapshots and `finished` to the known counts of all nodes."""
         session = self.session
         samples, updates = self.rows.sum(axis=0).tolist()
         session.advance_schedule(samples)
@@ -93,7 +95,7 @@ class Active:
     def __init__(self, session: Session, pairs: Communicator, neighbours: list[int], counts: Counts) -> None:
         self.session, self.pairs, self.neighbours, self.counts = session, pairs, neighbours, counts
         self.rng = stream(Purpose.NEIGHBOUR, session.job.seed, session.comm.rank)
-        self.open: tuple[int, Work, Work] | None = None  # whom it asked, the question, the awaited answer
+        self.open: tuple[int, Work, Work] | None = None  # the neighbour asked, the question, the answer
 
     def receive(self) -> None:
         """Take the answer if it has come."""
@@ -113,7 +115,7 @@ class Active:
                 self.open = neighbour, question, self.pairs.irecv(neighbour)
 
     def finish(self) -> None:
-        """Take the last answer, and tell the neighbours that no question follows."""
+        """Take the last answer, and notify the neighbours that no question follows."""
         if self.open is not None:
             self._take(*self.open)
         for neighbour in list(self.neighbours):
@@ -143,9 +145,9 @@ class Active:
 class Passive:
     """Answers every question, in the background.
 
-    The node's weights are those of `self.weights`: the model has a copy, with which the gradient in progress is
-    computed. The lock protects them and the counts; no communicator call is made under it, since in a simulation such a
-    call lets other tasks of this thread run.
+    The node's weights are `self.weights`; the model has a copy, with which the gradient in progress is computed. The
+    lock protects the weights and the counts. No communicator call is made under it, since in a simulation such a call
+    lets other tasks of this thread run.
     """
 
     def __init__(self, session: Session, pairs: Communicator, neighbours: list[int], counts: Counts) -> None:
@@ -155,14 +157,14 @@ class Passive:
         self.answering = pairs.background(partial(self._answer, set(neighbours)))
 
     def receive(self) -> None:
-        """Take over what the averages have made of the weights and of the counts."""
+        """Take over the averaged weights and the counts."""
         if self.answering.is_completed():
-            self.answering.wait()  # raises what has gone wrong there
+            self.answering.wait()  # raises the error that has ended it
         self._load()
         self.counts.apply()
 
     def update(self, samples: int) -> None:
-        """Make an update of the weights as they are now."""
+        """Make an update of the present weights."""
         with self.lock:
             self.session.set_weights(self.weights)
             self.session.update(samples=self.counts.samples + samples)

@@ -1,6 +1,10 @@
 """Strategies around an authoritative copy of the weights: workers push gradients and fetch weights.
 
-`parameter_server.py`, `backup_workers.py`, `eager_sgd.py` and `hogwild.py` are the strategies. They stand on `store.py`
-(weights divided among servers), `requests.py` (one server's loop), `clocks.py` (bounded staleness), `quorum.py` and
-`partial_all_reduce.py` (a step that does not wait for all).
+Strategies: `parameter_server.py`, `backup_workers.py`, `eager_sgd.py`, `hogwild.py`. They stand on
+
+    server_loop           the loop of every server: requests and answers, clients that leave or fail, a lock
+    store                 a key-value store of arrays, divided among servers
+    bounded_staleness     how far a worker may be ahead of the slowest one
+    quorum                an update that waits for some of the workers, counted by a server
+    partial_all_reduce    the same without a server
 """

@@ -1,12 +1,13 @@
-"""Backup workers: more workers than an update needs, so that nobody waits for the slowest."""
+"""Backup workers: more workers than an update needs, so that no update waits for the slowest."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from minidl.arguments import flag, whole_number
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.quorum import WEIGHTS, Abandoned, Gradient, Quorum
-from minidl.parallel.servers.requests import leave
+from minidl.parallel.servers.quorum import FETCH, Quorum
+from minidl.parallel.servers.server_loop import leave
 from minidl.tensor import Tensor
 
 
@@ -17,39 +18,36 @@ class BackupWorkers(Quorum):
         coordinator:
             as soon as N gradients of the present weights have come: update by their mean
                 send these workers the new weights; with abandon, send them to all workers
-            for each gradient of weights that are gone: drop it
+            for each gradient of outdated weights: drop it
                 send its worker the present weights, unless they are on their way to it
         worker:
             for each minibatch: gradient of the mean loss; send it; receive weights
                 with abandon: stop as soon as new weights arrive, and start on the next minibatch with these
 
     Parameters
-        backups    b, the number of gradients that an update does not wait for; N is the number of nodes less b;
-                   default 1
-        abandon    what a worker does whose minibatch is no longer wanted
-                   False   it finishes its gradient, which is dropped on arrival, and then fetches the present weights:
-                           algorithms 3 and 4 of the paper, and the default
+        backups    b, the number of gradients that an update does not wait for; N is the number of nodes less b; 1
+        abandon    what a worker does whose minibatch is no longer needed
+                   False   default: it finishes its gradient, which is dropped on arrival, and then fetches the present
+                           weights (algorithms 3 and 4 of the paper)
                    True    it abandons the minibatch when the new weights arrive, and starts on the next one with them:
                            all workers begin every update together
 
-    batch_size is that of one gradient. An epoch counts the samples of the gradients that are used, and so does the
-    learning-rate schedule. A minibatch that is dropped or abandoned is lost for this pass over the worker's shard; the
-    next pass has its samples again.
-
-    With compute times that are independent and exponential, of mean 1, an update takes H_(N+b) - H_b with abandon,
-    where H_n = 1 + 1/2 + ... + 1/n: 1.829 for 8 of 9, 1.429 for 8 of 10. Without it takes longer, since a worker that
-    finishes what was begun cannot help with the updates that are made meanwhile: 2.03 and 1.72 (measured).
-
-    With b = 0 equal to Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but what a
-    parameter has no gradient for counts as zero), if the training set can be dealt in such minibatches. All updates are
-    by gradients of the present weights: unlike asynchronous SGD, there is no staleness.
+    All updates are by gradients of the present weights: unlike asynchronous SGD, there is no staleness.
+    Limits: b = 0 is Synchronous on a minibatch N times as large, up to rounding and with any optimizer (but a parameter
+    without a gradient counts as having one of zero), if the training set divides into such minibatches.
+    Time of an update, for independent exponential compute times of mean 1: H_(N+b) - H_b with abandon, where
+    H_n = 1 + 1/2 + ... + 1/n: 1.829 for 8 of 9, 1.429 for 8 of 10. Without abandon a worker that finishes outdated work
+    cannot help with the updates made meanwhile: 2.03 and 1.72 (measured).
 
     Notes
+        batch_size is per gradient. An epoch, and the schedule, counts the samples of the gradients that are used.
+        A minibatch that is dropped or abandoned is lost for this pass over the worker's shard; the next pass has its
+        samples again.
         A worker abandons a minibatch in a simulation at the moment when the new weights arrive. On processes and under
         MPI it does at the next point at which it looks: in `comm.compute`, between forward and backward, and after each
         parameter's gradient in backward.
-        `report.recorded` has, of the coordinator, the ages in updates of what was "dropped" and what was "abandoned".
-        The running statistics of batch norm include the forward passes of gradients that are not used.
+        `report.recorded` has the ages, in updates, of the gradients that were "dropped" and "abandoned".
+        Batch-norm running statistics include the forward passes of gradients that are not used.
 
     References
         Chen, Monga, Bengio and Jozefowicz, Revisiting distributed synchronous SGD (arXiv:1604.00981), section 3,
@@ -60,10 +58,8 @@ class BackupWorkers(Quorum):
     abandon: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.backups, int) or isinstance(self.backups, bool) or self.backups < 0:
-            raise ValueError(f"BackupWorkers: backups must be a whole number of at least 0, got {self.backups!r}")
-        if not isinstance(self.abandon, bool):
-            raise ValueError(f"BackupWorkers: abandon must be True or False, got {self.abandon!r}")
+        object.__setattr__(self, "backups", whole_number("BackupWorkers: backups", self.backups, at_least=0))
+        object.__setattr__(self, "abandon", flag("BackupWorkers: abandon", self.abandon))
 
     def needed(self, nodes: int) -> int:
         return nodes - self.backups
@@ -75,7 +71,7 @@ class BackupWorkers(Quorum):
             super().run(session)
 
     def _run_abandoning(self, session: Session) -> None:
-        """A worker's loop; weights may come in answer to what it sends or in advance, but always once for each."""
+        """A worker's loop; weights may come in answer to a request or in advance, but once for each request."""
         comm, coordinator = session.comm, session.nodes
 
         def look(parameter: Tensor) -> None:
@@ -84,7 +80,7 @@ class BackupWorkers(Quorum):
         for parameter in session.parameters:
             if parameter.requires_grad:
                 parameter.register_post_accumulate_grad_hook(look)
-        comm.send(WEIGHTS, coordinator)
+        comm.send(FETCH, coordinator)
         version, weights, session.finished = comm.recv(coordinator)
         session.set_weights(weights)
         for batch in session.stream():
@@ -92,10 +88,8 @@ class BackupWorkers(Quorum):
             with comm.until(new_weights) as block:
                 session.model.zero_grad()
                 session.local_loss(batch).backward()
-            request: Gradient | Abandoned = Abandoned(version)
-            if not block.interrupted:
-                request = Gradient(comm.rank, version, len(batch.x), session.gradient())
-            sent = comm.isend(request, coordinator)
+            is_done = not block.interrupted
+            sent = comm.isend((version, len(batch.x), session.gradient() if is_done else None), coordinator)
             version, weights, session.finished = new_weights.wait()
             session.set_weights(weights)
             sent.wait()

@@ -1,12 +1,13 @@
-"""Eager SGD: an update waits for some of the workers; what comes too late counts in the next one."""
+"""Eager SGD: an update waits for some of the workers; a gradient that is late counts in the next update."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
+from minidl.arguments import flag, one_of, whole_number
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.partial_all_reduce import PartialAllReduce, Round
+from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from minidl.parallel.servers.quorum import Quorum
 from minidl.random import Purpose, stream
 
@@ -25,15 +26,18 @@ class EagerSGD(Quorum):
             update by 1/P of the sum; a worker that computes makes the updates when its gradient is done
 
     Parameters
-        quorum       how many gradients an update waits for: "majority", "solo" (one), or a number of workers (only with
-                     a coordinator). A larger quorum makes fewer, slower updates of fresher gradients.
-                     "majority" is half of the workers rounded up; without a coordinator one worker drawn at random
-                     for each update, so (P + 1)/2 gradients on average for memoryless compute times.
-        coordinator  True: a server counts and holds the weights. False: the workers agree among themselves, as in the
-                     paper; there is no server, and a worker answers while it computes.
-        algorithm    of the all-reduces without a coordinator, as in `comm.all_reduce`; with one there are none
+        quorum       how many gradients an update waits for; a larger quorum makes fewer, slower updates of fresher
+                     gradients
+                     "majority"   default: half of the workers rounded up; without a coordinator one worker drawn at
+                                  random for each update, so (P + 1)/2 gradients on average for memoryless compute times
+                     "solo"       one
+                     a number     of workers; only with a coordinator
+        coordinator  True    default: a server counts and holds the weights
+                     False   the workers agree among themselves, as in the paper; there is no server, and a worker
+                             answers while it computes
+        algorithm    of the all-reduces without a coordinator, as in `comm.all_reduce`
 
-    Conserved: every gradient is used once; only those that are not ready when the run ends are left.
+    Conserved: every gradient is used once, except those that are not ready when the run ends.
     Limits: a quorum of all is Synchronous on a minibatch P times as large, as BackupWorkers(0) is; so is
     coordinator=False where all workers take equally long.
     Time of an update by n of P gradients, for exponential compute times of mean m: m (H_P - H_(P-n)), H the harmonic
@@ -41,8 +45,8 @@ class EagerSGD(Quorum):
     (majority: the time of the worker that is drawn).
 
     Notes
-        A parameter without a gradient counts as having one of zero, so weight decay and momentum move it too.
         batch_size is per gradient. The schedule counts the samples of every gradient that is used.
+        A parameter without a gradient counts as having one of zero, so weight decay and momentum move it too.
         `report.staleness` counts the gradients by their age in updates.
         A worker whose gradient is late waits for the next update and counts toward its quorum. In the paper it goes on
         with the next minibatch at once, and its gradient is added to that one's.
@@ -62,11 +66,13 @@ class EagerSGD(Quorum):
     is_late_used: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.quorum, int) and not isinstance(self.quorum, bool)
-        if not is_number and self.quorum not in ("majority", "solo"):
-            raise ValueError(f"EagerSGD: quorum must be 'majority', 'solo' or a number of workers, got {self.quorum!r}")
-        if not isinstance(self.coordinator, bool):
-            raise ValueError(f"EagerSGD: coordinator must be True or False, got {self.coordinator!r}")
+        is_number = not isinstance(self.quorum, str)
+        if is_number:
+            hint = "'majority' and 'solo' are possible, too"
+            object.__setattr__(self, "quorum", whole_number("EagerSGD: quorum", self.quorum, at_least=1, hint=hint))
+        else:
+            one_of("EagerSGD: quorum", self.quorum, ("majority", "solo"), hint="or give a number of workers")
+        object.__setattr__(self, "coordinator", flag("EagerSGD: coordinator", self.coordinator))
         if is_number and not self.coordinator:
             raise ValueError(
                 f"EagerSGD: only a coordinator can count to quorum={self.quorum}: use 'majority' or 'solo' without one"
@@ -82,15 +88,17 @@ class EagerSGD(Quorum):
     def run(self, session: Session) -> None:
         if self.coordinator:
             super().run(session)
-            return
-        is_solo, seed, nodes = self.quorum == "solo", session.job.seed, session.nodes
+        else:
+            self._run_without_coordinator(session)
+
+    def _run_without_coordinator(self, session: Session) -> None:
+        seed, nodes = session.job.seed, session.nodes
 
         def drawn(round_: int) -> int:
             return int(stream(Purpose.QUORUM, seed, round_).integers(nodes))
 
-        comm, weights = session.comm.split(0), session.weights()
-        initiator = None if is_solo else drawn
-        partial_sums = PartialAllReduce(comm, session.total_samples, weights, initiator, self.algorithm)
+        comm, initiator = session.comm.split(0), None if self.quorum == "solo" else drawn
+        partial_sums = PartialAllReduce(comm, session.total_samples, session.weights(), initiator, self.algorithm)
         total = 0
         for batch in session.stream():
             session.model.zero_grad()
@@ -98,14 +106,9 @@ class EagerSGD(Quorum):
             rounds, is_used = partial_sums.contribute(session.gradient(), len(batch.x))
             if is_used:
                 session.record("staleness", len(rounds) - 1)
-            for one in rounds:
-                total += one.samples
-                self._apply(session, one, total)
+            for gradients, samples, count in rounds:
+                total += samples
+                self._step(session, gradients * (count / (nodes * samples)), total)
                 if session.comm.rank == 0:
                     session.processed(total, session.weights)
             session.finished = total >= session.total_samples
-
-    def _apply(self, session: Session, one: Round, processed: int) -> None:
-        """One step by 1/P of the sum of the gradients, each weighted by its samples."""
-        scale = one.gradients / (session.nodes * one.samples)
-        self._step(session, one.total * scale, processed)

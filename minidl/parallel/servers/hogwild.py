@@ -1,4 +1,4 @@
-"""Hogwild: all nodes update one set of weights in shared memory, and nobody waits for anybody."""
+"""Hogwild: all nodes update one set of weights in shared memory, without waiting for each other."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from minidl.arguments import flag
 from minidl.kernels import Array
 from minidl.parallel.gradients import flat_vector as vector
 from minidl.parallel.job import Job
@@ -20,27 +21,35 @@ class Hogwild(Strategy):
 
         put the weights where all nodes see them
         on every node, for each minibatch of its own shard:
-            gradient of the mean loss, at the weights as they are being changed by the others
-            w -= lr * gradient, in place: what another node writes to a weight between this one's reading and
-            writing of it is lost
+            gradient of the mean loss, at the weights as the others are changing them
+            w -= lr gradient, in place: what another node writes to a weight between this node's reading and writing of
+            it is lost
 
-    locked: nodes take turns at writing, and so lose nothing but the time that they wait. The lock is a message that
-    goes round, since every engine has messages: who holds it writes (round-robin, Langford et al.). Reading needs no
-    turn, so with p nodes of equal speed an update is p - 1 updates old.
+    Parameters
+        locked   True: nodes take turns at writing, so no update is lost, but nodes wait. The lock is a message that
+                 travels round the nodes; the node that has it writes (round-robin, Langford et al.). Reading needs no
+                 turn, so with p nodes of equal speed an update is p - 1 updates old. False: default
 
-    `batch_size` counts the samples of one gradient. The nodes' parameters are views of the shared vector, so that every
-    optimizer works unchanged; its state (momentum) stays on the node. The schedule goes by the samples of all nodes.
-    `report.staleness` counts the updates that others made while a gradient was computed; where updates touch few
-    weights, as with sparse data, these hardly matter. One node is Serial. Batch-norm running statistics are taken from
-    node 0. Nodes must be able to share memory; a simulation interleaves them in the order of the virtual time, one
-    whole update at a time, so nothing is lost there.
+    Limits: one node is Serial. Where updates touch few weights, as with sparse data, the updates that others make while
+    a gradient is computed hardly matter; `report.staleness` counts them.
 
-    Source: Niu, Recht, Ré and Wright, HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent
-    (arXiv:1106.5730), algorithm 1; locked: Langford, Smola and Zinkevich, Slow Learners are Fast (arXiv:0911.0491).
+    Notes
+        batch_size is per gradient. The schedule counts the samples of all nodes.
+        The nodes' parameters are views of the shared vector, so every optimizer works unchanged; its state (momentum)
+        stays on the node. Batch-norm running statistics are those of node 0.
+        Nodes must be able to share memory. A simulation interleaves them in the order of the virtual time, one whole
+        update at a time, so no update is lost there.
+
+    References
+        Niu, Recht, Ré and Wright, HOGWILD!: A Lock-Free Approach to Parallelizing Stochastic Gradient Descent
+        (arXiv:1106.5730), algorithm 1; locked: Langford, Smola and Zinkevich, Slow Learners are Fast (arXiv:0911.0491).
     """
 
     locked: bool = False
     is_asynchronous: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        flag("Hogwild: locked", self.locked)
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -64,7 +73,7 @@ class Hogwild(Strategy):
             comm.now()  # in a simulation the others go on up to this moment
             ended = self._wait_for_turn(session)
             samples, updates = counts.sum(axis=0)
-            if samples < session.total_samples:  # else the others have ended the run meanwhile
+            if samples < session.total_samples:  # otherwise other nodes have ended the run in the meantime
                 session.record("staleness", int(updates - began))
                 comm.mark("update")
                 session.optimizer.step()
@@ -73,14 +82,14 @@ class Hogwild(Strategy):
                 self._keep(session, kept, min(samples // len(session.train), session.job.epochs - 1))
             session.finished = bool(samples >= session.total_samples)
             self._pass_turn(session, ended)
-        comm.barrier()  # all have written
+        comm.barrier()  # every node has written
         self._count(session, counts)
         if comm.rank == 0:
             self._keep(session, kept, session.job.epochs)
 
     @staticmethod
     def _count(session: Session, counts: Array) -> int:
-        """The samples of all nodes so far; the schedule is brought there."""
+        """Bring the schedule to the samples of all nodes so far, and return their number."""
         samples, updates = counts.sum(axis=0).tolist()
         session.advance_schedule(samples)
         session.steps = updates
@@ -88,7 +97,7 @@ class Hogwild(Strategy):
 
     @staticmethod
     def _keep(session: Session, kept: Array, epochs: int) -> None:
-        """Keep a snapshot of each epoch that is over, if no other node has."""
+        """Keep a snapshot of each epoch that has ended, unless another node has."""
         for epoch in range(int(kept[0]) + 1, epochs + 1):
             kept[0] = epoch
             session.keep(epoch, session.weights())
@@ -111,5 +120,5 @@ def share_weights(session: Session) -> None:
     if session.comm.rank == 0:
         shared[:] = weights
     session.comm.barrier()
-    for parameter, part in vector.parts(session.parameters, shared):
-        parameter.data = part
+    for parameter, view in vector.parts(session.parameters, shared):
+        parameter.data = view

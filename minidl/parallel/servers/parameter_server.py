@@ -9,12 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from minidl import optim
+from minidl.arguments import flag, whole_number
 from minidl.cluster.collectives.partition import split
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.clocks import Clocks
-from minidl.parallel.servers.requests import Requests, ask, leave, locked
+from minidl.parallel.servers.bounded_staleness import Clocks
+from minidl.parallel.servers.server_loop import ServerLoop, ask, leave, locked
 from minidl.parallel.strategy import Strategy
 
 LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
@@ -24,32 +25,39 @@ LAYERWISE = (optim.LARS, optim.LAMB)  # they need the norm of a whole parameter
 class ParameterServer(Strategy):
     """Asynchronous SGD: every gradient updates the weights as soon as it arrives.
 
-        server, of a piece of the weights:
-            for each gradient that comes, from whichever worker:
+        server, of a slice of the weights:
+            for each gradient, in order of arrival:
                 update the weights by it
-                send the worker the weights, as soon as it may go on
+                send its worker the weights, as soon as the bound on the staleness allows
         worker:
             fetch the weights
             for each minibatch:
-                gradient of the mean loss; add it to what is to be pushed
-                after every push_every minibatches: push that, and begin a new sum
+                gradient of the mean loss; add it to the sum to push
+                after every push_every minibatches: push the sum, and begin a new one
                 after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
 
+    Parameters
+        servers           number of servers; each holds a slice of all weights and the job's optimizer for it; 1
+        fetch_every       minibatches from fetch to fetch; 1
+        push_every        minibatches from push to push; 1
+        staleness         bound: a worker that has pushed c times goes on when every worker has pushed c - staleness
+                          times; needs fetch_every = push_every; None, the default: no worker waits
+        staleness_aware   divide the learning rate by the gradient's staleness; False
+        locked            serve one worker at a time, on all servers together; False: a worker may receive slices of
+                          different age
+        warm_start        updates that one worker makes alone, on its own shard, before the others begin; 0. The
+                          `timeout` of `train` must allow for this wait
+
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates
-    between its fetch and its push, and `report.staleness` counts them (as server 0 does). P equal workers take turns:
-    from the second turn on it is P - 1. For each server, `report.recorded["lead"]` has the lead, in pushes, of every
-    released worker over the slowest one.
+    between its fetch and its push. P equal workers take turns: from the second turn on it is P - 1.
+    Limits: one worker with fetch_every = push_every = 1 is Serial; staleness=0 with plain SGD is Synchronous on a
+    minibatch P times as large, at P times the rate.
 
-    servers: each holds a piece of the vector of all weights, and the job's optimizer for it. fetch_every, push_every:
-    in minibatches. staleness: a bound: a worker that has pushed c times goes on when every worker has pushed c -
-    staleness times; needs fetch_every = push_every. None: nobody waits. staleness_aware: the learning rate is divided
-    by the gradient's staleness. locked: one worker at a time is served, by all servers; without it a worker may
-    receive pieces that are of different age. warm_start: number of updates that one worker makes alone before the
-    others begin, on its own shard (train's `timeout` must let them wait). batch_size: of one gradient.
-
-    With one worker, and fetch_every = push_every = 1, equal to Serial. With staleness=0 and plain SGD, equal to
-    Synchronous on a minibatch P times as large at P times the rate. A gradient counts as zero where a parameter has
-    none. The optimizer must treat all weights alike: no parameter groups, no layer-wise rates.
+    Notes
+        batch_size is per gradient. A gradient counts as zero where a parameter has none.
+        The optimizer must treat all weights alike: no parameter groups, no layer-wise rates.
+        `report.staleness` counts the gradients by their staleness, on server 0.
+        `report.recorded["lead"]` has for each server the lead, in pushes, of every released worker over the slowest.
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(
@@ -63,11 +71,10 @@ class ParameterServer(Strategy):
     >>> sorted(report.staleness.items())
     [(0, 1), (1, 1), (2, 1), (3, 29)]
 
-    Errors: ValueError for a setting that makes no sense; from `train` for what does not fit the job.
-
-    Source: Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3;
-    staleness: Ho et al. (NIPS 2013), see `clocks.py`; staleness_aware: Zhang et al., Staleness-aware async-SGD for
-    distributed deep learning (arXiv:1511.05950).
+    References
+        Dean et al., Large scale distributed deep networks (NIPS 2012), section 4.1 and algorithms 7.1 to 7.3; Ho et al.
+        (NIPS 2013) for the bound, see `bounded_staleness.py`; Zhang et al., Staleness-aware async-SGD for distributed
+        deep learning (arXiv:1511.05950).
     """
 
     servers: int = 1
@@ -80,15 +87,16 @@ class ParameterServer(Strategy):
     is_asynchronous: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name, lowest in (("servers", 1), ("fetch_every", 1), ("push_every", 1), ("warm_start", 0)):
-            _check_whole(name, getattr(self, name), lowest)
-        if self.staleness is not None:
-            _check_whole("staleness", self.staleness, 0)
-            if self.fetch_every != self.push_every:
-                raise ValueError(
-                    "ParameterServer: with a bound on the staleness a worker fetches whenever it pushes, got "
-                    f"fetch_every={self.fetch_every} and push_every={self.push_every}"
-                )
+        lowest = {"servers": 1, "fetch_every": 1, "push_every": 1, "warm_start": 0}
+        for name, at_least in (lowest if self.staleness is None else lowest | {"staleness": 0}).items():
+            object.__setattr__(self, name, whole_number(f"ParameterServer: {name}", getattr(self, name), at_least))
+        for name in ("staleness_aware", "locked"):
+            object.__setattr__(self, name, flag(f"ParameterServer: {name}", getattr(self, name)))
+        if self.staleness is not None and self.fetch_every != self.push_every:
+            raise ValueError(
+                "ParameterServer: with a bound on the staleness a worker fetches whenever it pushes, got "
+                f"fetch_every={self.fetch_every} and push_every={self.push_every}"
+            )
         if self.locked and (self.staleness is not None or self.warm_start):
             raise ValueError(
                 "ParameterServer: locked=True does not go with staleness or warm_start: a worker that has to wait "
@@ -105,12 +113,12 @@ class ParameterServer(Strategy):
         optimizer = job.optimizer(parameters)
         if isinstance(optimizer, LAYERWISE):
             raise ValueError(
-                f"{type(optimizer).__name__} needs the norm of whole parameters, but a server holds a piece of the "
+                f"{type(optimizer).__name__} needs the norm of whole parameters, but a server holds a slice of the "
                 "vector of all weights: choose an optimizer that treats every weight by itself, such as SGD or Adagrad"
             )
         if len(optimizer.param_groups) > 1:
             raise ValueError(
-                f"the optimizer has {len(optimizer.param_groups)} parameter groups, but a server holds a piece of the "
+                f"the optimizer has {len(optimizer.param_groups)} parameter groups, but a server holds a slice of the "
                 "vector of all weights: use one group"
             )
 
@@ -131,44 +139,42 @@ class ParameterServer(Strategy):
                 lr = self._exchange(session, unpushed if is_push else None, samples, is_fetch)
             if is_push:
                 unpushed[:], samples = 0, 0
-        leave(session.comm, self._servers(session))
+        leave(session.comm, _servers(session))
 
     def serve(self, session: Session) -> None:
-        pieces = split(session.weights(), self.servers)
-        start = sum(len(piece) for piece in pieces[: session.server])
-        session.hold(start, start + len(pieces[session.server]))
+        slices = split(session.weights(), self.servers)
+        start = sum(map(len, slices[: session.server]))
+        session.hold(start, start + len(slices[session.server]))
         workers = range(session.nodes)
-        clocks, version = Clocks(workers, self.staleness), dict.fromkeys(workers, 0)
-        total, waiting = 0, {}  # waiting: the workers that have no answer yet, and whether they want the weights
-        for worker, request in (requests := Requests(session.comm, workers)):
+        clocks, version, total = Clocks(workers, self.staleness), dict.fromkeys(workers, 0), 0
+        for worker, request in (loop := ServerLoop(session.comm, workers)):
             if request is None:
                 clocks.remove(worker)
-            else:
-                samples, gradient, waiting[worker] = request
-                if gradient is not None and not session.finished:
-                    if session.steps >= self.warm_start:
-                        clocks.tick(worker)
-                    total += samples
-                    self._update(session, gradient, session.steps - version[worker], total)
-                    session.processed(total, session.weights, start)
-            for other in [other for other in waiting if self._may_go_on(session, clocks, other)]:
-                is_fetch = waiting.pop(other)
+            elif request[1] is not None and not session.finished:
+                samples, gradient, _ = request
+                if session.steps >= self.warm_start:
+                    clocks.tick(worker)
+                total += samples
+                self._update(session, gradient, session.steps - version[worker], total)
+                session.processed(total, session.weights, start)
+            for other in [other for other in loop.waiting if self._may_go_on(session, clocks, other)]:
+                *_, is_fetch = loop.waiting[other]
                 if not session.finished:
                     session.record("lead", clocks.lead(other))
                 if is_fetch:
                     version[other] = session.steps
                 lr = session.optimizer.param_groups[0]["lr"]
-                requests.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
-        if len(requests.failed) == session.nodes:
-            raise requests.failed[0]
+                loop.answer(other, (session.finished, lr, session.weights() if is_fetch else None))
+        if len(loop.failed) == session.nodes:
+            raise loop.failed[0]
         session.processed(session.total_samples, session.weights, start)  # where a worker died between two servers
 
     def _exchange(self, session: Session, push: Array | None, samples: int, fetch: bool) -> float:
-        """Push a gradient, the sum over so many samples, or fetch the weights, or both; returns the learning rate."""
-        servers = self._servers(session)
-        pieces = [None] * self.servers if push is None else split(push, self.servers)
+        """Push a gradient, the sum over `samples` samples, or fetch the weights, or both; returns the learning rate."""
+        servers = _servers(session)
+        slices = [None] * self.servers if push is None else split(push, self.servers)
         with locked(session.comm, servers[0]) if self.locked else contextlib.nullcontext():
-            answers = ask(session.comm, servers, [(samples, piece, fetch) for piece in pieces])
+            answers = ask(session.comm, servers, [(samples, slice_, fetch) for slice_ in slices])
         finished, rates, weights = zip(*answers, strict=True)
         session.finished = any(finished)
         if fetch:
@@ -188,11 +194,6 @@ class ParameterServer(Strategy):
             return worker == min(clocks.made)
         return clocks.may_begin(worker)
 
-    @staticmethod
-    def _servers(session: Session) -> range:
-        return range(session.nodes, session.comm.size)
 
-
-def _check_whole(name: str, value: int, lowest: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < lowest:
-        raise ValueError(f"ParameterServer: {name} must be a whole number of at least {lowest}, got {value!r}")
+def _servers(session: Session) -> range:
+    return range(session.nodes, session.comm.size)

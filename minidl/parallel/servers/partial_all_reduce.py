@@ -2,16 +2,17 @@
 
     every rank, in the background, in rounds:
         wait until this round is active:
-            this rank is ready, and may begin the round; or a neighbour says that the round is active
-        tell every neighbour, and hear it from every neighbour
+            this rank is ready, and may begin the round; or a neighbour's message activates it
+        send every neighbour an empty message, and receive one from every neighbour
         all-reduce: this rank's gradient if it is ready, else zeros
 
 No rank coordinates. Neighbours are those of a hypercube: ranks whose numbers differ in one bit. The activation spreads
-along it, however many ranks begin at once. Every rank sends one empty message a round to each neighbour, so at most
-ceil(log2(p)). A rank that computes takes part in the background.
+along it, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages a round. A rank that
+computes takes part in the background.
 
-Source: Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
-partial collective operations (PPoPP 2020, arXiv:1908.04207), section 4.
+References
+    Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
+    partial collective operations (PPoPP 2020, arXiv:1908.04207), section 4.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Initiator = Callable[[int], int]
 
 
 class Round(NamedTuple):
-    """The sum of the gradients of one round, each times its samples; how many samples and gradients these are."""
+    """The sum of the gradients of one round, each times its samples, and the numbers of samples and gradients in it."""
 
     total: Array
     samples: int
@@ -39,12 +40,15 @@ class Round(NamedTuple):
 class PartialAllReduce:
     """One rank's side of the rounds, which end when the gradients in them are of at least `limit` samples together.
 
-    comm: a communicator of its own. like: an array of the gradient's size and dtype. initiator: the rank that begins a
-    round once it is ready, as a function of the round's number; None: any rank that is ready does. algorithm: of the
-    all-reduces.
+    A rank that is not ready blocks no round; its gradient goes into the next round that begins after it is ready. It
+    keeps the sums of the rounds that it misses until it contributes.
 
-    A rank that misses a round is not waited for; its gradient goes into the next round that begins after it is ready.
-    The sums of the rounds that a slow rank misses are kept until it contributes.
+    Parameters
+        comm        a communicator of its own
+        limit       samples of all rounds together
+        like        an array of the gradient's size and dtype
+        initiator   maps a round's number to the rank that begins it once it is ready; None: any rank that is ready
+        algorithm   of the all-reduces
 
     >>> import numpy as np
     >>> from minidl import cluster
@@ -68,15 +72,15 @@ class PartialAllReduce:
         self.comm, self.limit, self.initiator, self.algorithm = comm, limit, initiator, algorithm
         bits = range((comm.size - 1).bit_length())
         self.neighbours = {comm.rank ^ 1 << bit for bit in bits if comm.rank ^ 1 << bit < comm.size}
-        self.rounds, self.samples = 0, 0  # that are over, and the samples of their gradients
+        self.rounds, self.samples = 0, 0  # of the rounds that are over: their number, their samples
         self._contribution = np.zeros(len(like) + 2, like.dtype)  # gradient times samples, samples, gradients
         self._work: Work | None = None
         self._begin()
 
     def contribute(self, gradient: Array, samples: int) -> tuple[list[Round], bool]:
-        """Return all rounds since the last call, once one of them has this gradient; and whether one has.
+        """Wait until a round contains this gradient; return all rounds since the last call, and whether one does.
 
-        None has it if the rounds have ended before.
+        None does if the rounds have ended before.
         """
         self._contribution[:-2], self._contribution[-2:] = gradient * samples, (samples, 1)
         self.comm.send(None, self.comm.rank)
@@ -89,8 +93,8 @@ class PartialAllReduce:
         return rounds, is_used
 
     def _begin(self) -> None:
-        """Take part in the background from now on, until a round has this rank's gradient, or until the last round."""
-        if self.neighbours:  # a rank without others begins its rounds alone, when it is ready
+        """Take part in the background until a round contains this rank's gradient, or until the last round."""
+        if self.neighbours:  # a single rank begins its rounds itself, when it is ready
             self._work = self.comm.background(self._take_part)
 
     def _take_part(self, comm: Communicator) -> tuple[list[Round], bool]:

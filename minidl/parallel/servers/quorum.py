@@ -1,54 +1,44 @@
-"""Quorum: a server that updates the weights when enough workers have sent their gradient, whoever they are."""
+"""Quorum: a server that updates the weights as soon as enough workers have sent a gradient."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from minidl.kernels import Array
 from minidl.parallel.job import Job
 from minidl.parallel.run.session import Session
-from minidl.parallel.servers.requests import Requests, ask, leave
+from minidl.parallel.servers.server_loop import ServerLoop, ask, leave
 from minidl.parallel.strategy import Strategy
 
-WEIGHTS = "weights"  # a request of a worker that has no gradient yet
-
-
-class Gradient(NamedTuple):
-    """A worker's gradient of its mean loss over so many samples, at the weights after `version` updates."""
-
-    worker: int
-    version: int
-    samples: int
-    gradient: Array
-
-
-class Abandoned(NamedTuple):
-    """A worker has abandoned its minibatch at the weights after `version` updates."""
-
-    version: int
+FETCH = (None, 0, None)  # the first request: a worker has no weights yet
 
 
 class Quorum(Strategy):
-    """The common part of BackupWorkers and EagerSGD: a coordinator takes gradients as they come.
+    """The common base of BackupWorkers and EagerSGD: a coordinator counts gradients in order of arrival.
 
         coordinator:
-            for each gradient that comes:
-                if its weights are outdated: BackupWorkers drop it, and send its worker the present weights
+            for each gradient:
+                if it is of outdated weights: BackupWorkers drop it, and send its worker the present weights
                 otherwise it counts; as soon as `needed` gradients count:
                     update by them, and send their workers the new weights
 
-    A late worker blocks no other. `staleness` records the age in updates of each gradient that is used (0: of the
-    present weights), `dropped` that of each other. With `on_failure="continue"`, a run goes on while there are enough
-    workers left for an update.
+    A late worker blocks no other. With `on_failure="continue"`, a run goes on while there are enough workers left for
+    an update. A worker's request is (version, samples, gradient): the number of updates of its weights, the size of its
+    minibatch, and the gradient of the mean loss, or None if it has abandoned the minibatch.
 
-    is_late_used: gradients of outdated weights count as well. Each gradient then has the weight 1/nodes, for any
-    quorum; otherwise an update is by the mean of the gradients that it has waited for.
-    abandon: after an update the new weights go to all workers at once. A worker that is still computing gets them as
-    the early answer to its next request; that request, an Abandoned or a gradient that comes too late, has no other
-    answer, so that at most one set of weights is on its way to each worker.
+    Attributes
+        is_late_used   True: gradients of outdated weights count, and each has the weight 1/nodes
+                       False: they are dropped, and an update is by the mean of the gradients that it has waited for
+        abandon        True: after an update the new weights go to all workers at once. A worker that is still computing
+                       gets them as the answer to its next request, in advance; so at most one set of weights is on its
+                       way to each worker
+
+    `report.recorded` has of the coordinator the ages, in updates, of the gradients that are used ("staleness"; 0: of
+    the present weights), "dropped" and "abandoned".
     """
 
     servers = 1
@@ -58,7 +48,7 @@ class Quorum(Strategy):
 
     @abstractmethod
     def needed(self, nodes: int) -> int:
-        """How many gradients of the present weights an update waits for."""
+        """How many gradients an update waits for."""
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -69,61 +59,55 @@ class Quorum(Strategy):
             )
 
     def run(self, session: Session) -> None:
-        coordinator = [session.nodes]
-
-        def exchange(request: Gradient | str) -> int:
-            [(version, weights, session.finished)] = ask(session.comm, coordinator, [request])
-            session.set_weights(weights)
-            return int(version)
-
-        version = exchange(WEIGHTS)
+        version = self._exchange(session, FETCH)
         for batch in session.stream():
             session.model.zero_grad()
             session.local_loss(batch).backward()
-            version = exchange(Gradient(session.comm.rank, version, len(batch.x), session.gradient()))
-        leave(session.comm, coordinator)
+            version = self._exchange(session, (version, len(batch.x), session.gradient()))
+        leave(session.comm, [session.nodes])
 
     def serve(self, session: Session) -> None:
         needed, total = self.needed(session.nodes), 0
-        ready: list[Gradient] = []
-        sent: dict[int, int] = {}  # the version of the weights that each worker computes with
-        for worker, request in (requests := Requests(session.comm, range(session.nodes))):
-            if worker in requests.failed and len(requests.present) < needed and not session.finished:
-                raise requests.failed[worker]
-            if isinstance(request, Gradient) and not session.finished:
-                if request.version == session.steps or self.is_late_used:
-                    ready.append(request)
+        ready: dict[int, Any] = {}  # the requests with the gradients of the next update, by worker
+        sent: dict[int, int] = {}  # the version of the weights that each worker was sent last
+        for worker, request in (loop := ServerLoop(session.comm, range(session.nodes))):
+            if worker in loop.failed and len(loop.present) < needed and not session.finished:
+                raise loop.failed[worker]
+            version, _, gradient = request or FETCH
+            if version is not None and not session.finished:
+                if gradient is None:
+                    session.record("abandoned", session.steps - version)
+                elif version < session.steps and not self.is_late_used:
+                    session.record("dropped", session.steps - version)
                 else:
-                    session.record("dropped", session.steps - request.version)
-            elif isinstance(request, Abandoned) and not session.finished:
-                session.record("abandoned", session.steps - request.version)
+                    ready[worker] = request
             if len(ready) == needed:
-                total += sum(one.samples for one in ready)
-                self._update(session, ready, total)
+                gradients = [ready.pop(one) for one in sorted(ready)]
+                total += sum(samples for _, samples, _ in gradients)
+                self._update(session, gradients, total)
                 session.processed(total, session.weights)
-                ready = []
-            for other in sorted(requests.unanswered - {one.worker for one in ready}):
-                requests.answer(other, (session.steps, session.weights(), session.finished))
-                sent[other] = session.steps
-            for other in sorted(self._outdated(session, requests, sent)):
-                requests.answer_early(other, (session.steps, session.weights(), session.finished))
+            idle = loop.waiting.keys() - ready.keys()
+            computing = loop.present - loop.waiting.keys() - loop.ahead if self.abandon else set()
+            outdated = {one for one in computing if sent.get(one, session.steps) < session.steps}
+            for other in [*sorted(idle), *sorted(outdated)]:
+                loop.answer(other, (session.steps, session.weights(), session.finished))
                 sent[other] = session.steps
 
-    def _outdated(self, session: Session, requests: Requests, sent: dict[int, int]) -> set[int]:
-        """The workers that compute with weights that are gone and are to abandon that."""
-        if not self.abandon:
-            return set()
-        computing = requests.present - requests.unanswered - requests.answered_early
-        return {worker for worker in computing if sent.get(worker, session.steps) < session.steps}
+    @staticmethod
+    def _exchange(session: Session, request: Any) -> int:
+        """Send a request, and take over the weights of the answer; returns their version."""
+        [(version, weights, session.finished)] = ask(session.comm, [session.nodes], [request])
+        session.set_weights(weights)
+        return int(version)
 
-    def _update(self, session: Session, gradients: list[Gradient], processed: int) -> None:
+    def _update(self, session: Session, gradients: Sequence[Any], processed: int) -> None:
         """One step by the mean over the samples of these gradients; processed: samples of the run up to then."""
-        samples = sum(one.samples for one in gradients)
+        total_samples = sum(samples for _, samples, _ in gradients)
         scale = len(gradients) / session.nodes if self.is_late_used else 1.0
-        total = np.zeros_like(gradients[0].gradient)
-        for one in sorted(gradients, key=lambda one: (one.worker, one.version)):
-            session.record("staleness", session.steps - one.version)
-            total += one.gradient * (scale * one.samples / samples)
+        total = np.zeros_like(gradients[0][-1])
+        for version, samples, gradient in gradients:
+            session.record("staleness", session.steps - version)
+            total += gradient * (scale * samples / total_samples)
         self._step(session, total, processed)
 
     @staticmethod

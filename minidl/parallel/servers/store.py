@@ -1,4 +1,4 @@
-"""A sharded store: arrays under names, cut over the servers; clients get them, put them, and add to them."""
+"""A key-value store of arrays, divided among servers: clients get, put, and add to them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from minidl.arguments import whole_number
 from minidl.cluster.collectives.partition import split
 from minidl.cluster.comm import Communicator
 from minidl.kernels import Array
-from minidl.parallel.servers.requests import Requests, ask, leave, locked
+from minidl.parallel.servers.server_loop import ServerLoop, ask, leave, locked
 
 
 class Store:
@@ -22,18 +23,18 @@ class Store:
         get(key)       a copy of it
         add(key, x)    it becomes itself + x
 
-    Every array is cut into `servers` pieces of about equal length, one on each server, so that each carries an equal
-    share of the traffic. A server serves one request at a time: on a piece a request is atomic, and additions commute,
-    so that any order of them gives the same sum (of floats up to rounding). Over several servers a request is not
-    atomic: a reader may find one piece from before another client's request and the next from after it. Within
-    `with store.lock():` a client has the store to itself if the others take the lock too: what they do then happens as
-    if in some order one after the other.
+    Every array is divided into `servers` shards of about equal length, one on each server, so that each server carries
+    an equal share of the traffic. A server serves one request at a time: on a shard a request is atomic, and additions
+    commute, so any order of them gives the same sum (of floats up to rounding). Over several servers a request is not
+    atomic: a reader may find one shard from before another client's request and the next from after it. Within
+    `with store.lock():` a client has the store to itself if the others take the lock too.
 
     A request costs a message to each server and one back: the bytes of the array, and about 150 more a message.
     Servers call `serve`; clients leave the store with `close()`, or use it in a `with`.
 
-    Errors: KeyError for a key under which there is nothing; ValueError for an array of another shape or of a dtype that
-    cannot be added, and where there is no server or no client.
+    Raises
+        KeyError     for a key under which there is nothing
+        ValueError   for an array of another shape or of a dtype that cannot be added; without a server or a client
 
     >>> import numpy as np
     >>> from minidl import cluster
@@ -52,11 +53,13 @@ class Store:
     >>> cluster.launch(program, nodes=4, on="simulation").results
     [None, [1.0, 2.0, 3.0], None, None]
 
-    Source: Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3; Power and
-    Li, Piccolo (OSDI 2010), for updates that commute.
+    References
+        Li et al., Scaling distributed machine learning with the parameter server (OSDI 2014), section 3; Power and Li,
+        Piccolo (OSDI 2010), for updates that commute.
     """
 
     def __init__(self, comm: Communicator, servers: int = 1) -> None:
+        servers = whole_number("Store: servers", servers)
         if not 1 <= servers < comm.size:
             raise ValueError(f"a store on {comm.size} ranks needs 1 to {comm.size - 1} servers, got {servers}")
         self.comm = comm
@@ -67,14 +70,14 @@ class Store:
     # Clients
 
     def put(self, key: str, x: Array) -> None:
-        """Keep a copy of x under this key, whatever has been there before."""
+        """Keep a copy of x under this key, in place of what was there before."""
         self._ask("put", key, np.asarray(x))
 
     def get(self, key: str) -> Array:
         """A copy of the array under this key."""
         answers = self._ask("get", key, None)
         shape, _ = answers[0]
-        return np.concatenate([piece for _, piece in answers]).reshape(shape)
+        return np.concatenate([shard for _, shard in answers]).reshape(shape)
 
     def add(self, key: str, x: Array) -> None:
         """Add x to the array under this key, which keeps its dtype."""
@@ -92,13 +95,13 @@ class Store:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if error is None:  # a client that fails does not say goodbye
+        if error is None:  # a client that fails does not leave
             self.close()
 
     def _ask(self, operation: str, key: str, x: Array | None) -> Sequence[Any]:
-        pieces: Sequence[Any] = [None] * len(self.servers) if x is None else split(x.reshape(-1), len(self.servers))
+        shards: Sequence[Any] = [None] * len(self.servers) if x is None else split(x.reshape(-1), len(self.servers))
         shape = None if x is None else x.shape
-        answers = ask(self.comm, self.servers, [(operation, key, shape, piece) for piece in pieces])
+        answers = ask(self.comm, self.servers, [(operation, key, shape, shard) for shard in shards])
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -108,25 +111,25 @@ class Store:
 
     def serve(self) -> None:
         """Serve the clients until all have left or failed."""
-        pieces: dict[str, tuple[Any, Array]] = {}  # this server's, with the shapes of the whole arrays
-        for client, request in (requests := Requests(self.comm, self.clients)):
+        shards: dict[str, tuple[Any, Array]] = {}  # this server's, with the shapes of the whole arrays
+        for client, request in (loop := ServerLoop(self.comm, self.clients)):
             if request is not None:
-                requests.answer(client, handle(pieces, *request))
+                loop.answer(client, handle(shards, *request))
 
 
-def handle(pieces: dict[str, tuple[Any, Array]], operation: str, key: str, shape: Any, x: Any) -> Any:
-    """Do what a client asks, and return the answer; what it has done wrong is an answer too."""
+def handle(shards: dict[str, tuple[Any, Array]], operation: str, key: str, shape: Any, x: Any) -> Any:
+    """Do what a client asks, and return the answer; for a request that cannot be done that is the error."""
     if operation == "put":
-        pieces[key] = shape, x
+        shards[key] = shape, x
         return None
-    if key not in pieces:
+    if key not in shards:
         return KeyError(f"there is nothing under {key!r} in the store: put it first")
-    whole, piece = pieces[key]
+    whole, shard = shards[key]
     if operation == "get":
-        return whole, piece
-    if shape != whole or not np.can_cast(x.dtype, piece.dtype, "same_kind"):
+        return whole, shard
+    if shape != whole or not np.can_cast(x.dtype, shard.dtype, "same_kind"):
         return ValueError(
-            f"{x.dtype} of shape {shape} cannot be added to {key!r}, which is {piece.dtype} of shape {whole}"
+            f"{x.dtype} of shape {shape} cannot be added to {key!r}, which is {shard.dtype} of shape {whole}"
         )
-    np.add(piece, x, out=piece, casting="same_kind")
+    np.add(shard, x, out=shard, casting="same_kind")
     return None

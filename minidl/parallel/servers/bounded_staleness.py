@@ -1,4 +1,4 @@
-"""Clocks: how far the workers may be apart, from in step to not bound at all."""
+"""Bounded staleness: how far a worker may be ahead of the slowest one, from not at all to as far as it likes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ class Clocks:
 
         a worker that has made c updates may begin the next one if  c - min over all workers <= bound
 
-    bound: 0 keeps all workers in step (bulk synchronous), s lets a fast one be s clocks ahead (stale synchronous
-    parallel), None lets everyone run (asynchronous). By the rule, who begins clock c sees all updates of the clocks
-    before c - bound of every worker, and two workers have never made numbers of updates that differ by more than
-    bound + 1.
+    Parameters
+        bound   0      bulk synchronous: all workers in step
+                s      stale synchronous parallel: a fast worker may be s updates ahead of the slowest
+                None   asynchronous: no worker waits
+
+    A worker that begins update c sees all updates before number c - bound of every worker. The numbers of updates that
+    two workers have made differ by at most bound + 1.
 
     >>> clocks = Clocks([0, 1], bound=1)
     >>> clocks.tick(0)
@@ -23,8 +26,9 @@ class Clocks:
     >>> clocks.may_begin(0), clocks.may_begin(1), clocks.lead(0)
     (False, True, 2)
 
-    Source: Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013),
-    section 2.
+    References
+        Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (NIPS 2013), section
+        2.
     """
 
     def __init__(self, workers: Iterable[int], bound: int | None) -> None:
@@ -44,5 +48,5 @@ class Clocks:
         return self.bound is None or self.lead(worker) <= self.bound
 
     def remove(self, worker: int) -> None:
-        """Wait for that worker no more."""
+        """No longer wait for this worker."""
         del self.made[worker]

@@ -8,7 +8,7 @@ import pytest
 
 from minidl import cluster, nn, parallel
 from minidl.parallel import BackupWorkers, ParameterServer
-from tests.parallel.test_parameter_server import plain_job
+from tests.parallel.servers.test_parameter_server import plain_job
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -11,7 +11,7 @@ from minidl.parallel import EagerSGD, Synchronous
 from minidl.parallel.servers.partial_all_reduce import PartialAllReduce
 from tests.parallel.jobs import blobs
 from tests.parallel.quadratic import quadratic_job
-from tests.parallel.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job
+from tests.parallel.servers.test_quorum import OPTIMIZERS, Constant, Memoryless, plain_job
 from tests.parallel.test_strategies import weights
 from tests.tiers import exhaustively
 

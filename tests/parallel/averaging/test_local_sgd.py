@@ -104,12 +104,6 @@ def test_local_sgd_learns_with_few_rounds():
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match=r"period must be a whole number of at least 1, got 2\.5"):
-        LocalSGD(2.5)
-    with pytest.raises(ValueError, match="period must be a whole number of at least 1, got 0"):
-        LocalSGD(period=0)
-    with pytest.raises(ValueError, match="post_local_after must be a whole number of at least 0, got -1"):
-        LocalSGD(post_local_after=-1)
     with pytest.raises(ValueError, match="unknown algorithm 'star'"):
         LocalSGD(algorithm="star")
     with pytest.raises(ValueError, match="a minibatch of 2 samples cannot be shared by 3 nodes"):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minidl import cluster
 from minidl.parallel import Store
-from minidl.parallel.servers.requests import ask
+from minidl.parallel.servers.server_loop import ask
 from minidl.random import Purpose, stream
 
 pytestmark = pytest.mark.timeout(300)
@@ -186,6 +186,11 @@ def test_what_cannot_be_done_is_said_to_the_client_and_the_store_goes_on():
 def test_a_store_needs_servers_and_clients(servers):
     with pytest.raises(cluster.RankFailed, match=f"needs 1 to 2 servers, got {servers}"):
         cluster.launch(lambda comm: Store(comm, servers), nodes=3, on="simulation")
+
+
+def test_the_number_of_servers_is_a_whole_number():
+    with pytest.raises(cluster.RankFailed, match=r"Store: servers must be a whole number, got 1\.0 of type float"):
+        cluster.launch(lambda comm: Store(comm, 1.0), nodes=3, on="simulation")
 
 
 @pytest.mark.parametrize("on", ENGINES)

@@ -271,11 +271,6 @@ def two_groups(parameters):
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"servers": 0}, "servers must be a whole number of at least 1, got 0"),
-        ({"fetch_every": 0}, "fetch_every must be a whole number of at least 1, got 0"),
-        ({"push_every": 1.5}, "push_every must be a whole number of at least 1, got 1.5"),
-        ({"warm_start": -1}, "warm_start must be a whole number of at least 0, got -1"),
-        ({"staleness": -1}, "staleness must be a whole number of at least 0, got -1"),
         ({"staleness": 1, "fetch_every": 2}, "a worker fetches whenever it pushes, got fetch_every=2 and push_every=1"),
         ({"staleness": 1, "locked": True}, "locked=True does not go with staleness"),
         ({"warm_start": 1, "locked": True}, "locked=True does not go with staleness or warm_start"),

@@ -62,8 +62,6 @@ def test_a_member_on_its_shard_makes_a_part_of_the_steps():
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match="unknown data 'none': choose one of all, shard"):
-        Ensemble("none")
     with pytest.raises(ValueError, match="give Job a function that makes the model"):
         parallel.train(small_job(model=nn.models.MLP(5, 8, 3)), Ensemble(), nodes=2)
     with pytest.raises(ValueError, match="this model has buffers"):

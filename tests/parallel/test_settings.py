@@ -1,0 +1,88 @@
+"""Settings of strategies with servers or averages: numpy's numbers are taken, what is none is refused."""
+
+import numpy as np
+import pytest
+
+from minidl.parallel import (
+    BackupWorkers,
+    EagerSGD,
+    ElasticAveraging,
+    Ensemble,
+    Gossip,
+    Hogwild,
+    LocalSGD,
+    ParameterServer,
+)
+
+WHOLE = [
+    *((ParameterServer, name, lowest) for name, lowest in {"servers": 1, "fetch_every": 1, "push_every": 1}.items()),
+    (ParameterServer, "staleness", 0),
+    (ParameterServer, "warm_start", 0),
+    (BackupWorkers, "backups", 0),
+    (EagerSGD, "quorum", 1),
+    (ElasticAveraging, "period", 1),
+    (LocalSGD, "period", 1),
+    (LocalSGD, "post_local_after", 0),
+]
+REAL = [  # with values outside of the range
+    (ElasticAveraging, "alpha", (0.0, 1.5)),
+    (ElasticAveraging, "momentum", (-0.1, 1.0)),
+    (LocalSGD, "outer_lr", (0, -1.0)),
+    (LocalSGD, "outer_momentum", (-0.1, 1.0)),
+]
+FLAGS = [
+    (ParameterServer, "staleness_aware"),
+    (ParameterServer, "locked"),
+    (BackupWorkers, "abandon"),
+    (EagerSGD, "coordinator"),
+    (Gossip, "asynchronous"),
+    (Hogwild, "locked"),
+    (LocalSGD, "outer_nesterov"),
+]
+CHOICES = [
+    (EagerSGD, "quorum", "most"),
+    (ElasticAveraging, "variant", "chaotic"),
+    (Ensemble, "data", "none"),
+    (Gossip, "topology", "star"),
+    (LocalSGD, "outer_form", "w"),
+]
+
+
+@pytest.mark.parametrize(("strategy", "name", "lowest"), WHOLE)
+def test_a_whole_number_of_numpy_is_kept_as_pythons(strategy, name, lowest):
+    value = getattr(strategy(**{name: np.int64(lowest)}), name)
+    assert (value, type(value)) == (lowest, int)
+    assert strategy(**{name: np.int64(lowest)}) == strategy(**{name: lowest})
+
+
+@pytest.mark.parametrize(("strategy", "name", "lowest"), WHOLE)
+def test_what_is_no_whole_number_or_too_small_is_refused(strategy, name, lowest):
+    for value in (True, 1.5, np.float64(2), None if name != "staleness" else 0.5):
+        with pytest.raises(TypeError, match=f"{strategy.__name__}: {name} must be a whole number of at least {lowest}"):
+            strategy(**{name: value})
+    with pytest.raises(ValueError, match=f"{strategy.__name__}: {name} must be at least {lowest}, got {lowest - 1}"):
+        strategy(**{name: lowest - 1})
+
+
+@pytest.mark.parametrize(("strategy", "name", "outside"), REAL)
+def test_what_is_no_number_or_out_of_range_is_refused(strategy, name, outside):
+    for value in (True, "x", [0.5]):
+        with pytest.raises(TypeError, match=f"{strategy.__name__}: {name} must be a number"):
+            strategy(**{name: value})
+    for value in (*outside, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"{strategy.__name__}: {name} must be .* got {value}"):
+            strategy(**{name: value})
+    assert getattr(strategy(**{name: np.float32(0.5)}), name) == 0.5
+
+
+@pytest.mark.parametrize(("strategy", "name"), FLAGS)
+def test_what_is_neither_true_nor_false_is_refused(strategy, name):
+    for value in ("no", 1, None):
+        with pytest.raises(TypeError, match=f"{strategy.__name__}: {name} must be True or False"):
+            strategy(**{name: value})
+
+
+@pytest.mark.parametrize(("strategy", "name", "value"), CHOICES)
+def test_what_is_none_of_the_choices_is_refused(strategy, name, value):
+    with pytest.raises(ValueError, match=f"{strategy.__name__}: {name} must be .* or .*, got '{value}'"):
+        strategy(**{name: value})
