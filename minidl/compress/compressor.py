@@ -69,7 +69,7 @@ class Compressor:
         The default encodes this node's array and calls `add_up_messages`. A compressor whose nodes produce their
         messages together overrides it.
         """
-        message = self.encode_checked(array)
+        message = encoded(self, array)
         total = yield from self.add_up_messages(message, nodes)
         return Sum(total, lambda: array - self.decode(message))
 
@@ -90,16 +90,6 @@ class Compressor:
         length = self.message_bytes(message.shape, message.dtype)
         gathered = yield Gather(message.data, None if length is None else [length] * nodes)
         return [Message(data, message.shape, message.dtype) for data in gathered]
-
-    def encode_checked(self, array: Array) -> Message:
-        """`encode(array)`; raises TypeError if that is not a Message."""
-        message = self.encode(array)
-        if not isinstance(message, Message):
-            raise TypeError(
-                f"{type(self).__name__}: encode() must return a compress.Message, with the bytes to send and the "
-                f"shape and dtype of the array, got {type(message).__name__}"
-            )
-        return message
 
     def message_bytes(self, shape: tuple[int, ...], dtype: Any) -> int | None:
         """Bytes of a message for an array of this shape and dtype; None if they depend on the array's values.
@@ -140,6 +130,17 @@ class Compressor:
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
         """Raise ValueError if this optimizer must not be used with the sums."""
+
+
+def encoded(compressor: Compressor, array: Array) -> Message:
+    """`compressor.encode(array)`; raises TypeError if that is not a Message."""
+    message = compressor.encode(array)
+    if not isinstance(message, Message):
+        raise TypeError(
+            f"{type(compressor).__name__}: encode() must return a compress.Message, with the bytes to send and the "
+            f"shape and dtype of the array, got {type(message).__name__}"
+        )
+    return message
 
 
 def refuse_momentum(compressor: str, optimizer: Optimizer, lr: float) -> None:

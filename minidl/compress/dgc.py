@@ -22,7 +22,7 @@ WARM_UP = (0.25, 0.0625, 0.015625, 0.004)  # densities: sparsity 75, 93.75, 98.4
 
 @dataclass
 class DGC(Sparse):
-    """Sends the largest entries of a sum of velocities and keeps the others for later steps.
+    """Deep gradient compression: sends the largest entries of a sum of velocities and keeps the others for later.
 
         gradient    = gradient min(1, clip / (sqrt(nodes) |whole gradient|))        local clipping
         velocity    = momentum velocity + gradient                                  momentum correction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minidl.compress.compressor import Compressor
+from minidl.compress.compressor import Compressor, encoded
 from minidl.compress.message import Message
 from minidl.compress.signum import Signum
 from minidl.kernels import Array
@@ -33,7 +33,7 @@ class Wrapper(Compressor):
         return self.compressor.keeps_errors
 
     def encode(self, array: Array) -> Message:
-        return self.compressor.encode_checked(array)
+        return encoded(self.compressor, array)
 
     def decode(self, message: Message) -> Array:
         return self.compressor.decode(message)
