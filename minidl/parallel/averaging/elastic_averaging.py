@@ -29,12 +29,12 @@ class ElasticAveraging(Strategy):
 
     Parameters
         alpha      strength of the pull, above 0 and at most 1; default 0.9 / p for p workers
-        period     local steps between two pulls (tau in the paper); 1
+        period     local steps from pull to pull (tau in the paper); default 1
         variant    "synchronous"    all workers at the same step; every rank keeps the centre, pulls are all-reduced
                    "round_robin"    workers 0, 1, ..., p - 1 in turn; the centre is on a server (original EASGD)
                    "asynchronous"   default: workers in order of arrival; the centre is on a server
         momentum   EAMSGD: velocity v, the last step without its pull; the gradient is taken at x_i + momentum v, and
-                   momentum v is added to the step; 0 switches it off. An optimizer may have momentum of its own
+                   momentum v is added to the step; default 0: none. An optimizer may have momentum of its own
                    instead, which then does not include the pulls
         algorithm  all-reduce of the synchronous variant, as in `comm.all_reduce`
 
@@ -45,8 +45,8 @@ class ElasticAveraging(Strategy):
     Notes
         Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.
         batch_size is global for "synchronous" and per gradient otherwise.
-        The server ends the run when the workers have reported `epochs` passes; each worker learns of it at its next
-        pull. With `on_failure="continue"` the workers that are left go on to the end of the run.
+        The server, where there is one, ends the run when the workers have reported `epochs` passes; each worker learns
+        of it at its next pull. With `on_failure="continue"` the workers that are left go on to the end of the run.
         Each worker's schedule counts as many samples of each other worker as its own.
         `report.recorded["distance"]` has the distance from worker to centre before each pull.
         Batch-norm running statistics are those of worker 0.

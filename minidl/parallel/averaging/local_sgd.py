@@ -24,12 +24,12 @@ class LocalSGD(Strategy):
             with outer momentum: step from the weights before the round, with the movement of the mean as gradient
 
     Parameters
-        period            H, local steps a round; T steps make ceil(T/H) rounds of communication; 8
-        post_local_after  number of epochs at first with H = 1 and without outer step (post-local SGD); 0
+        period            H, local steps a round; T steps make ceil(T/H) rounds; default 8
+        post_local_after  number of epochs at first with H = 1 and no outer step (post-local SGD); default 0
         algorithm         of the all-reduce, as in `comm.all_reduce`
-        outer_lr          learning rate of the outer step, alpha; 1.0
-        outer_momentum    beta, at least 0 and below 1; 0: with outer_lr=1 the mean itself is taken over
-        outer_nesterov    Nesterov's momentum in the outer step; False
+        outer_lr          learning rate of the outer step, alpha; default 1
+        outer_momentum    beta, at least 0 and below 1; default 0: with outer_lr=1 the mean itself is taken over
+        outer_nesterov    Nesterov's momentum in the outer step; default False
         outer_form        "u"   default: the movement is divided by the inner rate (SlowMo)
                           "v"   the movement as it is (DiLoCo)
                           Both are the same while the inner rate is constant; see `outer_momentum.py`

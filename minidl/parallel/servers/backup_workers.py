@@ -25,7 +25,8 @@ class BackupWorkers(Quorum):
                 with abandon: stop as soon as new weights arrive, and start on the next minibatch with these
 
     Parameters
-        backups    b, the number of gradients that an update does not wait for; N is the number of nodes less b; 1
+        backups    b, the number of gradients that an update does not wait for, default 1; N is the number of nodes less
+                   b; more backups: shorter updates, of fewer gradients
         abandon    what a worker does whose minibatch is no longer needed
                    False   default: it finishes its gradient, which is dropped on arrival, and then fetches the present
                            weights (algorithms 3 and 4 of the paper)

@@ -37,15 +37,16 @@ class ParameterServer(Strategy):
                 after every fetch_every minibatches: fetch the weights; else step this copy of them: w -= lr gradient
 
     Parameters
-        servers           number of servers; each holds a slice of all weights and the job's optimizer for it; 1
-        fetch_every       minibatches from fetch to fetch; 1
-        push_every        minibatches from push to push; 1
-        staleness         bound: a worker that has pushed c times goes on when every worker has pushed c - staleness
-                          times; needs fetch_every = push_every; None, the default: no worker waits
-        staleness_aware   divide the learning rate by the gradient's staleness; False
-        locked            serve one worker at a time, on all servers together; False: a worker may receive slices of
-                          different age
-        warm_start        updates that one worker makes alone, on its own shard, before the others begin; 0. The
+        servers           number of servers, default 1; each holds a slice of all weights and the job's optimizer for
+                          it, so more servers share the traffic
+        fetch_every       minibatches from fetch to fetch, default 1; more: fewer messages, and staler gradients
+        push_every        minibatches from push to push, default 1; more: fewer messages, and larger updates
+        staleness         bound in pushes: a worker that has pushed c times goes on when every worker has pushed
+                          c - staleness times; needs fetch_every = push_every; None, the default: no worker waits
+        staleness_aware   True: divide the learning rate by the gradient's staleness; default False
+        locked            True: serve one worker at a time, on all servers together
+                          False: default; a worker may receive slices of different age
+        warm_start        updates that one worker makes alone, on its own shard, before the others begin; default 0. The
                           `timeout` of `train` must allow for this wait
 
     While a worker computes its gradient, others change the weights: the gradient's staleness is the number of updates

@@ -285,7 +285,7 @@ def serves(on, variant, *deaths, nodes=3):
 @pytest.mark.parametrize("on", ["simulation", "processes"])
 @pytest.mark.parametrize("variant", ["round_robin", "asynchronous"])
 def test_when_a_worker_dies_the_others_process_all_samples(on, variant):
-    report = serves(on, variant, (1, 4))
+    report = serves(on, variant, (1, 1))  # which it reaches on any engine, however fast the others are
     assert list(report.failures) == [1]
     assert report.history[-1]["samples"] == 6 * 60
     assert report.history[-1]["test_loss"] < report.history[0]["test_loss"]
