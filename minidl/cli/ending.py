@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
-from minidl.cli.display import say
-
 
 @contextmanager
 def ending(command: str) -> Iterator[None]:
@@ -34,5 +32,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _fail(command: str, message: str, code: int) -> None:
+    from minidl.cli.display import say  # here, so that --help comes at once
+
     say(Console(stderr=True), f"minidl {command}: {message}", style="red")
     raise typer.Exit(code)
