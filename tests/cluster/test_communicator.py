@@ -261,3 +261,12 @@ def test_a_message_without_contents_is_for_simulations_and_processes_say_so(nbyt
     ):
         with pytest.raises(cluster.RankFailed, match=r"has no contents: only a simulation can send it"):
             cluster.launch(program, nodes=2, deadline=150)
+
+
+def test_an_argument_that_a_communicator_refuses_is_reported_at_the_line_of_the_program() -> None:
+    def program(comm: cluster.Communicator) -> None:
+        comm.send(1, 9)
+
+    with pytest.raises(cluster.RankFailed) as failure:
+        cluster.launch(program, nodes=2, on="simulation")
+    assert f"{__file__}:{program.__code__.co_firstlineno + 1}" in str(failure.value)

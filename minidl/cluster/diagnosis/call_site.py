@@ -10,9 +10,12 @@ import weakref
 from types import CodeType, FrameType
 from typing import NamedTuple
 
+from minidl import arguments
+
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
-LIBRARIES = ("<frozen", *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
+ARGUMENTS = os.path.abspath(arguments.__file__)  # it raises the errors of wrong arguments, which others pass
+LIBRARIES = ("<frozen", ARGUMENTS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 ANYWHERE = 0  # the key of a call whose place in the order is not judged
 
 
@@ -113,5 +116,5 @@ def place(file: str, function: str, line: int) -> str:
 
 
 def is_program(file: str) -> bool:
-    """Whether the file belongs to the program, not to this package or an installed library."""
+    """Whether the file belongs to the program, not to this package, a check of arguments or an installed library."""
     return not file.startswith((HERE, *LIBRARIES))
