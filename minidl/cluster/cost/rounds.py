@@ -26,7 +26,7 @@ from minidl.cluster.cost.topology import Tree
 Pair = tuple[int, int]  # sender, receiver
 
 
-class Round(NamedTuple):
+class MessageRound(NamedTuple):
     """`times` equal rounds: each sender sends `nbytes` to its receiver, which then reduces `reduced` bytes."""
 
     times: int
@@ -35,50 +35,52 @@ class Round(NamedTuple):
     reduced: int = 0
 
 
-def ring(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+def ring(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
     around, chunk = [(i, (i + 1) % p) for i in range(p)], chunk_bytes(nbytes, p, itemsize)
-    yield Round(p - 1, around, chunk, chunk)
-    yield Round(p - 1, around, chunk)
+    yield MessageRound(p - 1, around, chunk, chunk)
+    yield MessageRound(p - 1, around, chunk)
 
 
-def tree(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+def tree(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
     rounds = [[(i + have, i) for i in range(min(have, p - have))] for have in _powers(p)]
-    yield from (Round(1, pairs, nbytes, nbytes) for pairs in reversed(rounds))
-    yield from (Round(1, _back(pairs), nbytes) for pairs in rounds)
+    yield from (MessageRound(1, pairs, nbytes, nbytes) for pairs in reversed(rounds))
+    yield from (MessageRound(1, _back(pairs), nbytes) for pairs in rounds)
 
 
-def recursive_doubling(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
-    among = [Round(1, _partners(p, distance), nbytes, nbytes) for distance in _powers(_first(p))]
+def recursive_doubling(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    among = [MessageRound(1, _partners(p, distance), nbytes, nbytes) for distance in _powers(_first(p))]
     yield from _folded(p, nbytes, among)
 
 
-def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
     distances = _powers(_first(p))
     halves = [chunk_bytes(nbytes, _first(p) // distance, itemsize) for distance in distances]
-    doubling = [Round(1, _partners(p, distance), half) for distance, half in zip(distances, halves, strict=True)]
-    halving = [Round(1, pairs, half, half) for _, pairs, half, _ in reversed(doubling)]
+    doubling = [MessageRound(1, _partners(p, distance), half) for distance, half in zip(distances, halves, strict=True)]
+    halving = [MessageRound(1, pairs, half, half) for _, pairs, half, _ in reversed(doubling)]
     yield from _folded(p, nbytes, halving + doubling)
 
 
-def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[Round]:
+def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
     segments = chain_segments(p, -(-nbytes // itemsize), nbytes)
     down, segment = [(i, i - 1) for i in range(p - 1, 0, -1)], chunk_bytes(nbytes, segments, itemsize)
     for chain, reduced in ((down, segment), (_back(down[::-1]), 0)):
-        yield from (Round(1, [pair], segment, reduced) for pair in chain)  # the first segment fills the pipeline
-        yield Round(segments - 1, chain, segment, reduced)
+        yield from (MessageRound(1, [pair], segment, reduced) for pair in chain)  # the first segment fills the pipeline
+        yield MessageRound(segments - 1, chain, segment, reduced)
 
 
-def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = None) -> Iterator[Round]:
+def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = None) -> Iterator[MessageRound]:
     size = group_size(p, per_group)
     near = [(i, i - i % size + (i + 1) % size) for i in range(p)]
     far = [(i, (i + size) % p) for i in range(p)]
     chunk = chunk_bytes(nbytes, size, itemsize)
-    yield Round(size - 1, near, chunk, chunk)
+    yield MessageRound(size - 1, near, chunk, chunk)
     yield from (between._replace(pairs=far) for between in ring(p // size, chunk, itemsize))
-    yield Round(size - 1, near, chunk)
+    yield MessageRound(size - 1, near, chunk)
 
 
-ALL_REDUCE: dict[str, Callable[..., Iterator[Round]]] = {  # the algorithms of `formulas.py` that can be the fastest
+ALL_REDUCE: dict[
+    str, Callable[..., Iterator[MessageRound]]
+] = {  # those of `formulas.py` that can be fastest
     "recursive_doubling": recursive_doubling,
     "rabenseifner": rabenseifner,
     "ring": ring,
@@ -154,12 +156,12 @@ def _partners(p: int, distance: int) -> list[Pair]:
     return [(i, i ^ distance) for i in range(_first(p))]
 
 
-def _folded(p: int, nbytes: int, among_first: list[Round]) -> Iterator[Round]:
+def _folded(p: int, nbytes: int, among_first: list[MessageRound]) -> Iterator[MessageRound]:
     """The remaining ranks send their vectors before these rounds, and receive the result after them."""
     remaining = [(i, i - _first(p)) for i in range(_first(p), p)]
-    yield Round(1, remaining, nbytes, nbytes)
+    yield MessageRound(1, remaining, nbytes, nbytes)
     yield from among_first
-    yield Round(1, _back(remaining), nbytes)
+    yield MessageRound(1, _back(remaining), nbytes)
 
 
 def _back(pairs: list[Pair]) -> list[Pair]:
