@@ -1,6 +1,6 @@
-"""SimGrid as the judge of simulated trees: when transfers finish in 20 patterns, for tests/cluster/test_flows.py.
+"""SimGrid as the judge of simulated trees: when transfers finish in 20 patterns, for the tests of `Network.tree`.
 
-    python3 benchmarks/simgrid_times.py tests/cluster/files/simgrid_times.json
+    python3 benchmarks/simgrid_times.py tests/cluster/engines/simulation/files/simgrid_times.json
 
 It needs an interpreter with SimGrid, such as /usr/bin/python3 with Debian's python3-simgrid 3.32, and nothing else. The
 network is CM02 without corrections. CM02 divides a link in proportion to 1 / latency of the routes, which is max-min
