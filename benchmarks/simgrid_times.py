@@ -1,6 +1,6 @@
-"""Reference times from SimGrid: when transfers on a tree finish, in 20 patterns, for tests/cluster/test_flows.py.
+"""Reference times from SimGrid: when transfers on a tree finish, in 20 patterns, for the tests of `Network.tree`.
 
-    python3 benchmarks/simgrid_times.py tests/cluster/files/simgrid_times.json
+    python3 benchmarks/simgrid_times.py tests/cluster/engines/simulation/files/simgrid_times.json
 
 Needs only an interpreter with SimGrid, such as /usr/bin/python3 with Debian's python3-simgrid 3.32. The
 network is CM02 without corrections. CM02 divides a link in proportion to 1 / latency of the routes, which is max-min

@@ -52,9 +52,13 @@ def texts(node: ast.AST) -> Iterator[str]:
 
 
 def calls_in(source: str) -> set[str]:
-    """The call expressions in the messages of the `raise` statements of a program."""
-    raises = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise))
-    return {call for node in raises for text in texts(node) for call in CALL.findall(text)}
+    """The call expressions in the messages of a program: those of `raise` statements, and each `hint=` of a check."""
+    messages = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Raise) or (isinstance(node, ast.keyword) and node.arg == "hint")
+    )
+    return {call for node in messages for text in texts(node) for call in CALL.findall(text)}
 
 
 FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))))
@@ -217,8 +221,9 @@ raise TypeError(
     f"{len(x)} numbers: "
     "use D(e=1)"
 )
+one_of("on", name, ENGINES, hint="or give F()")
 """
-    assert calls_in(source) == {"A(B(1), {})", "b.c()", "D(e=1)"}
+    assert calls_in(source) == {"A(B(1), {})", "b.c()", "D(e=1)", "F()"}
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from minidl.cluster.engines.os_process.helper_threads import Helpers, HelperTask
 from minidl.cluster.engines.os_process.real_rank import RealRank
 from minidl.cluster.engines.os_process.shared_arrays import SharedArrays
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
-from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_fingerprints import SharedFingerprints
 from minidl.cluster.engines.processes.shared_page import Page
 from minidl.cluster.engines.processes.shared_reduction import SharedReduction
@@ -62,7 +61,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         task = HelperTask("helper", self.rank, lane, self.now(), source=self.rank, work=work)
         with self._lock:
             self._raise_failure()
-            self._self_pipe = self._self_pipe or SelfPipe(self._poll)  # from now on several threads share the mailbox
+            self._links.share()
             self._at_work[lane] = self._at_work.get(lane, 0) + 1
         self._helpers.start(task, lane)
         return task
@@ -100,7 +99,7 @@ class ProcessEndpoint(SocketMailbox, RealRank):
         with self._lock:
             if not operation.done:
                 self._raise_failure()
-                if not self._is_polling:
+                if not self._links.is_polling:
                     self._progress(0.0)
         return operation.done
 

@@ -30,10 +30,10 @@ from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout, RankFaile
 from minidl.cluster.engines import payload
 from minidl.cluster.engines.os_process.matching import Matching
 from minidl.cluster.engines.processes.emulated_network import DelayQueue, EmulatedPorts
-from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame, FrameSocket
+from minidl.cluster.engines.processes.frames import ABANDON, ACKNOWLEDGEMENT, GOODBYE, MESSAGE, WAKE, Frame
+from minidl.cluster.engines.processes.links import Links
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.processes.segments import Segment, SegmentPool
-from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import Page, Waits
 from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
@@ -73,26 +73,17 @@ class SocketMailbox:
         self.network = network
         self.timeout = timeout
         self.waits: dict[int, tuple[Pending, float]] = {}  # what each thread is blocked in, and since when
-        self.failed_in: dict[
-            int, tuple[Pending, float]
-        ] = {}  # by thread: the operation in which it last raised an error
+        self.failed_in: dict[int, tuple[Pending, float]] = {}  # what each thread was blocked in at its last error
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._page = Waits(page, rank)
+        self._published = Waits(page, rank)
         self._at_work: dict[int, int] = {}  # by lane: the number of its unfinished tasks
         self._peers = Peers(rank, lost)
         self._program = threading.get_ident()
         self._origin = origin
         self._failure: ClusterError | None = None
-        self._links = {peer: FrameSocket(link) for peer, link in links.items()}
-        self._peer_of = {link.fileno(): peer for peer, link in links.items()}
-        self._control = control
+        self._links = Links(links, control, self._published)
         self._read_control = read_control
-        self._poll = select.poll()
-        for descriptor in (control, *self._peer_of):
-            self._poll.register(descriptor, select.POLLIN)
-        self._is_polling = False
-        self._self_pipe: SelfPipe | None = None  # ends another thread's poll
         self._matching: Matching[Frame] = Matching()
         self._sends: dict[int, tuple[Pending, Segment]] = {}  # large ones, by segment, until acknowledged
         self._sends_to_self: dict[int, Pending] = {}  # by the id of the body
@@ -171,14 +162,14 @@ class SocketMailbox:
                     self._publish_if_blocked()
                 if self._peers.vanished:
                     seconds = min(seconds, LOST_PEER_SECONDS)
-                if self._is_polling:
+                if self._links.is_polling:
                     self._changed.wait(seconds)
                 else:
                     self._progress(seconds)
                 now = self.now()
         except ClusterError:
             self.failed_in[thread] = operation, since
-            self._page.running()  # the program may catch the error and continue
+            self._published.running()  # the program may catch the error and continue
             raise
         finally:
             del self.waits[thread]
@@ -188,10 +179,10 @@ class SocketMailbox:
         with self._lock:
             while self._held:  # their senders wait for an acknowledgement
                 self._progress(self.timeout)
-            for peer in self._links:
-                self._send(peer, GOODBYE, self.now())
+            for peer in self._links.peers:
+                self._links.send(peer, GOODBYE, self.now())
             since = self.now()
-            while unsent := [peer for peer, link in self._links.items() if link.has_outgoing and not link.closed]:
+            while unsent := self._links.unsent():
                 if self.now() - since > self.timeout:
                     raise CommTimeout(f"messages to rank {unsent[0]} were not received within {self.timeout:g} s")
                 self._progress(self.timeout)
@@ -211,48 +202,37 @@ class SocketMailbox:
     def wake(self, peer: int, tag: int) -> None:
         """End the sleep of `peer`; nothing happens if it is awake."""
         with self._lock:
-            self._send(peer, WAKE, self.now(), tag=tag)
+            self._links.send(peer, WAKE, self.now(), tag=tag)
 
     # Progress
 
     def _send_message(self, dst: int, operation: Pending, form: int, description: bytes, **body: Any) -> None:
         tag, posted, nbytes = operation.tag, operation.posted, operation.nbytes
         start = posted if self._ports is None else self._ports.leave(posted, nbytes)
-        self._send(
+        self._links.send(
             dst, MESSAGE, posted, form=form, tag=tag, nbytes=nbytes, description=description, start=start, **body
         )
-
-    def _send(self, peer: int, kind: int, posted: float, **frame: Any) -> None:
-        link = self._links[peer]
-        if link.closed:
-            return
-        self._page.sent(peer)
-        link.send(kind, posted, **frame)
-        if link.has_outgoing:
-            self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
-            self._interrupt_poll()
 
     def _progress(self, seconds: float) -> None:
         """Sleep until something can be sent or received, at most that many seconds; then send and receive it."""
         if self._ports is not None and self._held:
             seconds = min(seconds, self._held.next_due - self.now())
-        self._is_polling = True
+        self._links.is_polling = True
         self._lock.release()
         try:
-            if seconds < 0.001:  # less than poll can wait for
-                time.sleep(max(0.0, seconds))
-            events = self._poll.poll(int(seconds * 1000) if seconds > 0 else 0)
+            events = self._links.poll(seconds)
         finally:
             self._lock.acquire()
-            self._is_polling = False
-            self._page.running()
+            self._links.is_polling = False
+            self._published.running()
         for descriptor, event in events:
-            if descriptor in self._peer_of:
-                self._move(descriptor, event)
-            elif descriptor == self._control:
+            peer = self._links.peer_of.get(descriptor)
+            if peer is not None:
+                self._move(peer, event)
+            elif descriptor == self._links.control:
                 self._failure = self._failure or self._read_control()
-            elif self._self_pipe is not None:
-                self._self_pipe.drain()
+            else:
+                self._links.interrupted()
         while self._ports is not None and self._held and self._held.next_due <= self.now():
             self._complete(*self._held.pop())
         if len(self.waits) > (threading.get_ident() in self.waits):  # other threads wait: for what is done now,
@@ -264,27 +244,16 @@ class SocketMailbox:
         waits = [operation for operation, _ in self.waits.values()]
         is_every = self._program in self.waits and len(waits) == threads
         if is_every and not self._held and not any(operation.done for operation in waits):
-            self._page.blocked([operation.peer for operation in waits if operation.kind != "helper"])
+            self._published.blocked([operation.peer for operation in waits if operation.kind != "helper"])
 
-    def _move(self, descriptor: int, events: int) -> None:
-        peer = self._peer_of[descriptor]
-        link = self._links[peer]
+    def _move(self, peer: int, events: int) -> None:
         if events & select.POLLOUT:
-            link.flush()
-            if not link.has_outgoing:
-                self._poll.modify(descriptor, select.POLLIN)
+            self._links.flush(peer)
         if events & ~select.POLLOUT:
-            for frame in link.receive():
+            for frame in self._links.receive(peer):
                 self._handle(peer, frame)
-            if link.closed:
-                self._poll.unregister(descriptor)
-                if peer not in self._peers.ended:
-                    self._peers.vanished[peer] = self.now()
-
-    def _interrupt_poll(self) -> None:
-        """Let the polling thread poll again, because there is something else to wait for."""
-        if self._is_polling and self._self_pipe is not None:
-            self._self_pipe.notify()
+            if self._links.drop_if_ended(peer) and peer not in self._peers.ended:
+                self._peers.vanished[peer] = self.now()
 
     # Matching
 
@@ -311,7 +280,7 @@ class SocketMailbox:
             self._peers.abandoned[peer, frame.tag] = frame.segment
         else:
             self._peers.ended.add(peer)
-        self._page.handled(peer)
+        self._published.handled(peer)
 
     def _arrive(self, peer: int, frame: Frame) -> None:
         if frame.body is not None and peer != self.rank and self._ports is not None:
@@ -333,7 +302,7 @@ class SocketMailbox:
                 due = self._ports.arrive(max(frame.start, operation.posted), frame.nbytes)
             if due > self.now():
                 self._held.push(due, (operation, peer, frame))
-                self._interrupt_poll()
+                self._links.interrupt()
                 return
         self._complete(operation, peer, frame)
 
@@ -347,10 +316,10 @@ class SocketMailbox:
         operation.source, operation.nbytes, operation.peer_posted = peer, frame.nbytes, frame.posted
         operation.done = True
         if frame.segment:
-            self._send(peer, ACKNOWLEDGEMENT, operation.posted, segment=frame.segment)
+            self._links.send(peer, ACKNOWLEDGEMENT, operation.posted, segment=frame.segment)
         elif peer == self.rank:
             self._sends_to_self.pop(id(body)).done = True
-            self._interrupt_poll()  # the receiver may be another thread, which no socket wakes up
+            self._links.interrupt()  # the receiver may be another thread, which no socket wakes up
 
     # Failure
 
@@ -365,6 +334,6 @@ class SocketMailbox:
             self._peers.raise_if_hopeless(operation, now)
         except RankFailed as error:
             if operation.tag & COLLECTIVE:  # the peers cannot complete the collective either
-                for peer in self._links:
-                    self._send(peer, ABANDON, self.now(), tag=operation.tag, segment=error.rank)
+                for peer in self._links.peers:
+                    self._links.send(peer, ABANDON, self.now(), tag=operation.tag, segment=error.rank)
             raise

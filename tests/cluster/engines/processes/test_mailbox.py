@@ -13,7 +13,6 @@ from minidl.cluster.diagnosis.errors import CommTimeout, RankFailed
 from minidl.cluster.engines.processes import mailbox
 from minidl.cluster.engines.processes.frames import ABANDON
 from minidl.cluster.engines.processes.mailbox import SocketMailbox
-from minidl.cluster.engines.processes.self_pipe import SelfPipe
 from minidl.cluster.engines.processes.shared_page import EPOCH, Page, create_page
 
 pytestmark = pytest.mark.timeout(300)
@@ -68,7 +67,7 @@ def test_each_of_several_threads_gets_its_own_message_in_whatever_order_they_com
     two: tuple[SocketMailbox, SocketMailbox],
 ) -> None:
     here, there = two
-    here._self_pipe = SelfPipe(here._poll)
+    here._links.share()
     got: dict[int, Any] = {}
     threads = in_threads(*(lambda tag=tag: got.update({tag: receive(here, tag)}) for tag in range(5)))
     while len(here.waits) < 5:
@@ -85,7 +84,7 @@ def test_a_thread_may_send_more_than_the_socket_takes_while_another_polls(
     two: tuple[SocketMailbox, SocketMailbox],
 ) -> None:
     here, there = two
-    here._self_pipe = SelfPipe(here._poll)
+    here._links.share()
     (waiting,) = in_threads(lambda: receive(here, 99))
     while not here.waits:
         time.sleep(0.001)
@@ -103,7 +102,7 @@ def test_an_abort_ends_the_waiting_of_every_thread(
     two: tuple[SocketMailbox, SocketMailbox], launcher: tuple[socket.socket, socket.socket]
 ) -> None:
     here, _ = two
-    here._self_pipe = SelfPipe(here._poll)
+    here._links.share()
     errors: list[str] = []
 
     def work(tag: int) -> None:
@@ -125,7 +124,7 @@ def test_an_abort_ends_the_waiting_of_every_thread(
 
 def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[SocketMailbox, SocketMailbox]) -> None:
     here, there = two
-    here._self_pipe = SelfPipe(here._poll)
+    here._links.share()
     here.timeout = 20.0
     errors: list[RankFailed] = []
     got: list[Any] = []
@@ -137,11 +136,11 @@ def test_when_the_thread_that_polls_fails_another_polls_on(two: tuple[SocketMail
             errors.append(error)
 
     (failing,) = in_threads(fail)
-    while not here._is_polling:
+    while not here._links.is_polling:
         time.sleep(0.001)
     (waiting,) = in_threads(lambda: got.append(receive(here, 2)))
     time.sleep(2 * mailbox.SHORT_SECONDS)  # now it waits for long to be told
-    there._send(0, ABANDON, 0.0, tag=1)
+    there._links.send(0, ABANDON, 0.0, tag=1)
     failing.join(5)
     there.post_send("on time", 0, 2)
     waiting.join(5)

@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="launch starts mpiexec on Linux only"),
 ]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[4]
 
 
 @pytest.fixture(autouse=True)

@@ -29,7 +29,7 @@ def deadlock_of(program: Program, on: str = "processes", nodes: int = 3) -> clus
 
 def wait_until_blocked(comm: cluster.Communicator, ranks: list[int]) -> None:
     """Return when each of these ranks waits for a message, as the page shows that it shares with the launcher."""
-    page = np.frombuffer(comm._owner.endpoint._page._words.obj, np.uint64)
+    page = np.frombuffer(comm._owner.endpoint._published._words.obj, np.uint64)
     waits = page[: comm.size * WAIT_WORDS].reshape(comm.size, WAIT_WORDS)
     while not (waits[ranks, EPOCH] % 2 == 1).all():
         time.sleep(0.01)

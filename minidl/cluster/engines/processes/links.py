@@ -1,0 +1,97 @@
+"""The links of one rank: its sockets to all others, and the poll in which it sleeps on all of them at once."""
+
+from __future__ import annotations
+
+import select
+import socket
+import time
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from minidl.cluster.engines.processes.frames import Frame, FrameSocket
+from minidl.cluster.engines.processes.self_pipe import SelfPipe
+from minidl.cluster.engines.processes.shared_page import Waits
+
+
+class Links:
+    """Sends frames to the other ranks, and waits for frames from them and for the launcher.
+
+    sockets  to every other rank
+    control  descriptor of the launcher's socket
+    waits    counts the frames that are sent
+
+    Every call except `poll` needs the mailbox's lock.
+    """
+
+    def __init__(self, sockets: dict[int, socket.socket], control: int, waits: Waits) -> None:
+        self._links = {peer: FrameSocket(link) for peer, link in sockets.items()}
+        self._waits = waits
+        self._poll = select.poll()
+        self._self_pipe: SelfPipe | None = None
+        self.control = control
+        self.peer_of = {link.fileno(): peer for peer, link in sockets.items()}  # by descriptor
+        self.is_polling = False  # whether a thread is in `poll`
+        for descriptor in (control, *self.peer_of):
+            self._poll.register(descriptor, select.POLLIN)
+
+    @property
+    def peers(self) -> Collection[int]:
+        """The other ranks."""
+        return self._links.keys()
+
+    def share(self) -> None:
+        """From now on several threads use the links, so that `interrupt` has to work."""
+        self._self_pipe = self._self_pipe or SelfPipe(self._poll)
+
+    # Sending
+
+    def send(self, peer: int, kind: int, posted: float, **frame: Any) -> None:
+        """Send a frame, now or as soon as the socket accepts it; nothing happens if the peer has ended."""
+        link = self._links[peer]
+        if link.closed:
+            return
+        self._waits.sent(peer)
+        link.send(kind, posted, **frame)
+        if link.has_outgoing:
+            self._poll.modify(link.socket.fileno(), select.POLLIN | select.POLLOUT)
+            self.interrupt()
+
+    def flush(self, peer: int) -> None:
+        """Send what the socket to the peer accepts now."""
+        link = self._links[peer]
+        link.flush()
+        if not link.has_outgoing:
+            self._poll.modify(link.socket.fileno(), select.POLLIN)
+
+    def unsent(self) -> list[int]:
+        """The peers to which something has not been sent yet."""
+        return [peer for peer, link in self._links.items() if link.has_outgoing and not link.closed]
+
+    # Receiving
+
+    def poll(self, seconds: float) -> list[tuple[int, int]]:
+        """Sleep until something can be sent or received, at most that many seconds; returns descriptors and events."""
+        if seconds < 0.001:  # less than poll can wait for
+            time.sleep(max(0.0, seconds))
+        return self._poll.poll(int(seconds * 1000) if seconds > 0 else 0)
+
+    def receive(self, peer: int) -> Iterator[Frame]:
+        """The frames that have arrived from the peer."""
+        return self._links[peer].receive()
+
+    def drop_if_ended(self, peer: int) -> bool:
+        """Stop polling a peer that has closed its socket; returns whether it has. Call it after `receive`."""
+        link = self._links[peer]
+        if link.closed:
+            self._poll.unregister(link.socket.fileno())
+        return link.closed
+
+    def interrupt(self) -> None:
+        """Let the thread in `poll` return, because there is something else to wait for."""
+        if self.is_polling and self._self_pipe is not None:
+            self._self_pipe.notify()
+
+    def interrupted(self) -> None:
+        """An interrupt has ended `poll`: let the next `poll` sleep."""
+        if self._self_pipe is not None:
+            self._self_pipe.drain()
