@@ -49,7 +49,7 @@ Tensor.T = property(transpose)  # type: ignore[assignment]
 
 @tensor_method("__getitem__")
 def getitem(a: Any, index: Any) -> Tensor:
-    """a[index], with numpy's indexing; an element selected several times collects the gradient of every copy."""
+    """a[index], with numpy's indexing; an element selected several times collects the gradients of all copies."""
     a = operand(a)
     x = a.data
     items = index if isinstance(index, tuple) else (index,)
