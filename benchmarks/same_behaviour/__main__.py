@@ -11,6 +11,7 @@ and the value there. Exit code 0 without a difference, 1 with one, 2 if a group 
     engines       messages and collectives on processes and MPI: results and ledgers; errors in every engine
     compressors   encoded bytes, decoded arrays, error feedback over 20 steps, sums over ranks
     learning      every operation under both kernels, models, optimizers, schedules, data sets, random numbers
+    arguments     which values the parameters of public functions and classes accept; of errors only the type
     checks        `python3 -m course grade`: points and messages for solved, unsolved and wrong notebooks
     public_names  names, signatures, defaults, fields, methods and base classes of the public modules
     commands      help texts of `minidl` and `course`; what some commands print and write
@@ -37,7 +38,10 @@ from rich.table import Table
 from .comparison import Difference, differences, is_error, leaves
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-GROUPS = ("checks", "commands", "strategies", "learning", "engines", "compressors", "collectives", "public_names")
+GROUPS = (
+    *("checks", "commands", "strategies", "learning", "engines", "arguments", "compressors", "collectives"),
+    "public_names",
+)
 LONGEST = 600  # seconds that a group may take in one checkout
 AT_A_TIME = 2
 
@@ -111,12 +115,14 @@ def report(console: Console, records: dict[str, list[dict[str, Any]]], show: int
         table.add_row(group, *map(str, row))
     console.print(table)
     for group, ones in found.items():
+        ones.sort(key=lambda one: one.is_error_type)
         for one in ones[:show]:
             console.print(
                 f"{group}: {one.case}: {one.path}\n    here   {one.here}\n    there  {one.there}", markup=False
             )
         if len(ones) > show:
-            console.print(f"{group}: {len(ones) - show} more differences")
+            types = sum(one.is_error_type for one in ones[show:])
+            console.print(f"{group}: {len(ones) - show} more differences, of them {types} only in the type of an error")
     return int(any(found.values()))
 
 

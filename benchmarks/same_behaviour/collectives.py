@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,7 @@ import numpy as np
 from minidl import cluster
 from minidl.cluster import Communicator, cost
 
-from .exact import events, exact, ledger
+from .exact import error, events, exact, ledger
 
 ALGORITHMS: dict[str, dict[str, Any]] = {
     "ring": {},
@@ -142,6 +145,63 @@ def simulated(program: Callable[..., Any], args: tuple[Any, ...], nodes: int, ne
     }
 
 
+def background_and_phantoms(comm: Communicator) -> list[Any]:
+    """Answers given while the program computes, and messages without contents."""
+    answering = comm.split(0)
+    if comm.rank == 0:
+        work = answering.background(lambda inside: [inside.recv(cluster.ANY) for _ in range(inside.size - 1)])
+        comm.compute(flops=1e7, label="long")
+        results = [sorted(work.wait()), comm.now()]
+    else:
+        comm.compute(seconds=1e-3 * comm.rank)
+        answering.send(comm.rank, 0)
+        results = [comm.now()]
+    comm.mark("phantoms")
+    comm.all_reduce(cluster.Phantom(1_000_000, "float32"), algorithm="ring")
+    comm.broadcast(cluster.Phantom(1_000))
+    return [exact(result) for result in [*results, comm.now(), comm.bytes_sent]]
+
+
+def with_faults(faults: cluster.FaultPlan) -> Any:
+    """A ring all-reduce on three ranks with planned faults: results, events, and who failed."""
+
+    def program(comm: Communicator) -> Any:
+        comm.compute(seconds=1e-3)
+        return exact([comm.all_reduce(numbers(comm, 7), algorithm="ring"), comm.now()])
+
+    run = cluster.launch(
+        program, nodes=3, on="simulation", network="1gbe", faults=faults, on_failure="continue", timeout=5.0
+    )
+    failures = {rank: error(failed) for rank, failed in run.failures.items()}
+    return {"results": run.results, "failures": failures, "faults": [e.label for e in run.trace.faults]}
+
+
+def chrome_trace(nodes: int) -> Any:
+    """The Chrome trace of messages and concurrent collectives."""
+    run = cluster.launch(kinds_of_numbers, nodes=nodes, on="simulation", network="1gbe", timeout=60.0)
+    with tempfile.TemporaryDirectory() as folder:
+        run.trace.to_chrome(Path(folder) / "trace.json")
+        written = json.loads((Path(folder) / "trace.json").read_text())
+    found = written["traceEvents"] if isinstance(written, dict) else written
+    return {"events": len(found), "text": exact(np.frombuffer(json.dumps(found, sort_keys=True).encode(), np.uint8))}
+
+
+def calibrated() -> Any:
+    """Networks fitted to simulated messages."""
+    return [
+        cluster.calibrate(on="simulation", network="10gbe", sizes=(64, 4096, 262144), repetitions=5, pattern=pattern)
+        for pattern in ("ping-pong", "exchange")
+    ]
+
+
+FAULTS = {
+    "killed": cluster.FaultPlan(seed=1).kill(1, at=1),
+    "slow": cluster.FaultPlan(seed=1).slow(2, 3.0),
+    "dropped": cluster.FaultPlan(seed=1).drop(0, at="all_reduce", dst=1),
+    "corrupted": cluster.FaultPlan(seed=1).corrupt(0, at="all_reduce"),
+}
+
+
 def cost_formulas(p: int) -> Any:
     """The formulas for p ranks."""
     results: dict[str, Any] = {}
@@ -175,3 +235,9 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"kinds of numbers of {p}", partial(simulated, kinds_of_numbers, (), p, "10gbe")
         yield f"groups of {p}", partial(simulated, groups, (), p, "10gbe")
         yield f"formulas for {p}", partial(cost_formulas, p)
+        if p > 1:
+            yield f"background and phantoms of {p}", partial(simulated, background_and_phantoms, (), p, "1gbe")
+            yield f"Chrome trace of {p}", partial(chrome_trace, p)
+    for name, faults in FAULTS.items():
+        yield f"a rank is {name}", partial(with_faults, faults)
+    yield "calibration", calibrated

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ABSENT = "(not there)"
+REFUSED = "refused by"  # begins a value that stands for an error, of which the type follows
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,11 @@ class Difference:
     path: str
     here: str
     there: str
+
+    @property
+    def is_error_type(self) -> bool:
+        """Whether both sides refuse the same argument, by different errors."""
+        return self.here.startswith(REFUSED) and self.there.startswith(REFUSED)
 
 
 def leaves(value: Any, path: str = "") -> dict[str, str]:

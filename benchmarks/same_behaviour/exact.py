@@ -72,6 +72,6 @@ def error(raised: BaseException) -> dict[str, str]:
 def without_addresses(text: str) -> str:
     """Left out are memory addresses, process ids, the folders of files, and lines of minidl's own files."""
     text = re.sub(rf"{re.escape(LIBRARY)}/[\w./-]+(:\d+)?", "a file of minidl", text)
-    text = re.sub(r"0x[0-9a-f]{6,}", "0x…", text)
+    text = re.sub(r"0x[0-9a-fA-F]{6,}", "0x…", text)
     text = re.sub(r"\b(process|pid)( |=)\d+", r"\1\2…", text)
     return re.sub(r"(?<![\w.])(/[\w.+-]+)+/(?=[\w.+-]+)", "…/", text)

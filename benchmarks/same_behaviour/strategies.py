@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from minidl import cluster, compress, data, nn, optim, parallel
@@ -172,6 +174,8 @@ def cases() -> Iterator[tuple[str, Callable[[], Any]]]:
     synchronized = partial(parallel.Synchronous, batch_norm="synchronized")
     yield "Synchronous: synchronized batch norm", partial(simulated, JOBS["batch norm"], synchronized, 3)
     yield "Serial(shards=3)", partial(simulated, job, partial(parallel.Serial, shards=3), 1)
+    for name in ("Serial", "Synchronous", "SufficientFactors"):
+        yield f"{name}: resumed", partial(resumed, VARIANTS[name], 1 if name == "Serial" else 2)
     for name in ("Synchronous", "BackupWorkers", "ParameterServer", "Gossip"):
         yield f"{name}: a rank fails", partial(with_a_failure, VARIANTS[name])
 
@@ -220,6 +224,24 @@ def unordered(make: Callable[[], parallel.Job], strategy: Callable[[], Any], nod
         "ranks": len(report.results),
         "shapes": {name: array.shape for name, array in report.checkpoint.model.items()},
         "operations": sorted({name for operations in ledger(report.trace) for name in operations}),
+    }
+
+
+def resumed(strategy: Callable[[], Any], nodes: int) -> Any:
+    """A run of one epoch that is saved, and continued to two; and the epochs that it reports while it runs."""
+    seen: list[parallel.Progress] = []
+    with tempfile.TemporaryDirectory() as folder:
+        first = parallel.train(job(epochs=1), strategy(), nodes=nodes, on=engine(), folder=folder, **LIMITS)
+        (checkpoint,) = Path(folder).iterdir()
+        second = parallel.train(
+            job(), strategy(), nodes=nodes, on=engine(), resume=checkpoint, progress=seen.append, **LIMITS
+        )
+    return {
+        "saved": checkpoint.name,
+        "first": first.history,
+        "second": second.history,
+        "weights": second.checkpoint.model,
+        "progress": [[one.epoch, one.epochs, one.step, one.steps, one.row is None] for one in seen if one.row],
     }
 
 

@@ -72,6 +72,12 @@ def test_an_error_in_place_of_a_result_is_one_difference() -> None:
     assert (found.case, found.here, found.there) == ("training", "(a result)", "KeyError: 'loss'")
 
 
+def test_another_type_of_error_is_told_from_an_argument_that_is_no_longer_accepted() -> None:
+    accepted, value_error, type_error = "LocalSGD(period=2)", "refused by ValueError", "refused by TypeError"
+    assert Difference("", "", value_error, type_error).is_error_type
+    assert not Difference("", "", accepted, type_error).is_error_type
+
+
 def test_true_and_1_and_none_are_different_values() -> None:
     assert len({leaves(value)[""] for value in (True, 1, None, 1.0)}) == 4
 
