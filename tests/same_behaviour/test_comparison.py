@@ -72,7 +72,7 @@ def test_an_error_in_place_of_a_result_is_one_difference() -> None:
     assert (found.case, found.here, found.there) == ("training", "(a result)", "KeyError: 'loss'")
 
 
-def test_another_type_of_error_is_told_from_an_argument_that_is_no_longer_accepted() -> None:
+def test_a_changed_type_of_error_is_distinguished_from_an_argument_no_longer_accepted() -> None:
     accepted, value_error, type_error = "LocalSGD(period=2)", "refused by ValueError", "refused by TypeError"
     assert Difference("", "", value_error, type_error).is_error_type
     assert not Difference("", "", accepted, type_error).is_error_type
