@@ -78,9 +78,7 @@ def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = Non
     yield MessageRound(size - 1, near, chunk)
 
 
-ALL_REDUCE: dict[
-    str, Callable[..., Iterator[MessageRound]]
-] = {  # those of `formulas.py` that can be fastest
+ALL_REDUCE: dict[str, Callable[..., Iterator[MessageRound]]] = {  # those of `formulas.py` that can be fastest
     "recursive_doubling": recursive_doubling,
     "rabenseifner": rabenseifner,
     "ring": ring,
