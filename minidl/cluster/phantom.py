@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import EllipsisType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from minidl.arguments import whole_number
 
 
 class Phantom:
@@ -31,11 +32,10 @@ class Phantom:
 
     def __init__(self, nbytes: int, dtype: npt.DTypeLike = np.float32) -> None:
         self.dtype = np.dtype(dtype)
-        self.nbytes = operator.index(nbytes)
-        if self.nbytes < 0 or self.nbytes % self.dtype.itemsize:
+        self.nbytes = whole_number("nbytes", nbytes, at_least=0)
+        if self.nbytes % self.dtype.itemsize:
             raise ValueError(
-                f"a Phantom of {self.dtype} needs a number of bytes that is at least 0 and a multiple of "
-                f"{self.dtype.itemsize}, got {nbytes}"
+                f"nbytes must be a multiple of {self.dtype.itemsize}, the size of {self.dtype}, got {nbytes}"
             )
         self.size = self.nbytes // self.dtype.itemsize
 
@@ -105,7 +105,7 @@ def _array_split(x: Phantom, sections: int) -> list[Phantom]:
 
 def _empty_like(x: Phantom, shape: int | tuple[int, ...] | None = None, dtype: npt.DTypeLike | None = None) -> Phantom:
     size = x.size if shape is None else int(np.prod(shape))
-    return Phantom(size * np.dtype(dtype or x.dtype).itemsize, dtype or x.dtype)
+    return x._of(size) if dtype is None else Phantom(size * np.dtype(dtype).itemsize, dtype)
 
 
 def _size(x: Phantom) -> int:

@@ -581,9 +581,12 @@ def test_a_phantom_goes_through_every_collective() -> None:
 
 
 def test_a_phantom_says_what_it_cannot_be() -> None:
-    for nbytes in (-4, 6):
-        with pytest.raises(ValueError, match="multiple of 4"):
-            cluster.Phantom(nbytes)
+    with pytest.raises(ValueError, match="nbytes must be at least 0, got -4"):
+        cluster.Phantom(-4)
+    with pytest.raises(ValueError, match="nbytes must be a multiple of 4, the size of float32, got 6"):
+        cluster.Phantom(6)
+    with pytest.raises(TypeError, match=r"nbytes must be a whole number .*, got 8.0 of type float: write 8"):
+        cluster.Phantom(8.0)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no items"):
         cluster.Phantom(8)[0]  # type: ignore[index]
 
