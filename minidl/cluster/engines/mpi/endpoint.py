@@ -53,9 +53,10 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._last_words = last_words
         self._may_reduce = may_reduce
         self._fingerprints = Board() if debug else None
-        # Group, call and rank of the collectives that only this rank has reported, and that only the other rank has.
-        self._awaited: set[tuple[int, int, int]] = set()
-        self._early: set[tuple[int, int, int]] = set()
+        self._awaited: set[tuple[int, int, int]] = (
+            set()
+        )  # group, call, rank: called here, not yet reported by that rank
+        self._early: set[tuple[int, int, int]] = set()  # group, call, rank: reported by that rank, not yet called here
         self._program = threading.get_ident()
         self._helpers = Helpers(self._finished)
         self._finishing = threading.Condition()
