@@ -5,7 +5,7 @@
               <------ READY
     BEGIN  (time of zero) --->     runs the program
               <------ TELL         an object for the listener of `launch`
-              <------ RESULT (RankResult) or ERROR (Failure)
+              <------ RESULT (ProgramResult) or ERROR (Failure)
 
 In addition, ABORT carries the error that ends the run on the rank. LOST reports another rank's failure in a run that
 continues without it. LAST_WORDS brings what a rank has recorded before a planned fault kills it.
@@ -53,7 +53,7 @@ class RankStart:
 
 
 @dataclass(frozen=True)
-class RankResult:
+class ProgramResult:
     """What the program returned on a rank (pickled), when (in seconds), and what the rank recorded."""
 
     value: bytes

@@ -27,6 +27,7 @@ from minidl.cluster.run import Run
 from minidl.cluster.trace.recorder import Begun, Recorder
 
 EAGER_BYTES = 64 * 1024  # messages up to this size are copied and the send returns at once; larger ones are synchronous
+COLLECTIVE = 1 << 63  # this bit is set in the tags of collectives
 FLOPS_PER_S = BYTES_PER_S = 1e10  # assumed speed of a core where a program states its work (`comm.compute(flops=...)`)
 
 Array = npt.NDArray[Any]

@@ -18,7 +18,7 @@ from typing import Any
 from mpi4py import MPI
 
 from minidl.cluster.diagnosis.errors import ClusterError, CommTimeout
-from minidl.cluster.engines.control import Failure, RankResult
+from minidl.cluster.engines.control import Failure, ProgramResult
 from minidl.cluster.engines.mpi.abort import abort
 from minidl.cluster.engines.pickled import loaded_result
 from minidl.cluster.engines.protocol import LaunchTerms
@@ -34,7 +34,7 @@ LOOK_SECONDS = 0.001
 class RankEnd:
     """How the program ended on one rank; `is_aborted` if it failed only because the run was over."""
 
-    end: RankResult | Failure
+    end: ProgramResult | Failure
     is_aborted: bool
 
 
@@ -61,7 +61,7 @@ class Agreement:
                 self._raised = CommTimeout(deadline_text(self._deadline))
         return self._raised
 
-    def conclude(self, end: RankResult | Failure, progress: Callable[[], None]) -> Run:
+    def conclude(self, end: ProgramResult | Failure, progress: Callable[[], None]) -> Run:
         """Send this rank's report, receive all others, and return the Run or raise its error.
 
         `progress` is called meanwhile, because others may still want messages that this rank has sent.
@@ -101,7 +101,7 @@ class Agreement:
     def _conclusion(self) -> Run:
         ends = {rank: known.end for rank, known in self._ends.items()}
         recordings = [ends[rank].recording if rank in ends else None for rank in range(self._comm.size)]
-        results = {rank: end for rank, end in ends.items() if isinstance(end, RankResult)}
+        results = {rank: end for rank, end in ends.items() if isinstance(end, ProgramResult)}
         failures = {rank: end for rank, end in ends.items() if isinstance(end, Failure)}
         culprit = self._culprit()
         if culprit is None and len(results) == self._comm.size:

@@ -12,7 +12,7 @@ from mpi4py import MPI
 from minidl.cluster.comm import world
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import report
-from minidl.cluster.engines.control import Failure, RankResult
+from minidl.cluster.engines.control import Failure, ProgramResult
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.mpi.abrupt_exit import abrupt_exit_ends_the_job
 from minidl.cluster.engines.mpi.agreement import Agreement
@@ -66,7 +66,7 @@ def run_inside_mpiexec(
 
 def _end_of(
     program: Program, args: tuple[Any, ...], endpoint: MPIEndpoint, terms: LaunchTerms, trace_events: int
-) -> RankResult | Failure:
+) -> ProgramResult | Failure:
     """Run the program on this rank; returns its report."""
     recorder = Recorder(endpoint.now, trace_events)
     try:
@@ -75,7 +75,7 @@ def _end_of(
             value = program(world(endpoint, recorder, terms.seed, faults), *args)
         seconds = endpoint.now()
         endpoint.flush()
-        return RankResult(pickled_result(value, endpoint.rank), seconds, recorder.close())
+        return ProgramResult(pickled_result(value, endpoint.rank), seconds, recorder.close())
     except BaseException as error:  # SystemExit too, and what a program derives from BaseException
         blocked = endpoint.blocked if isinstance(error, ClusterError) else None
         return report.failure(error, endpoint.rank, recorder, blocked, endpoint.now(), endpoint.unwaited)

@@ -66,7 +66,7 @@ _HEADER = struct.Struct("<BdBQQQI")
 
 
 @dataclass(slots=True)
-class Message:
+class IncomingMessage:
     """A message that has arrived, or that has been announced while its body is still on the sender."""
 
     header: Header
@@ -86,20 +86,18 @@ class MPIMailbox:
         self.rank = comm.rank
         self.size = comm.size
         self.timeout = timeout
-        self.failed_in: dict[
-            int, tuple[Pending, float]
-        ] = {}  # by thread: what it was blocked in at its last error, since when
+        self.failed_in: dict[int, tuple[Pending, float]] = {}  # what each thread was blocked in at its last error
         self._comm = comm
         self._news = news
         self._failure: ClusterError | None = None
         self._mpi = MPICalls(news)
         self._status = MPI.Status()
-        self._matching: Matching[Message] = Matching()
+        self._matching: Matching[IncomingMessage] = Matching()
         self._sends: dict[int, Pending] = {}  # announced ones, by number, until they are acknowledged
         self._number = 0
         self._body_tags = highest_tag(comm) - BODIES
         self._requests: list[tuple[MPI.Request, Any]] = []  # unfinished, with the memory that MPI reads or writes
-        self._bodies: list[tuple[MPI.Request, Pending, int, Message]] = []  # being received
+        self._bodies: list[tuple[MPI.Request, Pending, int, IncomingMessage]] = []  # being received
         self._ended: set[int] = set()  # peers that have returned from the program
         self._origin = time.perf_counter()
 
@@ -120,7 +118,7 @@ class MPIMailbox:
             header = Header(WHOLE, pending.posted, form, tag, 0, nbytes, len(description))
             body = b"".join(buffers)
             if dst == self.rank:
-                self._arrive(dst, Message(header, description, np.frombuffer(body, np.uint8), pending))
+                self._arrive(dst, IncomingMessage(header, description, np.frombuffer(body, np.uint8), pending))
             elif pending.done:
                 self._post(dst, header, description, body)
             else:
@@ -237,7 +235,7 @@ class MPIMailbox:
         end = _HEADER.size + header.description
         description, body = bytes(data[_HEADER.size : end]), np.frombuffer(data, np.uint8)[end:]
         if header.kind in (WHOLE, ANNOUNCEMENT):
-            self._arrive(source, Message(header, description, body))
+            self._arrive(source, IncomingMessage(header, description, body))
         elif header.kind == ACKNOWLEDGEMENT:
             pending = self._sends.pop(header.number)
             pending.peer_posted = header.posted
@@ -259,14 +257,14 @@ class MPIMailbox:
     def _receive_farewell(self, source: int, farewell: bytes) -> None:
         """The program of rank `source` has returned."""
 
-    def _arrive(self, source: int, message: Message) -> None:
+    def _arrive(self, source: int, message: IncomingMessage) -> None:
         pending = self._matching.arrive(source, message.header.tag)
         if pending is not None:
             self._match(pending, source, message)
         else:
             self._matching.keep(source, message.header.tag, message)
 
-    def _match(self, pending: Pending, source: int, message: Message) -> None:
+    def _match(self, pending: Pending, source: int, message: IncomingMessage) -> None:
         if message.header.kind == WHOLE:
             self._complete(pending, source, message)
         else:
@@ -274,7 +272,7 @@ class MPIMailbox:
             request = self._comm.Irecv([message.body, MPI.BYTE], source, self._body_tag(message.header.number))
             self._bodies.append((request, pending, source, message))
 
-    def _complete(self, pending: Pending, source: int, message: Message) -> None:
+    def _complete(self, pending: Pending, source: int, message: IncomingMessage) -> None:
         header = message.header
         pending.payload = payload.deliver(header.form, message.description, message.body, pending.out)
         pending.source, pending.nbytes, pending.peer_posted = source, header.nbytes, header.posted

@@ -47,7 +47,7 @@ class RankProcess:
     notes: int = field(default_factory=create_notes)
     reader: control.FrameReader = field(default_factory=control.FrameReader)
     is_ready: bool = False
-    result: control.RankResult | None = None
+    result: control.ProgramResult | None = None
     failure: control.Failure | None = None
     last_words: Recording | None = None
     is_gone: bool = False

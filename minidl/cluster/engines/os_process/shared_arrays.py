@@ -28,7 +28,7 @@ ALIGNMENT = mmap.ALLOCATIONGRANULARITY
 LENGTH = struct.Struct("<Q")  # of the directory's entries in bytes; then of each entry
 RETRY_SECONDS = 0.001
 
-Entry = tuple[str, str, tuple[int, ...], int]  # name, dtype, shape, offset of the data in the file
+DirectoryEntry = tuple[str, str, tuple[int, ...], int]  # name, dtype, shape, offset of the data in the file
 
 
 class SharedArrays:
@@ -67,7 +67,7 @@ class SharedArrays:
         memory = mmap.mmap(self._descriptor, max(1, math.prod(shape) * dtype.itemsize), offset=offset)
         return np.frombuffer(memory, dtype, math.prod(shape)).reshape(shape)
 
-    def _find(self, name: str) -> tuple[Entry | None, int]:
+    def _find(self, name: str) -> tuple[DirectoryEntry | None, int]:
         """The entry of that name, if there is one, and the offset at which the next array can begin."""
         end = DIRECTORY_BYTES
         for entry in self._entries():
@@ -77,7 +77,7 @@ class SharedArrays:
             end = offset + _whole_pages(math.prod(shape) * np.dtype(dtype).itemsize)
         return None, end
 
-    def _entries(self) -> Iterator[Entry]:
+    def _entries(self) -> Iterator[DirectoryEntry]:
         data = os.pread(self._descriptor, self._used(), LENGTH.size)
         position = 0
         while position < len(data):
@@ -86,7 +86,7 @@ class SharedArrays:
             yield marshal.loads(data[position : position + length])
             position += length
 
-    def _enter(self, entry: Entry) -> Entry:
+    def _enter(self, entry: DirectoryEntry) -> DirectoryEntry:
         name, dtype, shape, offset = entry
         text = marshal.dumps(entry)
         used = self._used()

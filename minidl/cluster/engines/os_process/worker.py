@@ -85,7 +85,7 @@ def run_rank(
         _end_copy(process)
         seconds = rank.endpoint.now()
         rank.endpoint.flush()
-        result = control.RankResult(pickled_result(value, start.rank), seconds, rank.recorder.close())
+        result = control.ProgramResult(pickled_result(value, start.rank), seconds, rank.recorder.close())
         last = control.RESULT, pickle.dumps(result, 5)
     except BaseException as error:  # SystemExit too, and what a program derives from BaseException
         _end_copy(process)

@@ -35,10 +35,9 @@ from minidl.cluster.engines.processes.links import Links
 from minidl.cluster.engines.processes.peers import LOST_PEER_SECONDS, Peers
 from minidl.cluster.engines.processes.segments import Segment, SegmentPool
 from minidl.cluster.engines.processes.shared_page import Page, Waits
-from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
+from minidl.cluster.engines.protocol import COLLECTIVE, EAGER_BYTES, Array, Peer, Pending
 
 SHORT_SECONDS = 0.05  # shorter waits, which most are, are not published for the search for deadlocks
-COLLECTIVE = 1 << 63  # the bit that the tags of collectives have
 
 
 class SocketMailbox:
@@ -262,9 +261,8 @@ class SocketMailbox:
             if frame.descriptor is not None:
                 self._mapped[peer, frame.segment] = Segment.attach(frame.descriptor, frame.segment)
             if self._ports is not None and not frame.segment:
-                frame.start = self._ports.arrive(
-                    frame.start, frame.nbytes
-                )  # a short message does not wait for its receive
+                # A short message does not wait for its receive.
+                frame.start = self._ports.arrive(frame.start, frame.nbytes)
             self._arrive(peer, frame)
         elif frame.kind == ACKNOWLEDGEMENT:
             operation, segment = self._sends.pop(frame.segment)

@@ -45,14 +45,14 @@ class SharedFingerprints:
         self._entries = page.fingerprints
         self._bytes = page.memory[8 * page.nodes * WAIT_WORDS :]
         self._words = self._bytes.cast("Q")  # single words are read faster from a memoryview than from an array
-        self._groups: dict[int, _Group] = {}
+        self._groups: dict[int, _GroupCalls] = {}
         self._fence = threading.Lock()
 
     def post(self, group: int, ranks: tuple[int, ...], call: int, fingerprint: Fingerprint) -> None:
         """Post the `call`-th collective of the group; raises CollectiveMismatch if it differs from the others'."""
         known = self._groups.get(group)
         if known is None:
-            known = self._groups[group] = _Group(group, ranks, self._rank)
+            known = self._groups[group] = _GroupCalls(group, ranks, self._rank)
         key = known.key
         slot, number, words = (key + call) % SLOTS, call + 1, self._words
         site = fingerprint.site.key if fingerprint.label is None else ANYWHERE
@@ -67,7 +67,7 @@ class SharedFingerprints:
                 return
         self._compare(known, call)
 
-    def _write(self, slot: int, group: _Group, number: int, site: int, fingerprint: Fingerprint) -> int:
+    def _write(self, slot: int, group: _GroupCalls, number: int, site: int, fingerprint: Fingerprint) -> int:
         content, text = _encoded(fingerprint)
         group.history = (group.history * 0x9E3779B97F4A7C15 + content) & 0xFFFFFFFFFFFFFFFF
         words, entry = self._words, self._rank * FINGERPRINT_WORDS + slot * ENTRY_WORDS
@@ -82,7 +82,7 @@ class SharedFingerprints:
         words[entry + NUMBER] = number
         return group.history
 
-    def _compare(self, group: _Group, call: int) -> None:
+    def _compare(self, group: _GroupCalls, call: int) -> None:
         """An entry of another rank differs from this rank's: raise CollectiveMismatch if that is an error."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
@@ -98,7 +98,7 @@ class SharedFingerprints:
                 self._judge_order(group, each)
             group.judged = call + 1
 
-    def _judge_order(self, group: _Group, call: int) -> None:
+    def _judge_order(self, group: _GroupCalls, call: int) -> None:
         """Check the lines from which the ranks made this call, unless one of them has overwritten its entry."""
         slot = (group.key + call) % SLOTS
         heads = self._entries[group.ranks, slot, :TEXT]
@@ -117,16 +117,14 @@ class SharedFingerprints:
                 raise reordered(_posted(self._entries, self._rank, slot).fingerprint, call, reordering)
 
 
-class _Group:
+class _GroupCalls:
     """What a rank knows of one of its groups. Groups with the same number but other ranks have other keys."""
 
     def __init__(self, number: int, ranks: tuple[int, ...], me: int) -> None:
         name = hashlib.blake2b(repr((number, ranks)).encode(), digest_size=8)
         self.key = int.from_bytes(name.digest(), "little")
         self.ranks = list(ranks)
-        self.others = [
-            rank * FINGERPRINT_WORDS for rank in ranks if rank != me
-        ]  # the words at which their entries begin
+        self.others = [rank * FINGERPRINT_WORDS for rank in ranks if rank != me]  # the first words of their entries
         self.mask = sum(1 << rank for rank in ranks)
         self.history = 0
         self.judged = 0  # earlier calls have been checked

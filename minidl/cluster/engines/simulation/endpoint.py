@@ -14,7 +14,7 @@ from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Concurrent, Peer
 from minidl.cluster.engines.simulation.message import ARRAY, Receive, Send
 from minidl.cluster.engines.simulation.node import Core
 from minidl.cluster.engines.simulation.task import Awaited, SimulatedTask
-from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.engines.simulation.world import SimulatedWorld
 from minidl.cluster.trace.recorder import Begun, Recorder
 from minidl.kernels import counting
 
@@ -29,7 +29,13 @@ class SimulatedEndpoint:
     """
 
     def __init__(
-        self, rank: int, world: World, core: Core, program: SimulatedTask, context: contextvars.Context, counts: bool
+        self,
+        rank: int,
+        world: SimulatedWorld,
+        core: Core,
+        program: SimulatedTask,
+        context: contextvars.Context,
+        counts: bool,
     ) -> None:
         self.rank = rank
         self.size = world.nodes

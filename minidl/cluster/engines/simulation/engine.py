@@ -20,7 +20,7 @@ from minidl.cluster.engines.simulation.node import Node
 from minidl.cluster.engines.simulation.output import routed
 from minidl.cluster.engines.simulation.process_wide import rare_collections
 from minidl.cluster.engines.simulation.rank import SimulatedRank
-from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.engines.simulation.world import SimulatedWorld
 from minidl.cluster.run import Run
 from minidl.cluster.trace.trace import Trace
 
@@ -88,7 +88,7 @@ class Simulation:
         ends_at = float("inf") if terms.deadline is None else began + terms.deadline
         packed = pickled_program(program, args)
         with routed() as stdout, rare_collections:
-            world = World(terms, ends_at, contextvars.copy_context().run, stdout)
+            world = SimulatedWorld(terms, ends_at, contextvars.copy_context().run, stdout)
             events = min(EVENTS_OF_A_RANK, EVENTS_OF_A_RUN // terms.nodes) if self.trace == "full" else 0
             ranks = [SimulatedRank(number, world, self.node, events, kernels.active()) for number in range(terms.nodes)]
             try:
@@ -105,7 +105,7 @@ class Simulation:
         return _run_of(world, ranks)
 
 
-def _run_of(world: World, ranks: list[SimulatedRank]) -> Run:
+def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
     """The Run; raises the error of a run that failed."""
     if world.interruption is not None and not isinstance(world.interruption, Overdue):
         raise world.interruption

@@ -24,7 +24,7 @@ Simulate = Callable[[Program, tuple[Any, ...], LaunchTerms], Run]
 
 
 @dataclass(frozen=True)
-class Answer:
+class ChildRun:
     """The child's result: a Run, or the pickled error that ended it, and everything that was printed."""
 
     run: Run | None
@@ -55,11 +55,11 @@ def in_a_child(simulate: Simulate, program: Program, args: tuple[Any, ...], term
             raise
         death = str(error).partition("\n")[0]
         raise RankFailed(f"{death}\nit was the process in which all ranks were simulated") from error
-    answer: Answer = run.results[0]
-    show(answer.printed)
-    if answer.run is None:
-        raise cloudpickle.loads(answer.error)
-    return answer.run
+    child: ChildRun = run.results[0]
+    show(child.printed)
+    if child.run is None:
+        raise cloudpickle.loads(child.error)
+    return child.run
 
 
 def _host(
@@ -69,7 +69,7 @@ def _host(
     args: tuple[Any, ...],
     terms: LaunchTerms,
     has_listener: bool,
-) -> Answer:
+) -> ChildRun:
     if has_listener:
         terms = replace(terms, listener=lambda rank, obj: comm.tell((rank, obj)))
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -77,4 +77,4 @@ def _host(
             run, error = simulate(program, args, terms), b""
         except Exception as raised:
             run, error = None, cloudpickle.dumps(raised, 5)
-    return Answer(run, error, printed.getvalue())
+    return ChildRun(run, error, printed.getvalue())

@@ -18,7 +18,7 @@ from minidl.cluster.engines.simulation import output
 from minidl.cluster.engines.simulation.endpoint import SimulatedEndpoint
 from minidl.cluster.engines.simulation.node import Core, Node
 from minidl.cluster.engines.simulation.task import SimulatedTask
-from minidl.cluster.engines.simulation.world import World
+from minidl.cluster.engines.simulation.world import SimulatedWorld
 from minidl.cluster.engines.whereabouts import Whereabouts
 from minidl.cluster.trace.recorder import Recorder
 from minidl.cluster.trace.recording import Recording
@@ -28,7 +28,7 @@ from minidl.kernels import counting
 class SimulatedRank:
     """One rank, as the engine sees it; ambient state (generators, kernels, output) lives in its own context."""
 
-    def __init__(self, number: int, world: World, node: Node | None, events: int, kernels_in_use: str) -> None:
+    def __init__(self, number: int, world: SimulatedWorld, node: Node | None, events: int, kernels_in_use: str) -> None:
         self.number = number
         self.result: bytes | None = None
         self.seconds = 0.0

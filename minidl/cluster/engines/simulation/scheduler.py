@@ -29,7 +29,7 @@ _order = attrgetter("order")
 
 
 class Director(Protocol):
-    """Decides what to do when the tasks cannot simply continue; `World` implements it."""
+    """Decides what to do when the tasks cannot simply continue; `SimulatedWorld` implements it."""
 
     def stuck(self) -> None:
         """No task can ever continue: wake one with an error, or end the run."""

@@ -14,7 +14,7 @@ from minidl.cluster.cost.network import Network
 from minidl.cluster.diagnosis.errors import ClusterError, CollectiveMismatch, CommTimeout, Deadlock, RankFailed
 from minidl.cluster.diagnosis.fingerprints import FingerprintTable
 from minidl.cluster.engines.hopeless import deadlock_of, peers_have_returned
-from minidl.cluster.engines.protocol import Array, LaunchTerms, Pending
+from minidl.cluster.engines.protocol import COLLECTIVE, Array, LaunchTerms, Pending
 from minidl.cluster.engines.run_error import deadline_text
 from minidl.cluster.engines.simulation.flows import Flows
 from minidl.cluster.engines.simulation.message import Receive, Send, Unmatched
@@ -22,8 +22,6 @@ from minidl.cluster.engines.simulation.ports import Ports
 from minidl.cluster.engines.simulation.scheduler import Scheduler
 from minidl.cluster.engines.simulation.task import SimulatedTask
 from minidl.cluster.engines.simulation.transport import Transport
-
-COLLECTIVE = 1 << 63  # set in the tags of collectives
 
 
 class Member(Protocol):
@@ -40,7 +38,7 @@ def transport_over(network: Network | None, nodes: int) -> Transport:
     return Flows(network.topology) if network.topology else Ports(nodes, network.alpha, network.beta)
 
 
-class World:
+class SimulatedWorld:
     """The clock, the network, the fingerprints of collectives, and which ranks have ended. It directs the scheduler.
 
     ends_at       the deadline, by time.monotonic()
