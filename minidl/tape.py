@@ -23,9 +23,10 @@ References
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar, Token
 from functools import wraps
+from itertools import compress
 from operator import attrgetter
 from typing import ParamSpec, TypeVar
 
@@ -55,6 +56,10 @@ def walk(
 ) -> None:
     """Backpropagation: visit every node once, after everything that was made from it, and pass its gradient on.
 
+        for node in reversed(nodes):
+            for parent, gradient in zip(node.parents, node.vjp(node.grad)):
+                parent.grad += gradient
+
     Parameters
         outputs, seeds   where to start, and with which gradients; None: 1, for a scalar
         inputs           the tensors that get their gradient; None: every leaf
@@ -72,16 +77,12 @@ def walk(
         g = grads.pop(node)
         if node in wanted:
             finish(node, g.copy())
-        parents = node._parents
-        needs = list(map(uses.__contains__, parents))
-        if True not in needs:
-            continue
-        for parent, need, gradient in zip(parents, needs, _products(node, g, needs, call, retain_graph), strict=True):
-            if need:
-                grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
-                if parent._vjp is None:
-                    _receive(parent, g, grads, uses, finish)
-        del uses[node], node, g, parents, parent, gradient  # nothing outlives its turn
+        for parent, gradient in _products(node, g, uses, call, retain_graph):  # along a path, multiply
+            grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
+            if parent._vjp is None:
+                _receive(parent, g, grads, uses, finish)
+        del uses[node]
+        g = gradient = None  # no array outlives its turn
 
 
 # ---- around the walk ----
@@ -95,17 +96,21 @@ def _checked_inputs(inputs: Sequence[Node] | None) -> frozenset[Node]:
 
 
 def _products(
-    node: Node, g: Array, needs: list[bool], call: Callable[..., Sequence[Array]], retain_graph: bool
-) -> Sequence[Array]:
-    """The node's vector-Jacobian products, computed by `call`; the node is freed unless `retain_graph`."""
+    node: Node, g: Array, uses: dict[Node, int], call: Callable[..., Sequence[Array]], retain_graph: bool
+) -> Iterable[tuple[Node, Array]]:
+    """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
+    vjp, parents = node._vjp, node._parents
     for index in node._saved:
-        tensor = node if index == OUTPUT else node._parents[index]
+        tensor = node if index == OUTPUT else parents[index]
         if (tensor if tensor._base is None else tensor._base)._written > node._sequence:
             raise _overwritten(tensor)
-    gradients = call(node._vjp, g, needs)
+    needs = list(map(uses.__contains__, parents))
+    if True not in needs:
+        return ()
+    gradients = call(vjp, g, needs)
     if not retain_graph:
         node._vjp, node._parents = _freed, ()
-    return gradients
+    return compress(zip(parents, gradients, strict=True), needs)
 
 
 def _receive(

@@ -67,7 +67,7 @@ def unbroadcast(g: Array, operand: Array) -> Array:
             lengths = zip(operand.shape, g.shape[extra:], strict=True)
             repeated += tuple(extra + i for i, (own, length) in enumerate(lengths) if own == 1 != length)
         g = kernels.uncounted("sum")(g, repeated, True).reshape(operand.shape)
-    return g if g.dtype == operand.dtype else cast(g, operand.dtype)
+    return g if g.dtype is operand.dtype or g.dtype == operand.dtype else cast(g, operand.dtype)
 
 
 def along(g: Array, axis: int | tuple[int, ...] | None, ndim: int) -> Array:

@@ -37,7 +37,7 @@ def unary(name: str, value: Callable[[Array], Array], rule: Rule, doc: str) -> C
     reads_out, saved = reads == ["out"], tuple(PLACES[name] for name in reads)
 
     def operation(a: Any) -> Tensor:
-        a = operand(a)
+        a = a if isinstance(a, Tensor) else operand(a)
         x = a._data
         out = value(x)
         read = out if reads_out else x
@@ -56,8 +56,10 @@ def binary(
     saved = tuple(PLACES[name] for name in reads)
 
     def operation(a: Any, b: Any) -> Tensor:
-        if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a._data.ndim and b._data.ndim):
+        if not isinstance(a, Tensor) or not a._data.ndim:
             a, b = operand(a, b), operand(b, a)
+        elif not isinstance(b, Tensor) or not b._data.ndim:
+            b = operand(b, a)
         x, y = a._data, b._data
         try:
             out = value(x, y)
