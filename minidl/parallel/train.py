@@ -18,7 +18,7 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.progress import Progress
-from minidl.parallel.run.rank_result import RankResult
+from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
 from minidl.parallel.run.snapshots import judged
@@ -100,7 +100,7 @@ def train(
     finally:
         if folder is not None:  # no rank is left by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
-    results: list[RankResult] = [result for result in run.results if result is not None]
+    results: list[RankRecord] = [result for result in run.results if result is not None]
     final = next((result.state for result in results if result.state is not None), None)
     if final is None:
         _check_survivors(run.failures, nodes)
@@ -121,7 +121,7 @@ def _node(
     folder: Path | None,
     checkpoint: Checkpoint | None,
     config: dict[str, Any],
-) -> RankResult:
+) -> RankRecord:
     """The program that runs on every rank."""
     few_numbers = "ordered" if strategy.algorithm == "ordered" else "auto"  # a ring would only cost time
     session = Session(job, comm, nodes, folder, checkpoint, config, few_numbers)

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Run, Runs, number_of
+from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, ResultRow, ResultRows, number_of
 
 TASK = ("network", "model", "data")  # what two runs must have in common to be compared
 HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", "gpu", "kernels")
 NEAR = 0.05  # times and speeds within 5 % are equal
 
 
-def of_speedup(run: Run, table: ResultTable) -> Iterator[str]:
+def of_speedup(run: ResultRow, table: ResultTable) -> Iterator[str]:
     """What is wrong with the speedup that the run claims; nothing if it claims none, or if one of its speeds fits."""
     speedup = run.number("speedup")
     if speedup is None:
@@ -27,7 +27,7 @@ def of_speedup(run: Run, table: ResultTable) -> Iterator[str]:
         yield found[0]
 
 
-def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
+def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) -> str:
     """What is wrong with the speedup if it is one of this column; "" for nothing."""
     configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
     alike = [runs[0] for runs in configurations if runs]
@@ -75,23 +75,23 @@ def _problem(run: Run, column: str, speedup: float, table: ResultTable) -> str:
     return ""
 
 
-def _is_alike(run: Run, other: Run) -> bool:
+def _is_alike(run: ResultRow, other: ResultRow) -> bool:
     return all(run.value(column) == other.value(column) for column in TASK)
 
 
-def _competes(other: Run, run: Run, base: Run, seconds: float, column: str) -> bool:
+def _competes(other: ResultRow, run: ResultRow, base: ResultRow, seconds: float, column: str) -> bool:
     """Whether the other run claims a speedup over the same baseline itself, on the same number of nodes."""
     over = (other.number("speedup") or 1.0) * _seconds(other, column)
     return _nodes(run) == _nodes(base) and other.method != base.method and abs(over / seconds - 1) <= NEAR
 
 
-def _where(nodes: float, run: Run) -> str:
+def _where(nodes: float, run: ResultRow) -> str:
     """The nodes, network, model and data of the runs that the run can be compared with."""
     task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
     return f"{nodes:g} node(s){task}"
 
 
-def _difference(run: Run, base: Run, columns: Sequence[str]) -> str:
+def _difference(run: ResultRow, base: ResultRow, columns: Sequence[str]) -> str:
     """The first of the columns in which the run and the baseline say different things; "" for none."""
     for column in columns:
         mine, theirs = run.value(column), base.value(column)
@@ -101,33 +101,33 @@ def _difference(run: Run, base: Run, columns: Sequence[str]) -> str:
     return ""
 
 
-def _nodes(run: Run) -> float:
+def _nodes(run: ResultRow) -> float:
     return run.number("nodes") or 1.0
 
 
-def _seconds(run: Run, column: str) -> float:
+def _seconds(run: ResultRow, column: str) -> float:
     """Seconds, for a rate those of one sample."""
     number = run.number(column)
     assert number
     return 1 / number if column == "samples_per_second" else number
 
 
-def _measured(runs: Runs, column: str) -> list[Run]:
+def _measured(runs: ResultRows, column: str) -> list[ResultRow]:
     return [run for run in runs if run.number(column)]
 
 
-def _mean_seconds(runs: Runs, column: str) -> float:
+def _mean_seconds(runs: ResultRows, column: str) -> float:
     return fmean(_seconds(run, column) for run in _measured(runs, column))
 
 
-def _seconds_of_seed(bases: Runs, seed: str, column: str) -> list[float]:
+def _seconds_of_seed(bases: ResultRows, seed: str, column: str) -> list[float]:
     """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
     runs = _measured(bases, column)
     own = [run for run in runs if run.seed == seed] or runs
     return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
-def _worse(runs: Runs, others: Runs) -> str:
+def _worse(runs: ResultRows, others: ResultRows) -> str:
     """How the quality of the runs falls short of that of the others; "" if it does not, or is not known."""
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
@@ -142,7 +142,7 @@ def _worse(runs: Runs, others: Runs) -> str:
     return ""
 
 
-def _knows(runs: Runs, others: Runs) -> bool:
+def _knows(runs: ResultRows, others: ResultRows) -> bool:
     """Whether the quality of the runs is known if that of the others is."""
     return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
 

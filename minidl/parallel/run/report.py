@@ -15,7 +15,7 @@ from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
-from minidl.parallel.run.rank_result import RankResult
+from minidl.parallel.run.rank_record import RankRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ class Report:
     seconds: float
     trace: Trace = field(repr=False)
     checkpoint: Checkpoint = field(repr=False)
-    results: list[RankResult | None] = field(repr=False)
+    results: list[RankRecord | None] = field(repr=False)
     failures: dict[int, ClusterError] = field(default_factory=dict)
 
     @property

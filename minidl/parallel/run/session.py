@@ -28,7 +28,7 @@ from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.evaluation import evaluate
 from minidl.parallel.run.minibatches import common_minibatches, own_minibatches
 from minidl.parallel.run.progress import Progress, per_second
-from minidl.parallel.run.rank_result import RankResult, Snapshot
+from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.tensor import Tensor
 
 PROGRESS_SECONDS = 0.1  # at most ten messages a second
@@ -251,9 +251,9 @@ class Session:
 
     # What remains of it
 
-    def result(self) -> RankResult:
+    def result(self) -> RankRecord:
         """What the rank brings back."""
-        return RankResult(
+        return RankRecord(
             digest=vector.digest(self.parameters),
             state=self.state() if self._is_judged_here and self.comm.rank == 0 else None,
             snapshots=self._snapshots,

@@ -20,11 +20,11 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.evaluation import evaluate_ensemble
-from minidl.parallel.run.rank_result import RankResult, Snapshot
+from minidl.parallel.run.rank_record import RankRecord, Snapshot
 from minidl.parallel.strategy import Strategy
 
 
-def judged(job: Job, strategy: Strategy, results: Sequence[RankResult], config: dict[str, Any]) -> Checkpoint:
+def judged(job: Job, strategy: Strategy, results: Sequence[RankRecord], config: dict[str, Any]) -> Checkpoint:
     """The last state of a run whose ranks have kept snapshots, with the history that these give.
 
     Pieces of equal offset are the weights of several nodes: `strategy.combine` says what model they make.
@@ -85,13 +85,13 @@ def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
     return model
 
 
-def _buffers(results: Sequence[RankResult], epoch: int, epochs: int) -> list[Array]:
+def _buffers(results: Sequence[RankRecord], epoch: int, epochs: int) -> list[Array]:
     """Those after the same part of the run: a fast node makes more passes than there are epochs, a slow one fewer."""
     passes = results[0].buffers
     return passes[max(1, epoch * len(passes) // epochs) - 1] if passes else []
 
 
-def _bytes(results: Sequence[RankResult], epoch: int, epochs: int) -> int:
+def _bytes(results: Sequence[RankRecord], epoch: int, epochs: int) -> int:
     """What the first node has sent after the same part of the run; by the last epoch, all."""
     passes = results[0].bytes_by_pass
     if epoch == epochs or not passes:
@@ -99,7 +99,7 @@ def _bytes(results: Sequence[RankResult], epoch: int, epochs: int) -> int:
     return passes[max(1, epoch * len(passes) // epochs) - 1]
 
 
-def _mean_loss(results: Sequence[RankResult], epoch: int) -> float:
+def _mean_loss(results: Sequence[RankRecord], epoch: int) -> float:
     """Of the samples in each node's pass of that number; of the passes before where none has come so far."""
     sums = [result.losses[epoch - 1] for result in results if len(result.losses) >= epoch]
     if not sums:

@@ -25,7 +25,7 @@ class Snapshot:
 
 
 @dataclass
-class RankResult:
+class RankRecord:
     """What a rank of a training run brings back.
 
     state: the run's last state, from rank 0, where all nodes have the same weights; else None, and there are snapshots.
