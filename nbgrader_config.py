@@ -31,7 +31,7 @@ c.Autograde.autograde_preprocessors = [
 ]
 # What students wrote is shown in a teacher's browser. nbgrader's pages pass it through this filter, which here takes
 # out what could act there, as on the pages of `python3 -m course grade`.
-c.HTMLExporter.filters = {"markdown2html": "course.grading.markdown.as_html"}
+c.HTMLExporter.filters = {"markdown2html": "course.grading.feedback.markdown.as_html"}
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "nbgrader.preprocessors.ClearHiddenTests",  # a student sees what the hidden tests found, not the tests

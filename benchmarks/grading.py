@@ -25,8 +25,8 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from course.commands import grade  # noqa: E402
-from course.grading.grades import Grade  # noqa: E402
-from course.grading.submissions import Submission  # noqa: E402
+from course.grading.grade import Grade  # noqa: E402
+from course.grading.submissions.submission import Submission  # noqa: E402
 from tests.course.submitted_class import hand_in  # noqa: E402
 
 

@@ -12,10 +12,10 @@ import nbformat
 
 from course.building import text
 from course.building.execution import Failed, execute
-from course.building.release import as_bytes, released
 from course.building.sources import Source
 from course.building.staleness import read_notebook
-from course.notebooks.whole_file import replace
+from course.notebooks.release import as_bytes, released
+from course.whole_file import replace
 
 AT_ONCE = 2
 CLEARING_UP_SECONDS = 10.0

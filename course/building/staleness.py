@@ -9,8 +9,8 @@ import nbformat
 
 from course.building import text
 from course.building.execution import unfit_output
-from course.building.release import as_bytes, released
 from course.building.sources import Source
+from course.notebooks.release import as_bytes, released
 
 
 @dataclass(frozen=True)

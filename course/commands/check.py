@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from course.chapters import Chapter, UnknownChapterError, chapter_with_exercises
-from course.commands.check_report import print_report, saved
 from course.commands.start import shown
 from course.judging import progress_record
 from course.judging.begun import begun
@@ -29,6 +28,7 @@ from course.judging.judged_notebook import check_cells, judge_notebook
 from course.notebooks.notebook_file import NotANotebookError, read_notebook
 from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
+from course.student.check_report import print_report, saved
 
 
 class CannotCheckError(Exception):

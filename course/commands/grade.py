@@ -21,14 +21,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from course.commands.test import cores
-from course.grading import class_reports, container, feedback, grades
-from course.grading.fingerprint import fingerprint
-from course.grading.graded_notebook import graded_notebook
-from course.grading.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
-from course.grading.own_folders import given_to_none, own_folder
-from course.grading.pages import places_of
-from course.grading.results import CannotWriteError, Results
-from course.grading.submissions import Submission, find, left_alone, without_outputs
+from course.grading import grade as grades
+from course.grading.container import outside as container
+from course.grading.feedback import page as feedback
+from course.grading.feedback.graded_notebook import graded_notebook
+from course.grading.feedback.places import places_of
+from course.grading.reports import class_reports
+from course.grading.results.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
+from course.grading.results.results import CannotWriteError, Results
+from course.grading.submissions.fingerprint import fingerprint
+from course.grading.submissions.own_folders import given_to_none, own_folder
+from course.grading.submissions.submission import Submission, find, left_alone, without_outputs
 from course.judging.judged_notebook import Judgement, judge_notebook
 from course.sandbox.limits import Limits
 from course.setup.bootstrap import ROOT

@@ -12,8 +12,8 @@ from course.chapters import PARTS
 from course.command_line import COMMANDS, FOR_STUDENTS
 from course.commands.demo import RUN_FOLDER
 from course.commands.lab import FIRST
-from course.commands.standing import Standing, standings
 from course.setup.bootstrap import ROOT
+from course.student.standing import Standing, standings
 
 WIDTH = 80
 TO_COME = "to come"

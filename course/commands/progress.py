@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from course.commands.standing import Standing, standings
 from course.setup.bootstrap import ROOT
+from course.student.standing import Standing, standings
 
 BAR = 20
 EXPLAINED = "Points of the public checks; the grade comes from the same checks with other sizes and seeds."

@@ -18,8 +18,8 @@ from course.building.hidden_tests import HiddenTest, hidden_tests, with_values
 from course.building.known_answers import Classroom, known_answers, misjudged
 from course.building.sources import Source, chosen, sources
 from course.commands import build
-from course.notebooks.whole_file import replace
 from course.setup.bootstrap import ROOT
+from course.whole_file import replace
 from minidl.random import Purpose, stream
 
 ATTEMPTS = 5

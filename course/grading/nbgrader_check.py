@@ -12,7 +12,7 @@ from typing import Any
 import nbformat
 from nbgrader.preprocessors import NbGraderPreprocessor
 
-from course.grading.graded_notebook import graded_notebook
+from course.grading.feedback.graded_notebook import graded_notebook
 from course.judging.judged_notebook import judge_notebook
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from course.judging.outcome import Outcome
-from course.notebooks.whole_file import replace
 from course.setup.bootstrap import ROOT
+from course.whole_file import replace
 
 WORK = ROOT / "work"
 

@@ -11,10 +11,10 @@ import nbformat
 import pytest
 
 from course.commands import grade
-from course.grading import class_reports
-from course.grading.grades import Grade
-from course.grading.results import CannotWriteError
-from course.grading.submissions import Submission
+from course.grading.grade import Grade
+from course.grading.reports import class_reports
+from course.grading.results.results import CannotWriteError
+from course.grading.submissions.submission import Submission
 from course.judging import Outcome, PartResult, Status
 from course.judging.judged_notebook import Judgement
 from course.setup.bootstrap import ROOT

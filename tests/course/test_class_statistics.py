@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.grading.class_picture import draw, save_picture
-from course.grading.class_statistics import tallies
+from course.grading.reports.picture import draw, save_picture
+from course.grading.reports.statistics import tallies
 from course.judging import Outcome, PartResult, Status
 
 CHAPTER = "04_messages_and_collectives"

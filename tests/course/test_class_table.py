@@ -8,10 +8,10 @@ from datetime import datetime
 
 import pytest
 
-from course.grading.class_table import Result, class_lines, summary
-from course.grading.gradebooks import write_gradebooks
-from course.grading.lateness import policy
-from course.grading.roster import read_roster
+from course.grading.roster.class_table import Result, class_lines, summary
+from course.grading.roster.gradebooks import write_gradebooks
+from course.grading.roster.lateness import policy
+from course.grading.roster.roster import read_roster
 from tests.course.test_roster import CANVAS, MOODLE, WORKSHEET
 
 CHAPTER = "04_messages_and_collectives"

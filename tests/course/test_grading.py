@@ -19,7 +19,9 @@ import pytest
 from filelock import FileLock
 
 from course.commands import grade, release
-from course.grading import grade_tables, grades, submissions
+from course.grading import grade as grades
+from course.grading.submissions import submission as submissions
+from course.grading.tables import grade_tables
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

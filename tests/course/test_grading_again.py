@@ -17,9 +17,11 @@ import nbformat
 import pytest
 
 from course.commands import grade
-from course.grading import grade_tables, grades, submissions
-from course.grading.fingerprint import fingerprint
-from course.grading.results import Results
+from course.grading import grade as grades
+from course.grading.results.results import Results
+from course.grading.submissions import submission as submissions
+from course.grading.submissions.fingerprint import fingerprint
+from course.grading.tables import grade_tables
 from tests.course.submitted_class import ROOT, SOLUTIONS, notebook
 from tests.tiers import exhaustively
 

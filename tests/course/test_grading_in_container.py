@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from course.commands import grade
-from course.grading import container
+from course.grading.container import outside as container
 from tests.course.submitted_class import ROOT
 
 pytestmark = pytest.mark.timeout(300)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from course.grading.lateness import PolicyError, handed_in, policy
+from course.grading.roster.lateness import PolicyError, handed_in, policy
 
 DEADLINE = "2027-01-31T18:00+01:00"
 HOUR = timedelta(hours=1)

@@ -18,11 +18,11 @@ from course.building import text
 from course.building.assignment_rules import broken_rules
 from course.building.execution import execute
 from course.building.imports import modules_in
-from course.building.release import released
 from course.building.sources import Source, sources
 from course.commands import release
 from course.judging import Status
 from course.judging.judged_notebook import check_cells, checks_of, judge_notebook
+from course.notebooks.release import released
 from course.setup.bootstrap import ROOT
 from tests.tiers import all_but_first_exhaustive
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from course.grading import grade_tables, results, state
-from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
-from course.grading.notices import of_points_by_hand
-from course.grading.results import CannotWriteError, Results
+from course.grading.grade import COLUMNS, EXERCISE_COLUMNS, Grade
+from course.grading.results import results, state
+from course.grading.results.notices import of_points_by_hand
+from course.grading.results.results import CannotWriteError, Results
+from course.grading.tables import grade_tables
 from course.judging import Outcome, PartResult, Status
 from course.judging.judged_notebook import Judgement
 

@@ -7,9 +7,9 @@ from pathlib import PurePath
 
 import pytest
 
-from course.grading.roster import read_roster
-from course.grading.roster_match import match
-from course.grading.table import TableError
+from course.grading.roster.matching import match
+from course.grading.roster.roster import read_roster
+from course.grading.tables.teachers_tables import TableError
 
 CHAPTER = "04_messages_and_collectives"
 

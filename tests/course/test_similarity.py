@@ -12,9 +12,9 @@ import pytest
 
 pytest.importorskip("rapidfuzz")
 
-from course.grading import similarity, similarity_page
-from course.grading.similarity import LEAST_TOKENS, answers_in, similar_pairs
-from course.grading.similarity_page import page
+from course.grading.reports import similarity, similarity_page
+from course.grading.reports.similarity import LEAST_TOKENS, answers_in, similar_pairs
+from course.grading.reports.similarity_page import page
 from course.notebooks.roles import role_of
 from course.setup.bootstrap import ROOT
 

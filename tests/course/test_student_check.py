@@ -12,11 +12,11 @@ import pytest
 
 from course.chapters import CHAPTERS
 from course.commands import check, start
-from course.commands.check_report import saved
 from course.judging import progress_record
 from course.judging.begun import begun
 from course.notebooks.notebook_file import read_notebook
 from course.setup.bootstrap import ROOT
+from course.student.check_report import saved
 from tests.tiers import exhaustively
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")

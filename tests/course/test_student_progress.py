@@ -14,8 +14,8 @@ from rich.console import Console
 from course import overview, progress
 from course.chapters import CHAPTERS, PARTS, UnknownChapterError, chapter_called
 from course.commands import lab, start
-from course.commands.standing import standings
 from course.setup.bootstrap import ROOT
+from course.student.standing import standings
 from tests.course.small_course import CHAPTER, clone
 
 

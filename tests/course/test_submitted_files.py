@@ -14,10 +14,10 @@ import nbformat
 import pytest
 
 from course.commands import grade
-from course.grading import submissions
-from course.grading.pages import MOST_OF_NAME, places_of
-from course.grading.submissions import Submission
-from course.grading.submitted_files import MOST_FOLDERS
+from course.grading.feedback.places import MOST_OF_NAME, places_of
+from course.grading.submissions import submission as submissions
+from course.grading.submissions.files import MOST_FOLDERS
+from course.grading.submissions.submission import Submission
 from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
 from tests.course.submitted_class import SOLUTIONS, notebook
 

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from course.grading.grades import Grade
+from course.grading.grade import Grade
 from course.judging import Outcome, PartResult, Status
 from course.judging.judged_notebook import Judgement
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from course.grading.grades import Grade
-from course.grading.results import Results
+from course.grading.grade import Grade
+from course.grading.results.results import Results
 from course.setup.bootstrap import ROOT
 
 MOST_TOLD = 5

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import psutil
 
-from course.notebooks.whole_file import replace
 from course.sandbox import scratch
+from course.whole_file import replace
 
 
 def remove_leftovers(note: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from course.grading.submissions import Submission
+from course.grading.submissions.submission import Submission
 from course.judging.helper_files import helper_files
 
 

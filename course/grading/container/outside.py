@@ -151,7 +151,7 @@ def run_command(
     fixed = ("MINIDL_NO_VENV=1", "HOME=/tmp", "PYTHONDONTWRITEBYTECODE=1")
     for variable in (*fixed, f"TZ={time_zone()}", f"PYTHONPATH={ROOT}"):
         command += ["--env", variable]
-    inside = ["python", "-m", "course.grading.inside_container", *typed(parser, options)]
+    inside = ["python", "-m", "course.grading.container.inside", *typed(parser, options)]
     return [*command, "--workdir", str(ROOT), image, *inside]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from course.grading.submissions import Submission, looks
+from course.grading.submissions.submission import Submission, looks
 
 MOST_OF_NAME, MOST_OF_PLACE = 120, 300
 """Bytes of a folder's name, and of the whole place, where file systems take 255 and 4,096."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.grading.table import Table, TableError, read_table
+from course.grading.tables.teachers_tables import Table, TableError, read_table
 
 HEADERS = {
     "name": ("student", "name", "full name", "fullname", "student name", "display name"),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import nbformat
 
-from course.grading.submitted_files import Entry, entries_in
+from course.grading.submissions.files import Entry, entries_in
 from course.notebooks.notebook_file import NotANotebookError, NotebookFile, read_file
 
 ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from course.notebooks.whole_file import replace
+from course.whole_file import replace
 
 MOST_IN_CELL = 30_000
 """Characters of a cell; a spreadsheet takes 32,767."""

@@ -9,9 +9,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from course.grading.lateness import UNITS, HandedIn, Policy, handed_in
-from course.grading.roster import Roster, Student
-from course.grading.roster_match import CANVAS, Match, match
+from course.grading.roster.lateness import UNITS, HandedIn, Policy, handed_in
+from course.grading.roster.matching import CANVAS, Match, match
+from course.grading.roster.roster import Roster, Student
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",

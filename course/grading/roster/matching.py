@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from course.grading.roster import Roster, Student, names_of, one_word, sorted_words
+from course.grading.roster.roster import Roster, Student, names_of, one_word, sorted_words
 
 CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<file>\d+)_")
 """How Canvas names what it packs: "doejane_LATE_12345_67890_NAME.ipynb": 12345 is the student, 67890 the file."""

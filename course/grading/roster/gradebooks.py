@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course.chapters import CHAPTERS
-from course.grading.class_table import Line, rounded
-from course.grading.grade_tables import harmless, replace
-from course.grading.roster import HEADERS, Roster
+from course.grading.roster.class_table import Line, rounded
+from course.grading.roster.roster import HEADERS, Roster
+from course.grading.tables.grade_tables import harmless, replace
 
 CANVAS_STUDENT = (
     "Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account",

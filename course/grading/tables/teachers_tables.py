@@ -7,7 +7,7 @@ import io
 from dataclasses import dataclass
 from pathlib import Path
 
-from course.grading.grade_tables import delimiter, text_of
+from course.grading.tables.grade_tables import delimiter, text_of
 
 MOST_BYTES = 20 * 2**20
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course.grading.class_statistics import Tally
-from course.grading.grade_tables import replace
+from course.grading.reports.statistics import Tally
+from course.grading.tables.grade_tables import replace
 from course.judging import Status
 from minidl.plots.style import SERIES, applied, label_source, new_figure
 

@@ -18,12 +18,12 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from course.grading import grade_tables
-from course.grading.grades import COLUMNS, EXERCISE_COLUMNS, Grade
-from course.grading.leftovers import remove_leftovers
-from course.grading.points_by_hand import basis_of, beyond, changes_in, not_taken
-from course.grading.state import Graded, Key, State
-from course.notebooks import whole_file
+from course import whole_file
+from course.grading.grade import COLUMNS, EXERCISE_COLUMNS, Grade
+from course.grading.results.leftovers import remove_leftovers
+from course.grading.results.points_by_hand import basis_of, beyond, changes_in, not_taken
+from course.grading.results.state import Graded, Key, State
+from course.grading.tables import grade_tables
 
 COLUMNS_OF = {"grades.csv": COLUMNS, "exercises.csv": EXERCISE_COLUMNS}
 

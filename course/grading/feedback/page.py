@@ -14,8 +14,8 @@ from nbformat.v4 import new_markdown_cell
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
-from course.grading.grades import BY_HAND, Grade, told
-from course.grading.markdown import as_html, cleaned
+from course.grading.feedback.markdown import as_html, cleaned
+from course.grading.grade import BY_HAND, Grade, told
 from course.notebooks.roles import as_released
 
 MOST_OF_CELL, MOST_OF_ALL = 20_000, 400_000

@@ -11,7 +11,7 @@ from typing import Any
 
 import nbformat
 
-from course.grading.submissions import Submission
+from course.grading.submissions.submission import Submission
 from course.judging.helper_files import helper_files
 from course.notebooks.notebook_file import read_file
 from course.setup.bootstrap import ROOT

@@ -14,19 +14,19 @@ from pathlib import Path
 
 import nbformat
 
-from course.building.release import released
-from course.grading import grade_tables
-from course.grading.class_statistics import COLUMNS as STATISTICS_COLUMNS
-from course.grading.class_statistics import tallies
-from course.grading.class_table import COLUMNS, Result, class_lines, summary
-from course.grading.gradebooks import write_gradebooks
-from course.grading.grades import Grade
-from course.grading.lateness import Policy, policy
-from course.grading.results import writing
-from course.grading.roster import Roster, read_roster
-from course.grading.submissions import Submission
+from course.grading.grade import Grade
+from course.grading.reports.statistics import COLUMNS as STATISTICS_COLUMNS
+from course.grading.reports.statistics import tallies
+from course.grading.results.results import writing
+from course.grading.roster.class_table import COLUMNS, Result, class_lines, summary
+from course.grading.roster.gradebooks import write_gradebooks
+from course.grading.roster.lateness import Policy, policy
+from course.grading.roster.roster import Roster, read_roster
+from course.grading.submissions.submission import Submission
+from course.grading.tables import grade_tables
+from course.notebooks.release import released
 from course.notebooks.roles import role_of
-from course.notebooks.whole_file import replace
+from course.whole_file import replace
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
     counted = tallies(judged)
     if len(judged) < 2 or not counted:
         return
-    from course.grading.class_picture import save_picture  # matplotlib takes a second
+    from course.grading.reports.picture import save_picture  # matplotlib takes a second
 
     grade_tables.write([tally.row for tally in counted], to / "statistics.csv", STATISTICS_COLUMNS)
     save_picture(counted, to / "statistics.png")
@@ -146,7 +146,7 @@ def write_similarity(
     submissions: Sequence[Submission], references: Mapping[str, nbformat.NotebookNode], to: Path
 ) -> Iterator[str]:
     """similar.csv and similar.html."""
-    from course.grading import similarity, similarity_page
+    from course.grading.reports import similarity, similarity_page
 
     releases = {name: released(reference) for name, reference in references.items()}
     answers: list[similarity.Answer] = []

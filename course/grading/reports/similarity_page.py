@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from course.grading.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_PAIRS, MOST_TOKENS, THRESHOLD, Pair
+from course.grading.reports.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_PAIRS, MOST_TOKENS, THRESHOLD, Pair
 
 SHOWN_PAIRS = 200
 MOST_CHARACTERS = 8000

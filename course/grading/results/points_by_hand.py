@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 
-from course.grading import grade_tables
-from course.grading.grades import BY_HAND, Grade
-from course.grading.state import Key
+from course.grading.grade import BY_HAND, Grade
+from course.grading.results.state import Key
+from course.grading.tables import grade_tables
 
 Change = tuple[Key, str, float | None, str]
 """Whose points, of which exercise, how many (None takes them back), and their basis."""

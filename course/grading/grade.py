@@ -8,9 +8,9 @@ from typing import Any
 
 import nbformat
 
-from course.building.release import settings
 from course.judging import Outcome, Status
 from course.judging.judged_notebook import Judgement
+from course.notebooks.release import settings
 from course.notebooks.roles import role_of, with_roles
 
 BY_HAND = "to be graded by hand"

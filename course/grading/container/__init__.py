@@ -1,0 +1,1 @@
+"""Grading in a container: the command outside, and the program that runs inside."""
