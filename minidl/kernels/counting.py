@@ -104,7 +104,7 @@ def start() -> None:
 
 
 def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]] | None, Callable[[Any, Any], Any]]:
-    """How a backward calls a vjp, `count(vjp, g, needs)`, or None while nothing is counted; and how it adds gradients."""
+    """How backward calls a vjp, `count(vjp, g, needs)`, None while nothing is counted; and how it adds gradients."""
     counter = active.get()
     return (None, operator.add) if counter is None else (counter.vjp, counter.sum)
 
