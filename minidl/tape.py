@@ -70,14 +70,14 @@ def walk(
     grads = _seed_gradients(outputs, seeds)
     nodes, uses = _graph(outputs, inputs)
     _finish_outputs(grads, uses, finish)
-    call, add = counting.backward_arithmetic()
+    count, add = counting.backward_arithmetic()
 
     while nodes:
         node = nodes.pop()  # the latest one left: its gradient is complete
         g = grads.pop(node)
         if node in wanted:
             finish(node, g.copy())
-        for parent, gradient in _products(node, g, uses, call, retain_graph):  # along a path, multiply
+        for parent, gradient in _products(node, g, uses, count, retain_graph):  # along a path, multiply
             grads[parent] = add(grads[parent], gradient) if parent in grads else gradient  # where paths meet, add
             if parent._vjp is None:
                 _receive(parent, g, grads, uses, finish)
@@ -96,7 +96,7 @@ def _checked_inputs(inputs: Sequence[Node] | None) -> frozenset[Node]:
 
 
 def _products(
-    node: Node, g: Array, uses: dict[Node, int], call: Callable[..., Sequence[Array]], retain_graph: bool
+    node: Node, g: Array, uses: dict[Node, int], count: Callable[..., Sequence[Array]] | None, retain_graph: bool
 ) -> Iterable[tuple[Node, Array]]:
     """The parents whose gradients are needed, each with its vector-Jacobian product; frees the node."""
     vjp, parents = node._vjp, node._parents
@@ -107,7 +107,8 @@ def _products(
     needs = list(map(uses.__contains__, parents))
     if True not in needs:
         return ()
-    gradients = call(vjp, g, needs)
+    assert vjp is not None
+    gradients = vjp(g, needs) if count is None else count(vjp, g, needs)
     if not retain_graph:
         node._vjp, node._parents = _freed, ()
     return compress(zip(parents, gradients, strict=True), needs)

@@ -103,10 +103,10 @@ def start() -> None:
     in_use.set(None)
 
 
-def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]], Callable[[Any, Any], Any]]:
-    """What a backward computes with: `call(vjp, g, needs)` and `add(a, b)`, which count while counting is on."""
+def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]] | None, Callable[[Any, Any], Any]]:
+    """How backward calls a vjp, `count(vjp, g, needs)`, None while nothing is counted; and how it adds gradients."""
     counter = active.get()
-    return (operator.call, operator.add) if counter is None else (counter.vjp, counter.sum)
+    return (None, operator.add) if counter is None else (counter.vjp, counter.sum)
 
 
 def take() -> Work:
