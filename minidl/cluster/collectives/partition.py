@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy.typing as npt
 
+from minidl.arguments import whole_number
+
 Array = npt.NDArray[Any]
 
 
@@ -31,8 +33,8 @@ def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = No
     """
     if segments is None:
         segments = max(1, round(math.sqrt(max(p - 2, 0) * nbytes / 32768)))
-    elif segments < 1:
-        raise ValueError(f"pipelined_chain: segments must be at least 1, got {segments}")
+    else:
+        segments = whole_number("pipelined_chain: segments", segments, at_least=1)
     return max(1, min(segments, elements))
 
 
