@@ -25,8 +25,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 
 from course.commands import grade  # noqa: E402
-from course.grading.grade import Grade  # noqa: E402
-from course.grading.submissions.submission import Submission  # noqa: E402
+from course.grading import grader  # noqa: E402
 from tests.course.submitted_class import hand_in  # noqa: E402
 
 
@@ -56,16 +55,17 @@ def graded(folder: Path, options: argparse.Namespace) -> tuple[dict[str, float],
     """Seconds and outcomes of the exercises by student, and the seconds of the whole run."""
     seconds: dict[str, float] = {}
     outcomes: dict[str, Counter[str]] = {}
-    grade_one = grade.grade_one
+    grade_one = grader.grade_one
 
-    def timed(submission: Submission, task: grade.Task) -> Grade:
+    def timed(grading: grader.Grading, place: int) -> grader.Done:
         began = time.monotonic()
-        one = grade_one(submission, task)
-        seconds[one.student] = time.monotonic() - began
-        outcomes[one.student] = Counter(row["outcome"] for row in one.exercise_rows)
-        return one
+        done = grade_one(grading, place)
+        student = done.grade.student
+        seconds[student] = time.monotonic() - began
+        outcomes[student] = Counter(row["outcome"] for row in done.grade.exercise_rows)
+        return done
 
-    grade.grade_one = timed
+    grader.grade_one = timed
     began = time.monotonic()
     grade.run([
         str(folder / "submitted"), "--to", str(folder / "graded"), "--workers", str(options.workers),

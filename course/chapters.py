@@ -9,6 +9,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+FIRST_LECTURE = "notebooks/00_start_here.ipynb"
+DEMO_FOLDER = "runs/demo"
+"""Where the course begins, and where the demo leaves its report; from the root of the clone."""
+
 
 class UnknownChapterError(Exception):
     """What was typed names no chapter, or one that has no exercises yet; the text says which there are."""

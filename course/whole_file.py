@@ -1,19 +1,43 @@
-"""A file is written whole or not at all: who reads it meanwhile finds the old one, and nobody half of a new one."""
+"""Write a file whole or not at all. A reader sees the old content or the new one, never half of it.
+
+Standard library alone: the set-up uses it before the environment stands.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
 
 def replace(path: Path, content: bytes) -> None:
-    """Put a file in the place of another, in one step; make its folder if there is none."""
+    """Write `content` to `path` in one step, whether or not the file exists; its folder is made if needed."""
+    with unfinished(path, content) as new:
+        os.replace(new, path)
+
+
+def create(path: Path, content: bytes) -> None:
+    """Write `content` to `path` in one step, unless a file of that name exists: that one is kept."""
+    with unfinished(path, content) as new:
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.link(new, path)
+        except OSError:  # a file system without hard links
+            if not path.exists():
+                os.replace(new, path)
+
+
+@contextmanager
+def unfinished(path: Path, content: bytes) -> Iterator[Path]:
+    """A file with `content` in the folder of `path`; it is removed at the end unless it was renamed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    name = sha256(os.fsencode(path.name)).hexdigest()[:16]  # any file system takes one of this length
-    unfinished = path.with_name(f".{name}.{os.getpid()}.part")
+    name = sha256(os.fsencode(path.name)).hexdigest()[:16]  # any file system takes a name of this length
+    new = path.with_name(f".{name}.{os.getpid()}.part")
     try:
-        unfinished.write_bytes(content)
-        os.replace(unfinished, path)
+        new.write_bytes(content)
+        yield new
     finally:
-        unfinished.unlink(missing_ok=True)
+        new.unlink(missing_ok=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import nbformat
 
 from course.judging import Chapter
+from course.notebooks.roles import HIDDEN_BEGINS, HIDDEN_ENDS, role_of
 
 POINTS_A_CHAPTER = 20
 HINTS_AN_EXERCISE = 2
-HIDDEN = ("### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS")
 
 
 @dataclass
@@ -39,8 +39,8 @@ def sorted_out(notebook: nbformat.NotebookNode) -> Cells:
     """The graded cells of a notebook."""
     cells = Cells()
     for cell in notebook.cells:
-        role = cell.metadata.get("nbgrader")
-        if role is None:
+        role = role_of(cell)
+        if not role:
             continue
         exercise = role["grade_id"]
         if role["grade"] and role["solution"]:
@@ -97,7 +97,7 @@ def test_rules(cells: Cells, exercise: str, chapter: Chapter) -> Iterator[str]:
         and all(call is not None and ast.unparse(call.func) == f"check.{exercise}" for call in calls)
         and all(call is not None and [ast.unparse(argument) for argument in call.args] == [exercise] for call in calls)
         and [bool(call and call.keywords) for call in calls] == [False, True]
-        and [lines[1], lines[-1]] == list(HIDDEN)
+        and [lines[1], lines[-1]] == [HIDDEN_BEGINS, HIDDEN_ENDS]
     )
     if not fits:
         yield f"{exercise}: its test cell is not {public}, then {hidden} between the markers of hidden tests"

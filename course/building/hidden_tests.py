@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-BLOCK = re.compile(r"^### BEGIN HIDDEN TESTS\n(?P<lines>.*?)^### END HIDDEN TESTS$", re.MULTILINE | re.DOTALL)
+from course.notebooks.roles import HIDDEN_BEGINS, HIDDEN_ENDS
+
+BLOCK = re.compile(rf"^{HIDDEN_BEGINS}\n(?P<lines>.*?)^{HIDDEN_ENDS}$", re.MULTILINE | re.DOTALL)
 
 KEPT = re.compile(r"^# kept: (?P<names>[\w, ]+)$", re.MULTILINE)
 """A comment among hidden tests: the arguments that are never drawn anew."""

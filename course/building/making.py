@@ -13,8 +13,9 @@ import nbformat
 from course.building import text
 from course.building.execution import Failed, execute
 from course.building.sources import Source
-from course.building.staleness import read_notebook
-from course.notebooks.release import as_bytes, released
+from course.building.staleness import built_notebook
+from course.notebooks.notebook_file import as_bytes
+from course.notebooks.release import released
 from course.whole_file import replace
 
 AT_ONCE = 2
@@ -42,7 +43,7 @@ def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Displ
     for source in release_only:
         display.begins(source, 0)
         started = time.perf_counter()
-        write_release(source, read_notebook(source.executed))
+        write_release(source, built_notebook(source.executed))
         display.made(source, time.perf_counter() - started)
     return [*done, *release_only]
 

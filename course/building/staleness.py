@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
+from nbformat.v4.rwbase import rejoin_lines
 
 from course.building import text
 from course.building.execution import unfit_output
 from course.building.sources import Source
-from course.notebooks.release import as_bytes, released
+from course.notebooks.notebook_file import NotANotebookError, as_bytes, read_notebook
+from course.notebooks.release import released
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ def stale_notebooks(source: Source) -> list[Stale]:
     expected = text.read(source.path, source.root)
     found: list[Stale] = []
     try:
-        built = read_notebook(source.executed)
+        built = built_notebook(source.executed)
         if reason := difference(built, expected) or unfit(built):
             found.append(Stale(source.executed, reason))
     except ValueError as problem:
@@ -45,16 +47,16 @@ def stale_notebooks(source: Source) -> list[Stale]:
     return found
 
 
-def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """The notebook in a file. Raises ValueError if it is not there or damaged."""
+def built_notebook(path: Path) -> nbformat.NotebookNode:
+    """The notebook in a file that the builder wrote. Raises ValueError if it is missing or damaged."""
     if not path.is_file():
         raise ValueError("it is not there")
     try:
-        notebook = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)
+        notebook = read_notebook(path)
         nbformat.validate(notebook)
-    except (ValueError, AttributeError, KeyError, TypeError, nbformat.ValidationError):
+    except (NotANotebookError, nbformat.ValidationError):
         raise ValueError("it is damaged: not a notebook") from None
-    return notebook
+    return rejoin_lines(notebook)
 
 
 def difference(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) -> str:

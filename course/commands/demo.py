@@ -6,10 +6,9 @@ import sys
 from itertools import count
 from pathlib import Path
 
+from course.chapters import DEMO_FOLDER, FIRST_LECTURE
 from course.setup.bootstrap import ROOT
 from course.setup.child import run_child
-
-RUN_FOLDER = "runs/demo"
 
 TRAIN = [
     "train", "--model", "resnet", "--data", "digits", "--nodes", "4",
@@ -38,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 def unused_folder(root: Path) -> str:
     """runs/demo, or runs/demo-2 and so on where earlier runs lie: no run is ever overwritten."""
-    names = (RUN_FOLDER if number == 1 else f"{RUN_FOLDER}-{number}" for number in count(1))
+    names = (DEMO_FOLDER if number == 1 else f"{DEMO_FOLDER}-{number}" for number in count(1))
     return next(name for name in names if not (root / name).exists())
 
 
@@ -50,6 +49,6 @@ def minidl_command() -> str:
 
 def beginning(root: Path) -> str:
     """Where the course begins, as far as it is there."""
-    if (root / "notebooks" / "00_start_here.ipynb").exists():
-        return "The course begins in notebooks/00_start_here.ipynb:  python3 -m course lab"
+    if (root / FIRST_LECTURE).exists():
+        return f"The course begins in {FIRST_LECTURE}:  python3 -m course lab"
     return "What there is to read and to do:  python3 -m course"

@@ -8,33 +8,27 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import nbformat
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from course.commands.test import cores
-from course.grading import grade as grades
-from course.grading.container import outside as container
-from course.grading.feedback import page as feedback
-from course.grading.feedback.graded_notebook import graded_notebook
+from course.grading.container import outside
 from course.grading.feedback.places import places_of
+from course.grading.grade import Grade
+from course.grading.grader import Grading, grade_all
 from course.grading.reports import class_reports
 from course.grading.results.notices import in_the_way, of_failed_checks, of_points_by_hand, of_tables
 from course.grading.results.results import CannotWriteError, Results
-from course.grading.submissions.fingerprint import fingerprint
-from course.grading.submissions.own_folders import given_to_none, own_folder
-from course.grading.submissions.submission import Submission, find, left_alone, without_outputs
-from course.judging.judged_notebook import Judgement, judge_notebook
+from course.grading.submissions.own_folders import given_to_none
+from course.grading.submissions.submission import find, left_alone
+from course.notebooks.notebook_file import read_notebook
+from course.plural import counted
 from course.sandbox.limits import Limits
 from course.setup.bootstrap import ROOT
+from course.setup.child import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
 """The exit codes; the last one is Ctrl-C's."""
@@ -45,39 +39,6 @@ exit codes: 0, every file could be graded; 1, some could not, or a check failed 
 130, Ctrl-C. After 3, 130, or a kill, the same command goes on where it was."""
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be graded, by which solutions, within which limits; `results`: where the results go; `workers`: how
-    many at a time; `secret`: folders that no answer may read; `options`: what else a grade depends on; `stop`: is set
-    when all is to end. `pages`: each submission's page, in order.
-    """
-
-    submissions: list[Submission]
-    pages: list[Path]
-    references: dict[str, nbformat.NotebookNode]
-    results: Results
-    limits: Limits
-    workers: int
-    secret: Sequence[Path]
-    options: dict[str, Any]
-    stop: threading.Event
-
-    def fingerprint(self, submission: Submission, digest: str) -> str:
-        """What the grade of a submission depends on, where the file has this digest."""
-        folder = own_folder(submission, self.submissions)
-        reference = self.references.get(submission.assignment)
-        return fingerprint(submission, digest, reference, self.options, Path(folder) if folder else None)
-
-
-@dataclass(frozen=True)
-class Done:
-    """A grade as it comes from a worker, what it was made of, and where its page is; "" if it could not be written."""
-
-    grade: grades.Grade
-    fingerprint: str
-    page: str
-
-
 def run(arguments: list[str]) -> int:
     """Grade and report; see EXIT_CODES."""
     options = parser().parse_args(arguments)
@@ -85,7 +46,7 @@ def run(arguments: list[str]) -> int:
         print(problem, file=sys.stderr)
         return NOTHING_TO_GRADE
     if options.container and options.folder.is_dir():
-        return container.grade(parser(), options)
+        return outside.grade(parser(), options)
     try:
         return graded_folder(options)
     except CannotWriteError as error:
@@ -130,18 +91,18 @@ def graded_folder(options: argparse.Namespace) -> int:
         print(files, file=sys.stderr)
     began = time.monotonic()
     with Results(options.to) as results:
-        task = Task(
-            submissions, places_of(submissions), {name: nbformat.read(path, 4) for name, path in references.items()},
+        grading = Grading(
+            submissions, places_of(submissions), {name: read_notebook(path) for name, path in references.items()},
             results, Limits(seconds=options.seconds), options.workers,
             [options.folder, options.to, *filter(None, [options.roster])],
             {"seconds": options.seconds}, threading.Event(),
         )  # fmt: skip
-        wanted = {(one.student, one.assignment): task.fingerprint(one, one.digest) for one in submissions}
+        wanted = {(one.student, one.assignment): grading.fingerprint(one, one.digest) for one in submissions}
         again = {key for key in wanted if key[0] in options.again or "all" in options.again}
         before = results.begin(wanted, again)
         if before:
             print(f"{len(before)} of {len(submissions)} are graded already, and have not changed.", file=sys.stderr)
-        grade_all(task, [place for place, key in enumerate(wanted) if key not in before])
+        grade_all(grading, [place for place, key in enumerate(wanted) if key not in before])
         graded = results.finish()
     report(graded, options.to, time.monotonic() - began)
     for sentence in (*of_tables(results, options.folder), *of_points_by_hand(graded)):
@@ -153,7 +114,7 @@ def graded_folder(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return INTERRUPTED
-    for sentence in class_reports.write(graded, submissions, task.references, reports):
+    for sentence in class_reports.write(graded, submissions, grading.references, reports):
         print(sentence)
     if unfinished := of_failed_checks(graded):
         print(unfinished, file=sys.stderr)
@@ -200,92 +161,9 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
     return number
 
 
-def grade_all(task: Task, places: Sequence[int]) -> None:
-    """Grade these of the submissions, a few at a time, behind a progress bar; each is in the results as it comes.
-
-    After Ctrl-C those that are being graded are given up, within seconds. Raises CannotWriteError.
-    """
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    if not places:
-        return
-    jobs: list[Future[Done]] = []
-    kept: set[Future[Done]] = set()
-
-    def keep(job: Future[Done]) -> str:
-        done = job.result()
-        task.results.add(done.grade, done.fingerprint, done.page)
-        kept.add(job)  # Ctrl-C may come before, and then it is kept again
-        return done.grade.student
-
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        bar = progress.add_task("grading", total=len(places))
-        pool = ThreadPoolExecutor(task.workers)
-        try:
-            jobs += [pool.submit(grade_one, task, place) for place in places]
-            for job in as_completed(jobs):
-                progress.update(bar, advance=1, description=f"graded {keep(job):.24}")
-        except KeyboardInterrupt:
-            progress.update(bar, description="stopping")
-        finally:
-            task.stop.set()
-            pool.shutdown(cancel_futures=True)
-    for job in jobs:
-        if job not in kept and not job.cancelled() and job.exception() is None:
-            keep(job)
-
-
-def grade_one(task: Task, place: int) -> Done:
-    """Judge a submission and write its feedback page; whatever is wrong with it, there is a grade."""
-    submission, page = task.submissions[place], task.pages[place]
-    digest = submission.digest
-    try:
-        file = submission.read()
-        digest = submission.digest if submission.problem else file.digest
-        grade, text = judged(submission, None if file.problem else without_outputs(file.notebook()), task)
-    except Exception as error:  # a notebook that the course's own code stumbles over must not stop the class
-        grade = unjudged(submission, f"it could not be graded, look at it: {type(error).__name__}: {str(error)[:300]}")
-        text = feedback.plain_page(grade)
-    problem = task.results.write_page(page, text)
-    if problem:
-        grade.judgement.remarks.append(problem)
-    return Done(grade, task.fingerprint(submission, digest), "" if problem else page.as_posix())
-
-
-def judged(submission: Submission, notebook: nbformat.NotebookNode | None, task: Task) -> tuple[grades.Grade, str]:
-    """The grade of a submission, and its feedback page."""
-    reference = task.references.get(submission.assignment)
-    if notebook is None or reference is None:
-        grade = unjudged(submission, submission.problem)
-        return grade, feedback.plain_page(grade)
-    judgement = judge_notebook(
-        notebook, reference, task.limits, own_folder(submission, task.submissions),
-        secret=task.secret, is_stopped=task.stop.is_set,
-    )  # fmt: skip
-    judgement.remarks[:0] = [submission.remark] if submission.remark else []
-    by_hand = grades.answers_by_hand(notebook, reference)
-    grade = grades.Grade(submission.student, submission.assignment, judgement, by_hand)
-    try:
-        return grade, feedback.page(graded_notebook(notebook, reference, judgement), grade)
-    except Exception as error:  # what cannot be shown still has its points
-        judgement.remarks.append(f"it cannot be shown: {type(error).__name__}")
-        return grade, feedback.plain_page(grade)
-
-
-def unjudged(submission: Submission, why: str) -> grades.Grade:
-    """The grade of what could not be judged: nothing, and why."""
-    remarks = [remark for remark in (submission.remark, why) if remark]
-    return grades.Grade(submission.student, submission.assignment, Judgement(remarks=remarks), ())
-
-
-def report(graded: list[grades.Grade], to: Path, seconds: float) -> None:
+def report(graded: list[Grade], to: Path, seconds: float) -> None:
     """What came out, an assignment a row, and where to look."""
-    table = Table(title=f"{len(graded)} submissions in {seconds:.0f} s")
+    table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s")
     table.add_column("assignment", no_wrap=True)
     for name in ("submissions", "mean points", "all points", "none", "not gradable"):
         table.add_column(name, justify="right")
@@ -304,6 +182,6 @@ def report(graded: list[grades.Grade], to: Path, seconds: float) -> None:
     )
     if to_read := sum(one.to_read for one in graded):
         console.print(
-            f"{to_read} short answers wait for you: write their points into exercises.csv, and type the same command "
-            "again to have them added up."
+            f"Not graded yet: {counted(to_read, 'short answer')}. Write the points into exercises.csv, "
+            "and type the same command again to have them added up."
         )

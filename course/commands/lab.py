@@ -6,12 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from course.chapters import UnknownChapterError, chapter_called
+from course.chapters import FIRST_LECTURE, UnknownChapterError, chapter_called
 from course.setup.bootstrap import ROOT
 from course.setup.child import one_thread_each, run_child
 from minidl.instruction_set import of_children
-
-FIRST = "notebooks/00_start_here.ipynb"
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
@@ -38,12 +36,12 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
 def place(wanted: str, root: Path) -> str:
     """The notebook to open, from the root of the clone. Raises UnknownChapterError, also where nothing is there."""
     if not wanted:
-        return FIRST if (root / FIRST).exists() else ""
+        return FIRST_LECTURE if (root / FIRST_LECTURE).exists() else ""
     path = Path(wanted) if Path(wanted).is_absolute() else root / wanted
     if path.is_file() and path.resolve().is_relative_to(root.resolve()):
         return path.resolve().relative_to(root.resolve()).as_posix()
     if wanted in ("0", "00", "00_start_here"):
-        return FIRST
+        return FIRST_LECTURE
     if wanted.endswith(".ipynb"):
         raise UnknownChapterError(f"There is no notebook {wanted!r} in this folder.")
     chapter = chapter_called(wanted)

@@ -8,10 +8,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from course.chapters import PARTS
+from course.chapters import DEMO_FOLDER, FIRST_LECTURE, PARTS
 from course.command_line import COMMANDS, FOR_STUDENTS
-from course.commands.demo import RUN_FOLDER
-from course.commands.lab import FIRST
+from course.plural import counted
 from course.setup.bootstrap import ROOT
 from course.student.standing import Standing, standings
 
@@ -79,7 +78,7 @@ def course_map(there: Sequence[Standing]) -> list[str]:
 def what_is_there(standing: Standing) -> str:
     """What there is of a chapter; the points once it was started."""
     read = {0: [], 1: ["lecture"]}.get(standing.lectures, [f"{standing.lectures} lectures"])
-    write = [f"{len(standing.points)} exercise{'s' if len(standing.points) > 1 else ''}"] if standing.points else []
+    write = [counted(len(standing.points), "exercise")] if standing.points else []
     if not read and not write:
         return TO_COME
     begun = standing.started or standing.earned
@@ -97,10 +96,10 @@ def next_step(root: Path, there: Sequence[Standing]) -> str:
     """The one thing to do now."""
     with_exercises = [standing for standing in there if standing.points]
     begun = any(standing.started or standing.earned for standing in with_exercises)
-    if not begun and not (root / RUN_FOLDER / "loss.png").exists():
+    if not begun and not (root / DEMO_FOLDER / "loss.png").exists():
         return "python3 -m course demo"
-    if not begun and (root / FIRST).exists():
-        return f"read {FIRST}:  python3 -m course lab"
+    if not begun and (root / FIRST_LECTURE).exists():
+        return f"read {FIRST_LECTURE}:  python3 -m course lab"
     for standing in with_exercises:
         if standing.complete:
             continue
@@ -111,4 +110,4 @@ def next_step(root: Path, there: Sequence[Standing]) -> str:
         return f"{standing.next_exercise} in {standing.chapter.work(Path())}, then  python3 -m course check {number}"
     if with_exercises:
         return "nothing: you have all the points there are. The next chapters are to come."
-    return f"look at the pictures in {RUN_FOLDER}/, then read minidl/tape.py."
+    return f"look at the pictures in {DEMO_FOLDER}/, then read minidl/tape.py."

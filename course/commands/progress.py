@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from course.setup.bootstrap import ROOT
-from course.student.standing import Standing, standings
+from course.student.standing import Standing, bar, standings
 
-BAR = 20
 EXPLAINED = "Points of the public checks; the grade comes from the same checks with other sizes and seeds."
 
 NOTHING = "No results yet. Begin with a chapter, in a terminal:  python3 -m course start 01"
@@ -120,9 +119,3 @@ def as_html(there: list[Standing]) -> str:
 def title(standing: Standing) -> str:
     """`04 Messages and collectives`."""
     return f"{standing.chapter.number} {standing.chapter.title}"
-
-
-def bar(points: float, possible: float) -> str:
-    """The share of the points as twenty small blocks, filled and empty."""
-    filled = int(BAR * points / possible) if possible else 0
-    return "█" * filled + "░" * (BAR - filled)

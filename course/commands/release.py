@@ -20,8 +20,8 @@ TEACHERS = (
 )  # fmt: skip
 """What students do not get: solutions, hidden tests, known answers, and what only works with these."""
 
-ONLY_IF_REACHED = "course/grading/"
-"""Of this folder students get what their own commands import."""
+ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
+"""Of these folders students get only what their own commands import."""
 
 
 def run(arguments: list[str]) -> int:

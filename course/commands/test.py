@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 
-from course.setup.child import one_thread_each, run_child
+from course.setup.child import cores, one_thread_each, run_child
 from minidl.instruction_set import of_children
 
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
@@ -40,10 +39,3 @@ def parallel(arguments: list[str], cores: int) -> list[str]:
     if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
         return []
     return ["-n", str(min(2 * cores, 16)), "--dist", "loadfile", "--no-loadscope-reorder"]
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

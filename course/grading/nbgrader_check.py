@@ -14,6 +14,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from course.grading.feedback.graded_notebook import graded_notebook
 from course.judging.judged_notebook import judge_notebook
+from course.notebooks.notebook_file import read_notebook
 
 
 class CheckAnswers(NbGraderPreprocessor):
@@ -25,7 +26,7 @@ class CheckAnswers(NbGraderPreprocessor):
         names = resources["nbgrader"]
         course = self.config.CourseDirectory
         source = Path(course.root, course.source_directory, names["assignment"], f"{names['notebook']}.ipynb")
-        reference = nbformat.read(source, as_version=4)
+        reference = read_notebook(source)
         secret = [Path(course.root, name) for name in (course.source_directory, ".nbgrader")]
         judgement = judge_notebook(notebook, reference, secret=secret)
         for remark in judgement.remarks:

@@ -1,4 +1,4 @@
-"""Reading a notebook that a person hands in, and saying what is wrong with one that cannot be read."""
+"""Notebook files: read within bounds, whoever wrote them, with a sentence on what is wrong; and written."""
 
 from __future__ import annotations
 
@@ -79,6 +79,11 @@ def read_file(path: Path, follow_links: bool = True) -> NotebookFile:
 def read_notebook(path: Path) -> nbformat.NotebookNode:
     """The notebook at `path`, in the present format, with outputs as they are. Raises NotANotebookError."""
     return read_file(path).notebook()
+
+
+def as_bytes(notebook: nbformat.NotebookNode) -> bytes:
+    """A notebook as its file holds it."""
+    return (nbformat.writes(notebook) + "\n").encode("utf-8")
 
 
 def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:

@@ -41,8 +41,3 @@ def released(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def settings() -> Config:
     """What nbgrader_config.py says."""
     return PyFileConfigLoader("nbgrader_config.py", path=os.fspath(ROOT)).load_config()
-
-
-def as_bytes(notebook: nbformat.NotebookNode) -> bytes:
-    """A notebook as its file holds it."""
-    return (nbformat.writes(notebook) + "\n").encode("utf-8")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from course import whole_file
 from course.setup import requirements
 from course.setup.exclusive import exclusive
 from course.setup.installation import SetupError, install, interpreter, remove
@@ -151,9 +152,7 @@ def read_record(venv: Path) -> dict[str, object] | None:
 
 def write_record(venv: Path, record: dict[str, object]) -> None:
     """Replace the record in one step, so that no start ever reads half of it."""
-    new = venv / (RECORD + ".tmp")
-    new.write_text(json.dumps(record), encoding="utf-8")
-    os.replace(new, venv / RECORD)
+    whole_file.replace(venv / RECORD, json.dumps(record).encode())
 
 
 def python_of(venv: Path) -> str:

@@ -1,4 +1,4 @@
-"""Programs that the course starts: in the foreground, with their exit code; and how many threads they may use."""
+"""Run a program in the foreground; the cores and threads that processes may use."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def one_thread_each() -> dict[str, str]:
     More would fight for the cores; for matrices as small as the course's they would not pay alone either.
     """
     return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+
+
+def cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

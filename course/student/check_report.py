@@ -14,11 +14,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from course.commands.progress import bar
 from course.judging import Outcome, Status, display
+from course.student.check_request import CheckRequest
+from course.student.standing import bar
 
 if TYPE_CHECKING:
-    from course.commands.check import Task
     from course.judging.judged_notebook import Judgement
 
 STYLES = {
@@ -37,7 +37,7 @@ HIDDEN = "These are the public cases. Your grade comes from the same checks with
 
 def print_report(
     console: Console,
-    task: Task,
+    request: CheckRequest,
     judgement: Judgement,
     by_hand: float,
     earlier: Mapping[str, Mapping[str, Any]],
@@ -47,13 +47,13 @@ def print_report(
     of those that count as not attempted; both by exercise.
     """
     outcomes = [found[-1] for found in judgement.outcomes.values()]
-    if not task.exercise:
+    if not request.exercise:
         console.print(table(outcomes))
     for outcome in outcomes:
-        if task.exercise:
-            console.print(Text("\n" + display.as_text(outcome, hint_call(task, outcome)) + "\n"))
+        if request.exercise:
+            console.print(Text("\n" + display.as_text(outcome, hint_call(request, outcome)) + "\n"))
         elif outcome.status is not Status.NOT_ATTEMPTED:
-            print_first_fault(console, task, outcome)
+            print_first_fault(console, request, outcome)
     told = "".join(part.message for outcome in outcomes for part in outcome.parts)
     for remark in judgement.remarks:
         if remark not in told:
@@ -64,13 +64,13 @@ def print_report(
     for sentence in begun.values():
         console.print(Text(sentence))
     console.print(total(outcomes))
-    if not task.exercise and by_hand:
+    if not request.exercise and by_hand:
         console.print(f"{by_hand:g} more points are for short answers, which your teacher grades.")
     all_right = all(not outcome.first_fault for outcome in outcomes)
-    console.print(HIDDEN if all_right else advice(task, outcomes, earlier, bool(begun)))
+    console.print(HIDDEN if all_right else advice(request, outcomes, earlier, bool(begun)))
 
 
-def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
+def print_first_fault(console: Console, request: CheckRequest, outcome: Outcome) -> None:
     """Print what to mend first in an exercise, if there is anything."""
     fault = outcome.first_fault
     if fault is None:
@@ -79,9 +79,9 @@ def print_first_fault(console: Console, task: Task, outcome: Outcome) -> None:
     console.print(Padding(Text(display.told(fault)), (0, 0, 0, 2), expand=False))
     others = sum(part.status is not Status.CORRECT for part in outcome.parts) - 1
     if others:
-        more = f"python3 -m course check {task.chapter.number} {outcome.exercise}"
+        more = f"python3 -m course check {request.chapter.number} {outcome.exercise}"
         console.print(f"  and {others} more:  [cyan]{more}[/cyan]", soft_wrap=True)
-    if call := hint_call(task, outcome):
+    if call := hint_call(request, outcome):
         console.print(f"  a hint:  [cyan]{call}[/cyan]", soft_wrap=True)
     console.print()
 
@@ -91,11 +91,11 @@ def is_untouched(outcome: Outcome) -> bool:
     return outcome.status is Status.NOT_ATTEMPTED
 
 
-def hint_call(task: Task, outcome: Outcome) -> str:
+def hint_call(request: CheckRequest, outcome: Outcome) -> str:
     """What to type for a hint; empty if there is none."""
-    if not task.hints.get(outcome.exercise):
+    if not request.hints.get(outcome.exercise):
         return ""
-    return f"python3 -m course check {task.chapter.number} --hint {outcome.exercise}"
+    return f"python3 -m course check {request.chapter.number} --hint {outcome.exercise}"
 
 
 def table(outcomes: list[Outcome]) -> Table:
@@ -118,9 +118,11 @@ def total(outcomes: list[Outcome]) -> str:
     return f"{bar(points, possible)} {points:g} of {possible:g} points"
 
 
-def advice(task: Task, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]], has_begun: bool) -> str:
+def advice(
+    request: CheckRequest, outcomes: list[Outcome], earlier: Mapping[str, Mapping[str, Any]], has_begun: bool
+) -> str:
     """What to do next while points are missing."""
-    written = datetime.fromtimestamp(task.notebook.stat().st_mtime)
+    written = datetime.fromtimestamp(request.notebook.stat().st_mtime)
     times = [str(row.get("when", "")) for name, row in earlier.items() if name in {o.exercise for o in outcomes}]
     if times and written.isoformat(timespec="seconds") < max(times):
         return "The file has not changed since the last check: if you wrote something since, save the notebook first."

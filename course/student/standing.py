@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from course.chapters import CHAPTERS, Chapter
-from course.commands.start import key, notebook, role
 from course.judging import progress_record
+from course.notebooks.roles import role_of
+from course.student.own_copy import notebook
+
+BAR = 20
+"""Blocks in a bar of points."""
 
 
 @dataclass(frozen=True)
@@ -70,17 +74,26 @@ def standing(chapter: Chapter, root: Path, results: dict[str, dict[str, Any]]) -
 def points_of(exercises: Path) -> tuple[dict[str, float], float]:
     """The points of every exercise in a notebook, by name, and of all that is graded by hand.
 
-    None if it is not there or damaged: `check` and `start` say so.
+    Both are empty if the notebook is missing or damaged; `check` and `start` report that.
     """
-    content = notebook(exercises) if exercises.exists() else None
+    content = notebook(exercises)
     if content is None:
         return {}, 0.0
     points, by_hand = {}, 0.0
-    for cell in content["cells"]:
-        if not role(cell).get("grade"):
-            continue
-        if cell["cell_type"] == "code":
-            points[key(cell).removeprefix("check_")] = float(role(cell)["points"])
-        else:
-            by_hand += float(role(cell)["points"])
+    for cell in content.cells:
+        role = role_of(cell)
+        if role.get("grade") and cell.cell_type == "code":
+            points[role["grade_id"].removeprefix("check_")] = float(role["points"])
+        elif role.get("grade"):
+            by_hand += float(role["points"])
     return points, by_hand
+
+
+def bar(points: float, possible: float) -> str:
+    """The share of the points as twenty small blocks, filled and empty.
+
+    >>> bar(5, 20)
+    '█████░░░░░░░░░░░░░░░'
+    """
+    filled = int(BAR * points / possible) if possible else 0
+    return "█" * filled + "░" * (BAR - filled)

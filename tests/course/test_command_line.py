@@ -102,7 +102,7 @@ def test_the_demo_is_a_command_line_that_minidl_has() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_demo_reads_at_least_97_percent_of_the_digits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(demo, "RUN_FOLDER", str(tmp_path / "demo"))
+    monkeypatch.setattr(demo, "DEMO_FOLDER", str(tmp_path / "demo"))
     assert demo.run([]) == 0
     with (tmp_path / "demo" / "metrics.csv").open() as file:
         rows = list(csv.DictReader(file))

@@ -19,8 +19,8 @@ import pytest
 from filelock import FileLock
 
 from course.commands import grade, release
-from course.grading import grade as grades
-from course.grading.submissions import submission as submissions
+from course.grading.grade import BY_HAND
+from course.grading.submissions.submission import find
 from course.grading.tables import grade_tables
 from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
@@ -84,7 +84,7 @@ def test_each_exercise_has_a_row_with_its_outcome_and_the_short_answers_have_the
     assert ("right", "correct") in outcomes
     assert ("empty", "not attempted") in outcomes
     assert ("empty", "correct") not in outcomes
-    by_hand = [row for row in rows(folder / "exercises.csv") if row["outcome"] == grades.BY_HAND]
+    by_hand = [row for row in rows(folder / "exercises.csv") if row["outcome"] == BY_HAND]
     assert by_hand
     assert all(row["message"] and row["points"] == "" for row in by_hand)
 
@@ -140,23 +140,23 @@ def orphans() -> list[object]:
 def test_any_layout_tells_who_it_is_and_what_it_answers(tmp_path, path, student):
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "exercises" / FIRST / f"{FIRST}.ipynb", tmp_path / path)
-    found = submissions.find(tmp_path, list(SOLUTIONS))
+    found = find(tmp_path, list(SOLUTIONS))
     assert [(one.student, one.assignment, one.problem, one.remark) for one in found] == [(student, FIRST, "", "")]
 
 
 def test_a_notebook_of_unknown_origin_needs_to_be_told_its_assignment(tmp_path):
     nbformat.write(nbformat.v4.new_notebook(), tmp_path / "ada.ipynb")
-    assert "--assignment" in submissions.find(tmp_path, list(SOLUTIONS))[0].problem
-    assert submissions.find(tmp_path, list(SOLUTIONS), FIRST)[0].assignment == FIRST
+    assert "--assignment" in find(tmp_path, list(SOLUTIONS))[0].problem
+    assert find(tmp_path, list(SOLUTIONS), FIRST)[0].assignment == FIRST
 
 
 def test_a_notebook_that_answers_another_assignment_than_the_option_says_has_a_remark(tmp_path):
     first, second, *_ = SOLUTIONS
     shutil.copy(SOLUTIONS[first], tmp_path / "ada.ipynb")
-    (one,) = submissions.find(tmp_path, list(SOLUTIONS), second)
+    (one,) = find(tmp_path, list(SOLUTIONS), second)
     assert one.assignment == second
     assert one.remark == f"the notebook says that it answers {first}; it was graded as {second}, as --assignment says"
-    (one,) = submissions.find(tmp_path, list(SOLUTIONS), first)
+    (one,) = find(tmp_path, list(SOLUTIONS), first)
     assert one.remark == ""
 
 
@@ -221,7 +221,7 @@ def test_names_are_anything_and_two_files_of_a_student_are_two_rows(tmp_path, ca
 def test_files_that_claim_the_same_are_named_by_their_place_in_the_folder(tmp_path):
     in_class(tmp_path, f"ada/{FIRST}/{FIRST}.ipynb")
     in_class(tmp_path, f"ada/{FIRST}.ipynb")
-    first, second = submissions.find(tmp_path, list(SOLUTIONS))
+    first, second = find(tmp_path, list(SOLUTIONS))
     assert {first.student, second.student} == {f"ada/{FIRST}/{FIRST}", f"ada/{FIRST}"}
     assert first.remark == "one of 2 files of ada for this assignment"
 
@@ -232,7 +232,7 @@ def test_archives_and_other_files_are_named_and_a_class_of_damaged_files_has_its
         (tmp_path / "class" / name).write_text("nothing")
     assert graded_in(tmp_path) == 1
     told = capsys.readouterr().err
-    assert "1 archives were not opened (ada.zip): unpack each" in told
+    assert "1 archive not opened (ada.zip): unpack each" in told
     assert "do not end in .ipynb: bob.ipynb.txt" in told
     assert [row["student"] for row in rows(tmp_path / "graded" / "grades.csv")] == ["dan"]
     assert rows(tmp_path / "graded" / "exercises.csv") == []

@@ -17,10 +17,10 @@ import nbformat
 import pytest
 
 from course.commands import grade
-from course.grading import grade as grades
+from course.grading.grade import BY_HAND
 from course.grading.results.results import Results
-from course.grading.submissions import submission as submissions
 from course.grading.submissions.fingerprint import fingerprint
+from course.grading.submissions.submission import Submission
 from course.grading.tables import grade_tables
 from tests.course.submitted_class import ROOT, SOLUTIONS, notebook
 from tests.tiers import exhaustively
@@ -127,7 +127,7 @@ def test_a_grade_depends_on_the_notebook_the_files_beside_it_the_reference_and_t
     reference = nbformat.read(SOLUTIONS[FIRST], as_version=4)
     other = nbformat.read(SOLUTIONS[FIRST], as_version=4)
     other.cells[0].source += "!"
-    one = submissions.Submission("ada", FIRST, tmp_path / "ada.ipynb")
+    one = Submission("ada", FIRST, tmp_path / "ada.ipynb")
     known = fingerprint(one, "digest", reference, {"seconds": 3})
     assert fingerprint(one, "digest", reference, {"seconds": 3}) == known
     assert fingerprint(one, "other", reference, {"seconds": 3}) != known
@@ -153,12 +153,12 @@ def test_a_file_that_is_given_to_nobody_has_nobody_graded_anew(tmp_path, capsys)
 def test_points_by_hand_are_added_up_by_the_same_command(tmp_path, capsys):
     in_class(tmp_path / "class", "ada.ipynb", "right")
     assert graded_in(tmp_path) == 0
-    assert "1 short answers wait for you: write their points into exercises.csv" in " ".join(
+    assert "Not graded yet: 1 short answer. Write the points into exercises.csv" in " ".join(
         capsys.readouterr().out.split()
     )
     path = tmp_path / "graded" / "exercises.csv"
     text = path.read_text(encoding="utf-8-sig")
-    path.write_text(text.replace(f"{grades.BY_HAND},,", f'{grades.BY_HAND},"1,5",'), encoding="utf-8-sig")
+    path.write_text(text.replace(f"{BY_HAND},,", f'{BY_HAND},"1,5",'), encoding="utf-8-sig")
     assert graded_in(tmp_path) == 0
     (row,) = rows(tmp_path / "graded" / "grades.csv")
     assert (row["by_hand"], row["by_hand_of"], row["to_read"]) == ("1.5", "2.0", "0")

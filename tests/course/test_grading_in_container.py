@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from course.commands import grade
-from course.grading.container import outside as container
+from course.grading.container import outside
 from tests.course.submitted_class import ROOT
 
 pytestmark = pytest.mark.timeout(300)
@@ -34,7 +34,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the stand-in, which is called podman, and docker as well."""
     home = tmp_path / "engine"
     (home / "bin").mkdir(parents=True)
-    for name in container.ENGINES:
+    for name in outside.ENGINES:
         script = home / "bin" / name
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{STAND_IN}" "$@"\n')
         script.chmod(0o755)
@@ -161,7 +161,7 @@ def test_an_image_that_cannot_be_built_is_named(engine, submissions, tmp_path, c
     told = capfd.readouterr().err
     assert "no such host" in told
     assert "The image could not be built: the lines above say why." in told
-    assert str(container.CONTAINERFILE) in told
+    assert str(outside.CONTAINERFILE) in told
 
 
 @pytest.mark.parametrize("to", ["file/graded", "/proc/graded"])
@@ -184,22 +184,22 @@ def test_a_deadline_without_a_time_zone_is_this_computers_in_the_container_too(t
     zone = tmp_path / "localtime"
     zone.write_bytes(b"TZif2" + bytes(100) + b"\nCET-1CEST,M3.5.0,M10.5.0/3\n")
     monkeypatch.delenv("TZ", raising=False)
-    assert container.time_zone(zone) == "CET-1CEST,M3.5.0,M10.5.0/3"
-    assert container.time_zone(tmp_path / "none") == container.time_zone(STAND_IN) == "UTC0"
+    assert outside.time_zone(zone) == "CET-1CEST,M3.5.0,M10.5.0/3"
+    assert outside.time_zone(tmp_path / "none") == outside.time_zone(STAND_IN) == "UTC0"
     monkeypatch.setenv("TZ", str(zone))
-    assert container.time_zone() == "CET-1CEST,M3.5.0,M10.5.0/3"
+    assert outside.time_zone() == "CET-1CEST,M3.5.0,M10.5.0/3"
     monkeypatch.setenv("TZ", "EST5EDT,M3.2.0,M11.1.0")
-    assert container.time_zone() == "EST5EDT,M3.2.0,M11.1.0"
+    assert outside.time_zone() == "EST5EDT,M3.2.0,M11.1.0"
     parser = grade.parser()
     options = parser.parse_args(["submissions", "--to", "there"])
-    assert "TZ=EST5EDT,M3.2.0,M11.1.0" in container.run_command("podman", "name", "image", parser, options)
+    assert "TZ=EST5EDT,M3.2.0,M11.1.0" in outside.run_command("podman", "name", "image", parser, options)
 
 
 def test_every_option_reaches_the_command_in_the_container() -> None:
     arguments = ["submissions", "--to", "there", "--assignment", "04", "--seconds", "3", "--workers", "5"]
     parser = grade.parser()
     options = parser.parse_args([*arguments, "--container"])
-    inside = parser.parse_args(container.typed(parser, options))
+    inside = parser.parse_args(outside.typed(parser, options))
     assert vars(inside) == vars(options) | {
         "container": False, "folder": Path("submissions").resolve(), "to": Path("there").resolve(),
     }  # fmt: skip

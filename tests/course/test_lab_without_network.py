@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from course.chapters import FIRST_LECTURE
 from course.commands import lab
 from tests.course.submitted_class import ROOT
 
@@ -62,7 +63,7 @@ def get(url: str) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_page_of_the_lab_names_no_address_outside_and_asks_for_no_news(address: str) -> None:
-    page = get(f"{address}lab/tree/{lab.FIRST}")
+    page = get(f"{address}lab/tree/{FIRST_LECTURE}")
     assert re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=\W*(?:https?:)?//[^>]*>", page) == []
     config = json.loads(re.search(r'id="jupyter-config-data"[^>]*>(.*?)</script>', page, re.DOTALL)[1])
     assert config["news"] == {"disabled": True}

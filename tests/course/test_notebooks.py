@@ -11,7 +11,7 @@ import pytest
 from course.building import text
 from course.building.execution import execute
 from course.building.sources import Source, orphans, sources
-from course.building.staleness import read_notebook, stale_notebooks
+from course.building.staleness import built_notebook, stale_notebooks
 from tests.course import lecture_record
 
 SOURCES = sources()
@@ -54,7 +54,7 @@ def test_the_lecture_runs_from_top_to_bottom_and_shows_what_it_showed(
         pytest.skip("this text has passed here with the same library and versions")
     notebook = text.read(source.path)
     asyncio.run(execute(notebook, tmp_path))  # raises for errors and warnings
-    before = {cell.id: shown(cell) for cell in read_notebook(source.executed).cells}
+    before = {cell.id: shown(cell) for cell in built_notebook(source.executed).cells}
     differ = [
         f"line {text.line_of(source.path, number)}: now {shown(cell)}, was {before.get(cell.id)}"
         for number, cell in enumerate(notebook.cells)

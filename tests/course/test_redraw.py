@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from course.building import text
+from course.building import redrawing, text
 from course.building.assignment_rules import broken_rules
 from course.building.drawing import drawn, is_power_of_two
 from course.building.hidden_tests import hidden_tests, with_values
@@ -127,7 +127,7 @@ def test_what_is_drawn_is_proven_by_the_solution_and_an_unfair_draw_is_not_writt
     monkeypatch.setattr(redraw, "known_answers", lambda chapter: known(MUTANTS=[right]))
     monkeypatch.setattr(redraw, "hidden_tests", lambda text: hidden_tests(text)[:2])
     monkeypatch.setattr(redraw, "ATTEMPTS", 2)
-    (problem,) = redraw.redraw(source, seed=3)
+    (problem,) = redrawing.redraw(source, seed=3)
     assert problem.startswith(f"{source.name}: {exercise} keeps its hidden test; the last of 2 draws was not fair")
     assert "it got all points" in problem
     first, second, *rest = hidden_tests(source.path.read_text(encoding="utf-8"))
@@ -143,9 +143,9 @@ def test_known_answers_are_judged_by_what_was_drawn():
     test = hidden_tests(source.path.read_text(encoding="utf-8"))[0]
     classroom = Classroom(text.read(source.path))
     try:
-        problem = redraw.first_problem(test, test.values, known(), classroom, lambda: None)
+        problem = redrawing.first_problem(test, test.values, known(), classroom, lambda: None)
         bad = SimpleNamespace(exercise=test.exercise, idea="no answer", code=f"def {test.exercise}(*a): return 0")
-        unfair = redraw.first_problem(test, test.values, known(ALTERNATIVES=[bad]), classroom, lambda: None)
+        unfair = redrawing.first_problem(test, test.values, known(ALTERNATIVES=[bad]), classroom, lambda: None)
     finally:
         classroom.close()
     assert problem == ""

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from course.chapters import CHAPTERS
-from course.commands import check, start
+from course.commands import check
 from course.judging import progress_record
 from course.judging.begun import begun
 from course.notebooks.notebook_file import read_notebook
 from course.setup.bootstrap import ROOT
 from course.student.check_report import saved
+from course.student.own_copy import begin
 from tests.tiers import exhaustively
 
 CHAPTER = next(chapter for chapter in CHAPTERS if chapter.number == "04")
@@ -49,7 +50,7 @@ def broadcast_tree(comm, x):
 def root(tmp_path: Path) -> Path:
     """A clone with the real exercises of chapter 04, started."""
     shutil.copytree(ROOT / "exercises" / CHAPTER.name, tmp_path / "exercises" / CHAPTER.name)
-    start.begin(CHAPTER.exercises(tmp_path), CHAPTER.work(tmp_path), tmp_path)
+    begin(CHAPTER.exercises(tmp_path), CHAPTER.work(tmp_path), tmp_path)
     return tmp_path
 
 
@@ -58,7 +59,7 @@ def answer(root: Path, source: str) -> Path:
     path = CHAPTER.work(root)
     content = json.loads(path.read_text())
     for cell in content["cells"]:
-        if start.key(cell) == "broadcast_tree":
+        if cell["id"] == "broadcast_tree":
             cell["source"] = source.splitlines(keepends=True)
     path.write_text(json.dumps(content))
     return path
@@ -205,7 +206,7 @@ def test_who_has_begun_is_told_why_it_does_not_count(root, source, sentence):
     path = answer(root, source or "")
     if source is None:
         content = json.loads(path.read_text())
-        content["cells"] = [cell for cell in content["cells"] if start.key(cell) != "broadcast_tree"]
+        content["cells"] = [cell for cell in content["cells"] if cell["id"] != "broadcast_tree"]
         path.write_text(json.dumps(content))
     told = begun(read_notebook(path), read_notebook(CHAPTER.exercises(root)))
     assert list(told) == ["broadcast_tree"]
@@ -240,7 +241,7 @@ def test_who_has_written_the_first_exercise_right_is_sent_to_the_next_and_own_li
     path = answer(root, TREE)
     content = json.loads(path.read_text())
     for cell in content["cells"]:
-        if start.key(cell) == "setup":
+        if cell["id"] == "setup":
             cell["source"] += ["\nimport statistics"]
     path.write_text(json.dumps(content))
     assert check.run(["04"], root) == 1

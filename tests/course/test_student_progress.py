@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from course import overview, progress
-from course.chapters import CHAPTERS, PARTS, UnknownChapterError, chapter_called
+from course.chapters import CHAPTERS, FIRST_LECTURE, PARTS, UnknownChapterError, chapter_called
 from course.commands import lab, start
 from course.setup.bootstrap import ROOT
 from course.student.standing import standings
@@ -50,7 +50,7 @@ def test_every_notebook_and_assignment_belongs_to_a_chapter_of_the_map():
     names = {chapter.name for chapter in CHAPTERS}
     assert {path.parent.name for path in (ROOT / "exercises").glob("*/*.ipynb")} <= names
     lectures = {path for chapter in CHAPTERS for path in chapter.lectures(ROOT)}
-    assert set((ROOT / "notebooks").glob("*.ipynb")) - lectures == {ROOT / lab.FIRST}
+    assert set((ROOT / "notebooks").glob("*.ipynb")) - lectures == {ROOT / FIRST_LECTURE}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_notebook_built_for_everybody_shows_nobodys_results(root, monkeypatch,
 
 
 def test_the_first_lecture_shows_the_map_as_it_is_today():
-    start_here = nbformat.read(ROOT / lab.FIRST, as_version=4)
+    start_here = nbformat.read(ROOT / FIRST_LECTURE, as_version=4)
     shown = [
         o.data["text/markdown"]
         for c in start_here.cells
@@ -162,7 +162,7 @@ def test_the_first_lecture_shows_the_map_as_it_is_today():
 
 
 def test_the_lab_opens_what_was_asked_for(root):
-    assert lab.place("", root) == lab.FIRST
+    assert lab.place("", root) == FIRST_LECTURE
     assert lab.place("04", root) == "notebooks/04a_messages.ipynb"
     assert lab.place("notebooks/04b_collectives.ipynb", root) == "notebooks/04b_collectives.ipynb"
     with pytest.raises(UnknownChapterError, match="was not started: python3 -m course start 04"):

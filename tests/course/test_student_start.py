@@ -109,6 +109,23 @@ def test_a_damaged_notebook_is_not_touched(root, capsys):
     assert "is not a notebook" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"cells": [{}], "metadata": 1}', "", "\ufeff[]"])
+def test_a_copy_that_check_would_refuse_is_called_no_notebook_and_is_not_touched(root, content, capsys):
+    start.run(["04"], root)
+    CHAPTER.work(root).write_text(content)
+    assert start.run(["04"], root) == 0
+    assert CHAPTER.work(root).read_text() == content
+    assert "is not a notebook" in capsys.readouterr().out
+
+
+def test_a_copy_that_an_editor_saved_with_a_byte_order_mark_gets_its_answers_into_new_exercises(root):
+    start.run(["04"], root)
+    CHAPTER.work(root).write_text("\ufeff" + json.dumps(exercises("return 2 * x")), encoding="utf-8")
+    write(CHAPTER.exercises(root), exercises(version="2"))
+    start.run(["04"], root)
+    assert "return 2 * x" in sources(CHAPTER.work(root).with_name(f"{CHAPTER.name}.new.ipynb"))[2]
+
+
 @pytest.mark.parametrize(
     ("typed", "told"),
     [

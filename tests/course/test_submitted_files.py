@@ -15,9 +15,8 @@ import pytest
 
 from course.commands import grade
 from course.grading.feedback.places import MOST_OF_NAME, places_of
-from course.grading.submissions import submission as submissions
 from course.grading.submissions.files import MOST_FOLDERS
-from course.grading.submissions.submission import Submission
+from course.grading.submissions.submission import Submission, find
 from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
 from tests.course.submitted_class import SOLUTIONS, notebook
 
@@ -42,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def found(folder: Path) -> dict[str, Submission]:
-    return {one.student: one for one in submissions.find(folder, list(SOLUTIONS), FIRST)}
+    return {one.student: one for one in find(folder, list(SOLUTIONS), FIRST)}
 
 
 def link_to_file(path: Path, release: Path) -> None:
@@ -236,7 +235,7 @@ def test_a_page_lies_below_the_feedback_under_names_that_files_can_have(student:
 def test_a_number_in_a_name_is_a_guess_and_the_one_in_a_date_is_none(folder: Path) -> None:
     for name in ("ada 01.ipynb", "bob 2027-04-01.ipynb", "cyd 01.04.2027.ipynb", "dan_20270401.ipynb"):
         nbformat.write(nbformat.v4.new_notebook(), folder / name)
-    rows = {one.path.name[:3]: one for one in submissions.find(folder, list(SOLUTIONS))}
+    rows = {one.path.name[:3]: one for one in find(folder, list(SOLUTIONS))}
     assert rows["ada"].assignment == FIRST
     assert "guessed from the number in the name 'ada 01.ipynb'" in rows["ada"].remark
     assert {rows[name].assignment for name in ("bob", "cyd", "dan")} == {""}

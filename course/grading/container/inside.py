@@ -1,6 +1,6 @@
-"""What runs in the container of `grade --container`: the same command, until standard input ends.
+"""The program in the container of `grade --container`: run a command of the course until standard input ends.
 
-That is so when the command outside was ended, even by SIGKILL: nothing goes on in here that nobody waits for.
+Standard input ends when the command outside has ended, even by SIGKILL; then this program ends too.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import signal
 import sys
 import threading
 import time
-
-from course.commands import grade
+from importlib import import_module
 
 STOP_SECONDS = 60.0
-"""In which what is graded has to be written once nobody waits any more."""
+"""In which what is graded has to be written once standard input has ended."""
 
 
 def end_with_standard_input() -> None:
-    """As Ctrl-C does, when there is no more input; and if that does not end it, at once."""
+    """Interrupt the command, as Ctrl-C does, when there is no more input; end it if that does not."""
     while os.read(0, 4096):
         continue
     os.kill(os.getpid(), signal.SIGINT)
@@ -28,4 +27,4 @@ def end_with_standard_input() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=end_with_standard_input, daemon=True).start()
-    sys.exit(grade.run(sys.argv[1:]))
+    sys.exit(import_module(sys.argv[1]).run(sys.argv[2:]))

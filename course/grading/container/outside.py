@@ -2,7 +2,7 @@
 
 The container sees the course and the submissions, which it cannot change, at the places where they are here; it writes
 the results, and nothing else. It is ended with the command that has started it, by whatever that is ended: it holds the
-other end of this process's pipe (`inside_container.py`).
+other end of this process's pipe (`inside.py`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ NOBODY = 65534
 
 STOP_SECONDS = 60.0
 """In which grading has to end, and to write what is graded, after Ctrl-C; then the container is killed."""
+
+COMMAND = "course.commands.grade"
+"""The module whose `run` grades in the container."""
 
 COULD_NOT_START = 2
 """The exit code if there is no container."""
@@ -151,7 +154,7 @@ def run_command(
     fixed = ("MINIDL_NO_VENV=1", "HOME=/tmp", "PYTHONDONTWRITEBYTECODE=1")
     for variable in (*fixed, f"TZ={time_zone()}", f"PYTHONPATH={ROOT}"):
         command += ["--env", variable]
-    inside = ["python", "-m", "course.grading.container.inside", *typed(parser, options)]
+    inside = ["python", "-m", "course.grading.container.inside", COMMAND, *typed(parser, options)]
     return [*command, "--workdir", str(ROOT), image, *inside]
 
 

@@ -26,7 +26,7 @@ MOST_IN_COLOUR, MOST_SECONDS = 8_000, 5.0
 written. There are texts for which these tools take a time that grows with the square of their length.
 """
 
-STYLES = Path(__file__).with_suffix(".css")
+STYLES = Path(__file__).with_name("page.css")
 
 PAGE = """\
 <!doctype html>

@@ -26,6 +26,7 @@ from course.grading.submissions.submission import Submission
 from course.grading.tables import grade_tables
 from course.notebooks.release import released
 from course.notebooks.roles import role_of
+from course.plural import counted
 from course.whole_file import replace
 
 
@@ -161,5 +162,5 @@ def write_similarity(
     page = similarity_page.page(pairs, compared).encode("utf-8", "backslashreplace")
     replace(to / "similar.html", page)
     least = "at least " if len(pairs) == similarity.MOST_PAIRS else ""
-    alike = f"{least}{len(pairs)} pairs of answers are alike"
-    yield f"{alike}, which is a reason to look, not a verdict: {to / 'similar.html'}."
+    alike = f"{least}{counted(len(pairs), 'pair')} of similar answers"
+    yield f"Found {alike}, which is a reason to look, not a verdict: {to / 'similar.html'}."

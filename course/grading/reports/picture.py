@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from course.grading.reports.statistics import Tally
 from course.grading.tables.grade_tables import replace
 from course.judging import Status
+from course.plural import counted
 from minidl.plots.style import SERIES, applied, label_source, new_figure
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def draw(tallies: Sequence[Tally]) -> Figure:
 def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
     """The bars of one assignment; `n` is how many submissions were judged."""
     counts = sorted({tally.count for tally in group})
-    told = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    axes.set_title(f"{name}, n = {told} submission{'' if counts == [1] else 's'}")
+    least = f"{counts[0]} to " if len(counts) > 1 else ""
+    axes.set_title(f"{name}, n = {least}{counted(counts[-1], 'submission')}")
     parts = [(place, tally) for place, tally in enumerate(group) if tally.part]
     places = [place for place, _ in parts]
     left = [0.0] * len(parts)
@@ -68,8 +69,8 @@ def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
     for place, (tally, label) in enumerate(zip(group, axes.get_yticklabels(), strict=True)):
         if not tally.part:
             label.set(fontweight="bold")
-            told = f"mean {tally.mean:.2f} of {tally.possible:g} {'point' if tally.possible == 1 else 'points'}"
-            axes.text(0.5, place, told, fontsize=7, style="italic", va="center")
+            mean = f"mean {tally.mean:.2f} of {counted(tally.possible, 'point')}"
+            axes.text(0.5, place, mean, fontsize=7, style="italic", va="center")
     axes.tick_params(axis="y", length=0)
     axes.set(xlim=(0, 100), ylim=(len(group) - 0.4, -0.6), xlabel="submissions (%)")
     axes.spines["left"].set_visible(False)

@@ -6,6 +6,7 @@ import html
 from collections.abc import Sequence
 
 from course.grading.reports.similarity import LEAST_TOKENS, LEAST_WORDS, MOST_PAIRS, MOST_TOKENS, THRESHOLD, Pair
+from course.plural import counted
 
 SHOWN_PAIRS = 200
 MOST_CHARACTERS = 8000
@@ -32,8 +33,8 @@ def page(pairs: Sequence[Pair], compared: int) -> str:
     shown = "".join(map(section, pairs[:SHOWN_PAIRS]))
     more = f"<p>{len(pairs) - SHOWN_PAIRS} more pairs are in similar.csv.</p>" if len(pairs) > SHOWN_PAIRS else ""
     least = "At least " if len(pairs) == MOST_PAIRS else ""
-    told = f"<p>{least}{len(pairs)} pairs of answers among {compared} submissions.</p>"
-    return f"{head}<style>{STYLE}</style><h1>Similar answers</h1>{WHAT_IT_MEANS}{told}{shown}{more}"
+    found = f"<p>{least}{counted(len(pairs), 'pair')} of answers among {counted(compared, 'submission')}.</p>"
+    return f"{head}<style>{STYLE}</style><h1>Similar answers</h1>{WHAT_IT_MEANS}{found}{shown}{more}"
 
 
 def section(pair: Pair) -> str:
@@ -41,7 +42,7 @@ def section(pair: Pair) -> str:
     title = f"{pair.first.exercise}: {pair.first.student} and {pair.second.student}"
     facts = (
         f"{pair.first.assignment}; similarity {pair.similarity:.2f}, same names {pair.same_names:.2f}, "
-        f"others {pair.others}; alike in {pair.exercises} exercise{'' if pair.exercises == 1 else 's'}"
+        f"others {pair.others}; alike in {counted(pair.exercises, 'exercise')}"
     )
     columns = "".join(
         f"<pre>{html.escape(answer.text[:MOST_CHARACTERS])}</pre>" for answer in (pair.first, pair.second)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from course.grading.grade import Grade
 from course.grading.results.results import Results
+from course.plural import counted
 from course.setup.bootstrap import ROOT
 
 MOST_TOLD = 5
@@ -53,8 +54,8 @@ def of_failed_checks(graded: Sequence[Grade]) -> str:
         return ""
     names = told([f"{one.student} ({', '.join(one.unfinished)})" for one in unfinished])
     return (
-        f"Checks of {len(unfinished)} submissions failed through no fault of the answer, so that points are missing: "
-        f"{names}. The remarks say why; the same command makes these checks again, or give points by hand."
+        f"Checks of {counted(len(unfinished), 'submission')} failed through no fault of the answer, so that points are "
+        f"missing: {names}. The remarks say why; the same command makes these checks again, or give points by hand."
     )
 
 

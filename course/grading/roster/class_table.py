@@ -12,6 +12,7 @@ from typing import Any
 from course.grading.roster.lateness import UNITS, HandedIn, Policy, handed_in
 from course.grading.roster.matching import CANVAS, Match, match
 from course.grading.roster.roster import Roster, Student
+from course.plural import counted
 
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
@@ -165,7 +166,7 @@ def line_of(
     if has_roster and found.student is None:
         status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem if found.candidates else ""
     elif count > 1:
-        status, remark = TWICE, f"{count} submissions: take all but one away, and grade again"
+        status, remark = TWICE, f"{counted(count, 'submission')}: take all but one away, and grade again"
     if result.problem:
         status, remark = UNGRADABLE, "; ".join(filter(None, (result.problem, remark)))
     in_roster = found.student.handed_in if found.student else ""

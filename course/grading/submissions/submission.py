@@ -18,6 +18,7 @@ import nbformat
 
 from course.grading.submissions.files import Entry, entries_in
 from course.notebooks.notebook_file import NotANotebookError, NotebookFile, read_file
+from course.plural import counted
 
 ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 
@@ -80,8 +81,8 @@ def left_alone(folder: Path) -> str:
     if archives:
         more = f" and {len(archives) - 3} more" if len(archives) > 3 else ""
         sentences.append(
-            f"{len(archives)} archives were not opened ({', '.join(archives[:3])}{more}): unpack each into a folder of "
-            "the student's name, and grade again."
+            f"{counted(len(archives), 'archive')} not opened ({', '.join(archives[:3])}{more}): unpack each "
+            "into a folder of the student's name, and grade again."
         )
     misnamed = [shown_place(path, folder) for path in others if ".ipynb." in path.name.lower()]
     if misnamed:

@@ -1,0 +1,12 @@
+"""How many of something, in words."""
+
+from __future__ import annotations
+
+
+def counted(number: float, noun: str, plural: str = "") -> str:
+    """A number with its noun; plural: the noun's plural if it is not the noun and an s.
+
+    >>> counted(1, "submission"), counted(2, "submission"), counted(0.5, "point")
+    ('1 submission', '2 submissions', '0.5 points')
+    """
+    return f"{number:g} {noun if number == 1 else plural or noun + 's'}"
