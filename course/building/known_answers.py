@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 
 from course.judging import Outcome, Status, judged_notebook
-from course.judging.session import Session
+from course.judging.process.session import Session
 from course.sandbox.limits import Limits
 
 SECONDS_A_CALL = 8.0

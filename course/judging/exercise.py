@@ -30,10 +30,10 @@ from typing import Any
 from course.judging import display, progress_record
 from course.judging.answer import Answer, AnswerFailed
 from course.judging.outcome import Outcome, PartResult, Status
-from course.judging.session import Session
+from course.judging.process.session import Session
 from course.judging.shipping import shipped
 from course.judging.wrong import Wrong
-from course.sandbox.builds import Builds
+from course.sandbox.refused.builds import Builds
 
 NOT_THE_ANSWER = "The check itself failed here. That is no fault of your answer: please report it, with this text."
 

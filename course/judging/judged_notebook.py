@@ -23,10 +23,10 @@ import nbformat
 from course import probes
 from course.judging import Answer, DefectiveCheckError, Outcome, check_names, judging
 from course.judging.helper_files import helper_files, shadows
-from course.judging.hidden import TEACHERS
-from course.judging.session import Session
+from course.judging.process.hidden import TEACHERS
+from course.judging.process.session import Session
 from course.notebooks.roles import as_released, role_of, with_roles
-from course.sandbox.ending import Died, TooLong
+from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.limits import Limits
 
 CELL_SECONDS = 20.0

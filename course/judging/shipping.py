@@ -14,8 +14,8 @@ import cloudpickle
 from course.judging import check_names
 from course.judging.answer import AnswerFailed, failure
 from course.judging.outcome import Status
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process.session import Session
+from course.judging.process.student_process import START_SECONDS
 
 MOST_BYTES = 1 << 28
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from course.judging import Answer, AnswerFailed
-from course.judging.ranks import RankRun
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process.session import Session
+from course.judging.process.student_process import START_SECONDS
+from course.judging.ranks.rank_run import RankRun
 from course.sandbox.limits import Limits
 from minidl.cluster import Network
 

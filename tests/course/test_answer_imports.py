@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from course.judging import check_names
-from course.judging.hidden import TEACHERS, history
 from course.judging.judged_notebook import PREPARED
-from course.judging.session import Session
+from course.judging.process.hidden import TEACHERS, history
+from course.judging.process.session import Session
 from course.probes import backpropagation
 from course.sandbox import landlock
 from course.setup.bootstrap import ROOT

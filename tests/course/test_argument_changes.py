@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from course.judging import Answer, Chapter, Outcome, Part, expect
-from course.judging.arguments import first_change
-from course.judging.session import Session
-from course.sandbox.plain_data import dumps, loads
+from course.judging.argument_changes import first_change
+from course.judging.process.session import Session
+from course.sandbox.exchange.plain_data import dumps, loads
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course.judging import caches
-from course.judging.session import Session
+from course.judging.process import caches
+from course.judging.process.session import Session
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from course.judging import strays
-from course.judging.session import Session
+from course.judging.process import strays
+from course.judging.process.session import Session
 from course.sandbox import landlock, supervisor
-from course.sandbox.ending import Died
+from course.sandbox.errors.ending import Died
 from course.sandbox.terms import MAY_WRITE
 from tests.tiers import exhaustively
 

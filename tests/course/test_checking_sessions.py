@@ -14,9 +14,10 @@ from pathlib import Path
 import multiprocess
 import pytest
 
-from course.judging import Answer, strays
-from course.judging.session import Session
-from course.sandbox.ending import Died, TooLong
+from course.judging import Answer
+from course.judging.process import strays
+from course.judging.process.session import Session
+from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.limits import Limits, starved
 from course.setup.bootstrap import ROOT
 
@@ -108,7 +109,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
     starving = iter(range(1, 10_000))
     with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
         call(session)
-        monkeypatch.setattr("course.judging.student_process.starved", lambda pid: float(next(starving)))
+        monkeypatch.setattr("course.judging.process.student_process.starved", lambda pid: float(next(starving)))
         session.begin_check()
         call(session)
         call(session)
@@ -155,7 +156,7 @@ def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Pa
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from course.judging.session import Session
+from course.judging.process.session import Session
 def load(session):
     source = "import os, time\\ndef f():\\n  os.fork() or (os.setsid(), time.sleep(1000))\\n  while True: pass"
     session.request("run_cell", ("cell 1", source))

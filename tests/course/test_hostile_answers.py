@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from course.judging import Answer, Chapter, Outcome, Part, Status, expect
-from course.judging import strays as stray_processes
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process import strays as stray_processes
+from course.judging.process.session import Session
+from course.judging.process.student_process import START_SECONDS
 from course.sandbox.limits import Limits
 
 pytestmark = pytest.mark.timeout(300)

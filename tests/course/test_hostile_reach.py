@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from course.judging import Answer, AnswerFailed
-from course.judging.forked_ranks import is_process
 from course.judging.outcome import MOST_OF_MESSAGE, PartResult, Status
-from course.judging.reply import LONGEST, reply_in
-from course.judging.session import Session
-from course.sandbox import landlock, plain_data, scratch, system_calls
-from course.sandbox.ending import Died, TooLong
+from course.judging.process.reply import LONGEST, reply_in
+from course.judging.process.session import Session
+from course.judging.ranks.forked_ranks import is_process
+from course.sandbox import landlock, scratch, system_calls
+from course.sandbox.errors.ending import Died, TooLong
+from course.sandbox.exchange import plain_data
 from course.sandbox.limits import Limits
 from tests.course.student_on_ranks import Student
 

@@ -11,8 +11,8 @@ import pytest
 from course.building.sources import sources
 from course.judging import Answer, Builds, Chapter, Outcome, Part, expect, judging
 from course.judging.judged_notebook import PREPARED
-from course.judging.session import Session
-from course.sandbox.refusals import located
+from course.judging.process.session import Session
+from course.sandbox.refused.refusals import located
 
 pytestmark = pytest.mark.timeout(300)
 

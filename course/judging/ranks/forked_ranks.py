@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from course.judging.deadline import Deadline
-from course.judging.session import WATCH_SECONDS, Session
-from course.judging.stack_file import StackFile
-from course.judging.student_process import START_SECONDS, StudentProcess, where_is
-from course.sandbox.channel import Broken, Garbage, Receiver, Sender
-from course.sandbox.ending import Died, Stopped, TooLong, ending_of
+from course.judging.process.deadline import Deadline
+from course.judging.process.session import WATCH_SECONDS, Session
+from course.judging.process.stack_file import StackFile
+from course.judging.process.student_process import START_SECONDS, StudentProcess, where_is
+from course.sandbox.errors.ending import Died, Stopped, TooLong, ending_of
+from course.sandbox.exchange.channel import Broken, Garbage, Receiver, Sender
+from course.sandbox.exchange.plain_data import DamagedError
 from course.sandbox.limits import starved, starved_here
-from course.sandbox.plain_data import DamagedError
-from course.sandbox.rank_process import NUMBER_BYTES, READY
+from course.sandbox.ranks.rank_process import NUMBER_BYTES, READY
 
 _numbers = itertools.count(1)
 

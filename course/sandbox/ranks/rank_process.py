@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn
 
-from course.sandbox import channel, plain_data
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.student_error import RESERVE, told
+from course.sandbox.exchange import channel, plain_data
 from course.sandbox.fence import fork_uncounted
-from course.sandbox.rank_communicator import Communicator, World
-from course.sandbox.rank_walls import put_up
-from course.sandbox.sources import Sources
+from course.sandbox.ranks.communicator import Communicator, World
+from course.sandbox.ranks.walls import put_up
 from course.sandbox.streams import flush
-from course.sandbox.student_error import RESERVE, told
 from minidl import random
 
 MOST_FRAMES = 8
