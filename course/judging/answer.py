@@ -8,7 +8,7 @@ from typing import Any
 
 from course.judging.argument_changes import first_change
 from course.judging.outcome import Status
-from course.judging.process.session import Session
+from course.judging.process.student_session import StudentSession
 from course.judging.ranks import rank_run
 from course.judging.wrong import Wrong
 from course.sandbox.errors.ending import Died, TooLong
@@ -42,7 +42,7 @@ class Answer:
     `RankRun.arguments` itself.
     """
 
-    def __init__(self, name: str, session: Session) -> None:
+    def __init__(self, name: str, session: StudentSession) -> None:
         self.name = name
         self.session = session
         self._change: tuple[str, str] | None = None
@@ -55,7 +55,7 @@ class Answer:
         return self._call(probe, arguments)
 
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
-        """A check begins: what was found and printed before is forgotten. refused: see Session."""
+        """A check begins: what was found and printed before is forgotten. refused: see StudentSession."""
         self._change, self._is_change_told = None, False
         self.session.begin_check(refused)
 

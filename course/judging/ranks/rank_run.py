@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from course.judging.process.session import Session
+from course.judging.process.student_session import StudentSession
 from course.judging.ranks import carried
 from course.judging.ranks.forked_ranks import AnswerError, forked_ranks
 from course.judging.ranks.served_rank import AnswerRaised, ServedRank
@@ -75,7 +75,7 @@ class RankRun:
 
 
 def run(
-    session: Session,
+    session: StudentSession,
     name: str,
     arguments: list[tuple[Any, ...]],
     network: Any = None,

@@ -32,7 +32,7 @@ WITHOUT_EFFECT = frozenset({"call", "prepare", "fork_ranks", "ended", "end_ranks
 """Requests after which ranks need not be forked anew: copies of what the process was before are as good."""
 
 
-class Session:
+class StudentSession:
     """Requests to one student's process, which is made anew after it died or was ended; `load` gives it its code.
 
     Parameters
@@ -55,7 +55,7 @@ class Session:
 
     def __init__(
         self,
-        load: Callable[[Session], None],
+        load: Callable[[StudentSession], None],
         limits: Limits | None = None,
         folder: str | os.PathLike[str] | None = None,
         ends_at: float = float("inf"),
@@ -81,7 +81,7 @@ class Session:
         self._starved_before = 0.0  # seconds, of the processes that have ended
         self._ends = self._check_ends = Deadline(ends_at - time.monotonic(), self._starved)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> StudentSession:
         return self
 
     def __exit__(self, *_: object) -> None:
