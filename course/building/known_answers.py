@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 
 from course.judging import Outcome, Status, judged_notebook
-from course.judging.session import Session
+from course.judging.process.student_session import StudentSession
 from course.sandbox.limits import Limits
 
 SECONDS_A_CALL = 8.0
@@ -37,9 +37,9 @@ class Classroom:
         definitions = [source for name, source in cells if not name.startswith("cell ")]
         self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
         self._answer = ""
-        self.session = Session(self._load, Limits(seconds=SECONDS_A_CALL))
+        self.session = StudentSession(self._load, Limits(seconds=SECONDS_A_CALL))
 
-    def _load(self, session: Session) -> None:
+    def _load(self, session: StudentSession) -> None:
         """Define all as the solution has it, then the answer: the one before it is forgotten."""
         judged_notebook.run_cells(session, [self._solution, ("the answer", self._answer)], set(), [])
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from course.judging.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
     from course.judging.outcome import Outcome, PartResult, Status
     from course.judging.wrong import Wrong
-    from course.sandbox.builds import Builds
+    from course.sandbox.refused.builds import Builds
 
 __all__ = [
     "Answer",
@@ -59,7 +59,7 @@ __all__ = [
 
 FILES = {
     "judging.answer": ("Answer", "AnswerFailed"),
-    "sandbox.builds": ("Builds",),
+    "sandbox.refused.builds": ("Builds",),
     "judging.exercise": ("Chapter", "DefectiveCheckError", "Exercise", "Part", "judging"),
     "judging.outcome": ("Outcome", "PartResult", "Status"),
     "judging.wrong": ("Wrong",),

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from course.judging import ranks
-from course.judging.arguments import first_change
+from course.judging.argument_changes import first_change
 from course.judging.outcome import Status
-from course.judging.session import Session
+from course.judging.process.student_session import StudentSession
+from course.judging.ranks import rank_run
 from course.judging.wrong import Wrong
-from course.sandbox.asked import Asked
-from course.sandbox.builds import Builds
-from course.sandbox.ending import Died, TooLong
+from course.sandbox.errors.ending import Died, TooLong
+from course.sandbox.exchange.asked import Asked
+from course.sandbox.refused.builds import Builds
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
@@ -42,7 +42,7 @@ class Answer:
     `RankRun.arguments` itself.
     """
 
-    def __init__(self, name: str, session: Session) -> None:
+    def __init__(self, name: str, session: StudentSession) -> None:
         self.name = name
         self.session = session
         self._change: tuple[str, str] | None = None
@@ -55,7 +55,7 @@ class Answer:
         return self._call(probe, arguments)
 
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
-        """A check begins: what was found and printed before is forgotten. refused: see Session."""
+        """A check begins: what was found and printed before is forgotten. refused: see StudentSession."""
         self._change, self._is_change_told = None, False
         self.session.begin_check(refused)
 
@@ -70,12 +70,12 @@ class Answer:
         self.session.functions.append(function)
         return Asked(len(self.session.functions) - 1, name)
 
-    def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> ranks.RankRun:
+    def on_ranks(self, arguments: list[tuple[Any, ...]], network: Any = None, **options: Any) -> rank_run.RankRun:
         """Run `function(comm, *arguments[rank])` on as many simulated ranks as there are tuples of arguments."""
         try:
             with self._failures():
-                return ranks.run(self.session, self.name, arguments, network, **options)
-        except ranks.AnswerError as failed:
+                return rank_run.run(self.session, self.name, arguments, network, **options)
+        except rank_run.AnswerError as failed:
             raise self._failure(failed.described, f" of {len(arguments)}") from None
 
     def _call(

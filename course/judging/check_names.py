@@ -8,7 +8,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from course.sandbox.stand_in import CheckNames
+from course.sandbox.cells.stand_in import CheckNames
 
 if TYPE_CHECKING:
     from course.judging.exercise import Chapter

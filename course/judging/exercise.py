@@ -30,10 +30,10 @@ from typing import Any
 from course.judging import display, progress_record
 from course.judging.answer import Answer, AnswerFailed
 from course.judging.outcome import Outcome, PartResult, Status
-from course.judging.session import Session
+from course.judging.process.student_session import StudentSession
 from course.judging.shipping import shipped
 from course.judging.wrong import Wrong
-from course.sandbox.builds import Builds
+from course.sandbox.refused.builds import Builds
 
 NOT_THE_ANSWER = "The check itself failed here. That is no fault of your answer: please report it, with this text."
 
@@ -176,7 +176,7 @@ class Exercise:
             part = Part()
             part.rest(self.points, failed)
             return Outcome(self.name, self.points, tuple(part.results), is_hidden=bool(cases))
-        with Session(load, folder=os.getcwd()) as session:
+        with StudentSession(load, folder=os.getcwd()) as session:
             return self.judge(Answer(self.name, session), **cases)
 
     def _not_a_function(self, value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from course.judging.wrong import Wrong
-from course.sandbox.plain_data import Foreign, described
+from course.sandbox.exchange.plain_data import Foreign, described
 
 FORGOTTEN_RETURN = "A function without a `return` statement returns None."
 

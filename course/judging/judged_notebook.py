@@ -23,10 +23,10 @@ import nbformat
 from course import probes
 from course.judging import Answer, DefectiveCheckError, Outcome, check_names, judging
 from course.judging.helper_files import helper_files, shadows
-from course.judging.hidden import TEACHERS
-from course.judging.session import Session
+from course.judging.process.hidden import TEACHERS
+from course.judging.process.student_session import StudentSession
 from course.notebooks.roles import as_released, role_of, with_roles
-from course.sandbox.ending import Died, TooLong
+from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.limits import Limits
 
 CELL_SECONDS = 20.0
@@ -93,11 +93,11 @@ def judge_notebook(
     ]
     broken: set[str] = set()
 
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         run_cells(session, cells, broken, judgement.remarks)
 
     ends_at = time.monotonic() + NOTEBOOK_SECONDS
-    with Session(load, limits, folder, ends_at, (*TEACHERS, *secret), is_stopped) as session:
+    with StudentSession(load, limits, folder, ends_at, (*TEACHERS, *secret), is_stopped) as session:
         for grade_id, source in check_cells(reference).items():
             if only not in ("", grade_id):
                 continue
@@ -113,7 +113,7 @@ def judge_notebook(
     return judgement
 
 
-def outcomes_of(check_cell: str, reference: nbformat.NotebookNode, session: Session) -> list[Outcome]:
+def outcomes_of(check_cell: str, reference: nbformat.NotebookNode, session: StudentSession) -> list[Outcome]:
     """The outcomes of the checks that a cell of `reference` makes, on the functions in `session`."""
     with judging() as outcomes:
         exec(check_cell, {}, Names(reference, session))
@@ -129,7 +129,7 @@ def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
 class Names(dict[str, Any]):
     """The names that a check cell sees: `check`, Python's own, and an Answer for whatever else it mentions."""
 
-    def __init__(self, reference: nbformat.NotebookNode, session: Session) -> None:
+    def __init__(self, reference: nbformat.NotebookNode, session: StudentSession) -> None:
         super().__init__(check=checks_of(reference))
         self._session = session
 
@@ -198,7 +198,7 @@ def short(name: str) -> str:
     return " ".join(name.split())[:60]
 
 
-def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
+def run_cells(session: StudentSession, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
     """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again.
 
     Why a function is not defined, if its cell failed, is noted in `session.undefined`.
@@ -207,7 +207,7 @@ def run_cells(session: Session, cells: list[Cell], broken: set[str], remarks: li
         pass
 
 
-def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
+def have_run(session: StudentSession, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
     """Run the cells but the broken ones, and say whether the process has survived that; if not, one more is broken."""
     session.prepare(*PREPARED)
     session.request("stand_in", (check_names.of_all_chapters(),))
@@ -235,7 +235,7 @@ def have_run(session: Session, cells: list[Cell], broken: set[str], remarks: lis
     return True
 
 
-def undefined_because(session: Session, source: str, why: str) -> None:
+def undefined_because(session: StudentSession, source: str, why: str) -> None:
     """Note why the functions that a cell defines at its top level may be missing; "" for no reason."""
     for names in DEFINITION.findall(source):
         session.undefined["".join(names)] = why

@@ -14,13 +14,13 @@ import cloudpickle
 from course.judging import check_names
 from course.judging.answer import AnswerFailed, failure
 from course.judging.outcome import Status
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process.student_process import START_SECONDS
+from course.judging.process.student_session import StudentSession
 
 MOST_BYTES = 1 << 28
 
 
-def shipped(function: Callable[..., Any], name: str) -> Callable[[Session], None]:
+def shipped(function: Callable[..., Any], name: str) -> Callable[[StudentSession], None]:
     """What gives a session a function of this process. Raises AnswerFailed if it cannot travel."""
     try:
         payload = cloudpickle.dumps(function, protocol=5)
@@ -36,7 +36,7 @@ def shipped(function: Callable[..., Any], name: str) -> Callable[[Session], None
         file = function.__code__.co_filename  # a script's
         cells[file] = os.path.basename(file), "".join(linecache.getlines(file))
 
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         for file, (title, text) in cells.items():
             session.sources.add(file, title, text)
         session.request("stand_in", (check_names.of_loaded_chapters(),), START_SECONDS)

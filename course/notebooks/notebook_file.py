@@ -12,8 +12,8 @@ from typing import Any
 
 import nbformat
 
-from course.sandbox.json_bounds import TooMuchError, check_size
-from course.sandbox.plain_data import writable
+from course.sandbox.exchange.json_bounds import TooMuchError, check_size
+from course.sandbox.exchange.plain_data import writable
 
 MOST_BYTES = 50 * 2**20
 

@@ -23,14 +23,16 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from course.sandbox import channel, plain_data, rank_process, stand_in
-from course.sandbox.asked import connection
-from course.sandbox.builds import Builds
+from course.sandbox.cells import stand_in
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.student_error import NOT_DEFINED, RESERVE, told
+from course.sandbox.exchange import channel, plain_data
+from course.sandbox.exchange.asked import connection
 from course.sandbox.fence import Fence
-from course.sandbox.originals import Originals, is_guarded
-from course.sandbox.sources import Sources
+from course.sandbox.ranks import rank_process
+from course.sandbox.refused.builds import Builds
+from course.sandbox.refused.originals import Originals, is_guarded
 from course.sandbox.streams import Streams, flush
-from course.sandbox.student_error import NOT_DEFINED, RESERVE, told
 from course.sandbox.terms import CONNECTION_CLOSED, Terms
 
 THIS_MODULE = sys.modules[__name__]
@@ -76,7 +78,7 @@ class StudentSide:
     def run_cell(self, name: str, source: str) -> None:
         """Run one cell of a notebook, as its kernel would; its error is raised here."""
         if self._shell is None:
-            from course.sandbox.cells import new_shell
+            from course.sandbox.cells.shell import new_shell
 
             self._shell = new_shell(self.sources)
             self._functions = self._shell.user_ns

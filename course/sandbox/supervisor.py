@@ -285,7 +285,7 @@ def clean_up(scratch: str, mark: str) -> None:
     from scratch import remove  # the file beside this one
 
     if sys.platform != "linux":  # orphans have gone elsewhere
-        code = f"from course.judging import strays; strays.end_marked({mark!r})"
+        code = f"from course.judging.process import strays; strays.end_marked({mark!r})"
         os.spawnl(os.P_WAIT, sys.executable, sys.executable, "-c", code)
     remove(scratch)
 

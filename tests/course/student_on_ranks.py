@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from course.judging import Answer, AnswerFailed
-from course.judging.ranks import RankRun
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process.student_process import START_SECONDS
+from course.judging.process.student_session import StudentSession
+from course.judging.ranks.rank_run import RankRun
 from course.sandbox.limits import Limits
 from minidl.cluster import Network
 
@@ -24,9 +24,9 @@ class Student:
 
     def __init__(self) -> None:
         self.source = ""
-        self.session = Session(self._load, Limits(seconds=2.0, reply=2**22))
+        self.session = StudentSession(self._load, Limits(seconds=2.0, reply=2**22))
 
-    def _load(self, session: Session) -> None:
+    def _load(self, session: StudentSession) -> None:
         session.sources.add("<cell program>", "cell program", self.source)
         session.request("run_cell", ("cell program", self.source), START_SECONDS)
 

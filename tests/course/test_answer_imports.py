@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from course.judging import check_names
-from course.judging.hidden import TEACHERS, history
 from course.judging.judged_notebook import PREPARED
-from course.judging.session import Session
+from course.judging.process.hidden import TEACHERS, history
+from course.judging.process.student_session import StudentSession
 from course.probes import backpropagation
 from course.sandbox import landlock
 from course.setup.bootstrap import ROOT
@@ -33,18 +33,21 @@ def has_landlock() -> bool:
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
+def session() -> Iterator[StudentSession]:
     """A student's process as it is when a notebook is judged."""
 
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         session.prepare(*PREPARED)
         session.request("stand_in", (check_names.of_all_chapters(),))
 
-    with Session(load, secret=TEACHERS) as session:
+    with StudentSession(load, secret=TEACHERS) as session:
         yield session
 
 
-def outcome(session: Session, body: str) -> str:
+CHECK_S_SIDE = ("course.judging", "course.grading", "course.building", "course.commands", "tests")
+
+
+def outcome(session: StudentSession, body: str) -> str:
     """What the lines of a function return, or the error that they raise, as text."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     kind, value = session.request("run_cell", ("cell 1", f"def f():\n{lines}\n"))
@@ -53,12 +56,11 @@ def outcome(session: Session, body: str) -> str:
     return f"{value['type']}: {value['text']}" if kind == "error" else str(value[0])
 
 
-def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s_side(session: Session) -> None:
+def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s_side(session: StudentSession) -> None:
     body = "import sys\nreturn [n for n, m in sys.modules.items() if n.startswith(('course.', 'tests'))]"
     there = set(re.findall(r"'([\w.]+)'", outcome(session, body)))
     assert "course.probes.backpropagation" in there
-    assert not {name for name in there if name.startswith("tests")}
-    assert not there & {f"course.judging.{name}" for name in ("answer", "exercise", "expect", "session", "shipping")}
+    assert sorted(name for name in there if name.startswith(CHECK_S_SIDE)) == []
     files = "import sys\nreturn [getattr(m, '__file__', None) for n, m in sys.modules.items() if 'course.checks' in n]"
     assert set(re.findall(r"\w+", outcome(session, files))) == {"None"}
 
@@ -72,7 +74,7 @@ def test_a_probe_needs_nothing_of_the_course_but_other_probes(file: Path) -> Non
     assert {name.partition(".")[0] for name in others} <= {"minidl", "numpy", *sys.stdlib_module_names}
 
 
-def test_a_probe_that_a_cell_has_replaced_measures_what_it_did(session: Session) -> None:
+def test_a_probe_that_a_cell_has_replaced_measures_what_it_did(session: StudentSession) -> None:
     cell = """
 import numpy as np
 from course.probes import backpropagation as probes
@@ -109,7 +111,7 @@ IMPORTS = {
 
 
 @pytest.mark.parametrize("way", IMPORTS)
-def test_importing_a_check_fails_with_one_sentence(way: str, session: Session) -> None:
+def test_importing_a_check_fails_with_one_sentence(way: str, session: StudentSession) -> None:
     assert HOLDS in outcome(session, IMPORTS[way])
 
 
@@ -130,7 +132,7 @@ READS = {
 
 
 @pytest.mark.parametrize("way", READS)
-def test_the_files_of_the_checks_cannot_be_read(way: str, session: Session) -> None:
+def test_the_files_of_the_checks_cannot_be_read(way: str, session: StudentSession) -> None:
     assert re.search(f"{MAY_NOT_READ}|No module named", outcome(session, READS[way]))
 
 
@@ -139,10 +141,10 @@ def test_a_link_beside_a_notebook_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("value = 7")
     (tmp_path / "linked.txt").symlink_to(tmp_path / "own.py")
 
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         session.request("run_cell", ("cell 1", "import own"))
 
-    with Session(load, folder=tmp_path, secret=TEACHERS) as session:
+    with StudentSession(load, folder=tmp_path, secret=TEACHERS) as session:
         assert re.search(MAY_NOT_READ, outcome(session, "import helper"))
         assert outcome(session, "import os\nreturn sorted(os.listdir())") == "['own.py']"
         read = f"return open({str(tmp_path / 'linked.txt')!r}).read()"
@@ -171,7 +173,7 @@ SHELL = {
 
 @pytest.mark.skipif(not has_landlock(), reason="this kernel has no Landlock")
 @pytest.mark.parametrize("way", SHELL)
-def test_a_shell_cannot_read_them_either(way: str, session: Session) -> None:
+def test_a_shell_cannot_read_them_either(way: str, session: StudentSession) -> None:
     run = f"import subprocess\nr = subprocess.run({SHELL[way]!r}, shell=True, capture_output=True, text=True)\n"
     code, _, said = outcome(session, f"{run}return f'{{r.returncode}}|{{r.stdout}}{{r.stderr}}'").partition("|")
     assert code != "0", said

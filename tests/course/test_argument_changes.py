@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from course.judging import Answer, Chapter, Outcome, Part, expect
-from course.judging.arguments import first_change
-from course.judging.session import Session
-from course.sandbox.plain_data import dumps, loads
+from course.judging.argument_changes import first_change
+from course.judging.process.student_session import StudentSession
+from course.sandbox.exchange.plain_data import dumps, loads
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -89,7 +89,7 @@ def moved(answer: Answer, part: Part) -> None:
 @pytest.fixture(scope="module")
 def judged() -> Iterator[Callable[[Any, str], Outcome]]:
     """Judges a cell that defines the answer to an exercise, in one process."""
-    with Session(lambda session: None) as session:
+    with StudentSession(lambda session: None) as session:
 
         def outcome(exercise: Any, source: str) -> Outcome:
             session.request("run_cell", ("cell 1", source), 30.0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.judging.carried import heard_of
+from course.judging.ranks.carried import heard_of
 from minidl import cluster
 from minidl.cluster import Communicator, Network
 from minidl.cluster.collectives import ALL_REDUCE

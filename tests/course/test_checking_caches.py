@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from course.judging import caches
-from course.judging.session import Session
+from course.judging.process import caches
+from course.judging.process.student_session import StudentSession
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -25,7 +25,7 @@ def f():
 
 @pytest.mark.slow
 def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
-    with Session(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
+    with StudentSession(lambda session: session.request("run_cell", ("cell 1", COUNT_COMPILED), 60.0)) as session:
         _, (found, _) = session.request("call", (None, "f", ()), 60.0)
         linked = {path.name for path in (session.process.scratch.root / caches.NUMBA).glob("*/*.nb[ic]")}
     folder = f"/{caches.NUMBA}/{caches.numba_folder(caches.KERNELS)}"

@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.sandbox.channel import LENGTH, Broken, Garbage, Receiver, Sender, read_message, write_message
-from course.sandbox.plain_data import DEEPEST, MOST_ITEMS, MOST_KEYS, DamagedError, Foreign, described, dumps, loads
+from course.sandbox.exchange.channel import LENGTH, Broken, Garbage, Receiver, Sender, read_message, write_message
+from course.sandbox.exchange.plain_data import (
+    DEEPEST,
+    MOST_ITEMS,
+    MOST_KEYS,
+    DamagedError,
+    Foreign,
+    described,
+    dumps,
+    loads,
+)
 
 
 class Colour(enum.IntEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.judging import deadline
-from course.judging.deadline import Deadline
+from course.judging.process import deadline
+from course.judging.process.deadline import Deadline
 
 
 class Clock:

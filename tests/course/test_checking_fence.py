@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from course.judging import strays
-from course.judging.session import Session
+from course.judging.process import strays
+from course.judging.process.student_session import StudentSession
 from course.sandbox import landlock, supervisor
-from course.sandbox.ending import Died
+from course.sandbox.errors.ending import Died
 from course.sandbox.terms import MAY_WRITE
 from tests.tiers import exhaustively
 
@@ -53,9 +53,9 @@ class Room:
             (place / "kept").write_text("the words of the solution")
         (folder / "link").symlink_to(self.secret / "kept")
         os.link(self.secret / "kept", self.secret / "hard")
-        self.session = Session(self._load, secret=[self.secret])
+        self.session = StudentSession(self._load, secret=[self.secret])
 
-    def _load(self, session: Session) -> None:
+    def _load(self, session: StudentSession) -> None:
         self.process = session.process
         session.request("run_cell", ("cell 1", ANSWER), 30.0)
 
@@ -256,7 +256,9 @@ def f():
     started = threading.Thread(target=lambda: None); started.start(); started.join()
     return run.results, listed.stderr, listed.stdout.split(), open("data.txt").read()
 """
-    with Session(lambda session: session.request("run_cell", ("cell 1", source), 60.0), folder=tmp_path) as session:
+    with StudentSession(
+        lambda session: session.request("run_cell", ("cell 1", source), 60.0), folder=tmp_path
+    ) as session:
         kind, (value, _) = session.request("call", (None, "f", ()), 60.0)
     there = ["array.npy", "data.txt", "figure.png", "listed", "mine.db", "run.log"]
     assert (kind, value) == ("value", ([2.0, 2.0], "", there, "42"))

@@ -14,9 +14,10 @@ from pathlib import Path
 import multiprocess
 import pytest
 
-from course.judging import Answer, strays
-from course.judging.session import Session
-from course.sandbox.ending import Died, TooLong
+from course.judging import Answer
+from course.judging.process import strays
+from course.judging.process.student_session import StudentSession
+from course.sandbox.errors.ending import Died, TooLong
 from course.sandbox.limits import Limits, starved
 from course.setup.bootstrap import ROOT
 
@@ -24,14 +25,14 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def loading(source: str):
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         session.sources.add("<cell 1>", "cell 1", source)
         session.request("run_cell", ("cell 1", source), 30.0)
 
     return load
 
 
-def call(session: Session, name: str = "f", *arguments: object) -> object:
+def call(session: StudentSession, name: str = "f", *arguments: object) -> object:
     kind, reply = session.request("call", (None, name, arguments))
     assert kind == "value", reply
     return reply[0]
@@ -41,7 +42,7 @@ def test_real_nodes_run_in_an_answer_and_leave_nothing() -> None:
     source = (
         "from minidl import cluster\ndef f(x):\n    run = cluster.launch(lambda comm: comm.all_reduce(x), nodes=2)\n"
     )
-    with Session(loading(source + "    return run.results\n")) as session:
+    with StudentSession(loading(source + "    return run.results\n")) as session:
         assert call(session, "f", 1.5) == [3.0, 3.0]
         mark = session.process._mark
         assert len(strays.marked(mark)) >= 2
@@ -53,7 +54,7 @@ def test_shared_memory_goes_with_the_process() -> None:
     source = f"from multiprocessing import shared_memory\nkept = shared_memory.SharedMemory({name!r}, True, 1000)\n"
     kept = shared_memory.SharedMemory(create=True, size=1000)  # of somebody else, in the same seconds
     try:
-        with Session(
+        with StudentSession(
             loading(source + f"import os\ndef f():\n    return {name!r} in os.listdir('/dev/shm')")
         ) as session:
             assert call(session) is True
@@ -81,14 +82,16 @@ def test_where_shared_memory_is_common_what_nobody_has_mapped_goes() -> None:
 def test_memory_of_all_processes_together_is_bounded() -> None:
     source = "import os, time\ndef f():\n    for _ in range(3):\n        if not os.fork():\n"
     source += "            kept = bytes(range(1, 251)) * 10**6\n            time.sleep(100)\n    time.sleep(100)"
-    with Session(loading(source), Limits(seconds=20.0, memory=600 * 2**20 + 10**9)) as session:
+    with StudentSession(loading(source), Limits(seconds=20.0, memory=600 * 2**20 + 10**9)) as session:
         session.limits = Limits(seconds=20.0, memory=500 * 2**20)
         with pytest.raises(Died, match=r"used more than 0.488 GB of memory"):
             call(session)
 
 
 def test_after_its_end_a_process_is_made_anew_with_its_code() -> None:
-    with Session(loading("import os\ncount = 0\ndef f(end):\n    return os._exit(7) if end else 'there'")) as session:
+    with StudentSession(
+        loading("import os\ncount = 0\ndef f(end):\n    return os._exit(7) if end else 'there'")
+    ) as session:
         assert call(session, "f", False) == "there"
         with pytest.raises(Died, match="exit code 7"):
             call(session, "f", True)
@@ -96,7 +99,7 @@ def test_after_its_end_a_process_is_made_anew_with_its_code() -> None:
 
 
 def test_the_time_of_all_calls_is_bounded() -> None:
-    with Session(loading("import time\ndef f():\n    time.sleep(1.5)"), Limits(total=2.8)) as session:
+    with StudentSession(loading("import time\ndef f():\n    time.sleep(1.5)"), Limits(total=2.8)) as session:
         call(session)  # before the check, so it does not count
         session.begin_check()
         call(session)
@@ -106,9 +109,9 @@ def test_the_time_of_all_calls_is_bounded() -> None:
 
 def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     starving = iter(range(1, 10_000))
-    with Session(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
+    with StudentSession(loading("import time\ndef f():\n    time.sleep(1.2)"), Limits(total=2.0)) as session:
         call(session)
-        monkeypatch.setattr("course.judging.student_process.starved", lambda pid: float(next(starving)))
+        monkeypatch.setattr("course.judging.process.student_process.starved", lambda pid: float(next(starving)))
         session.begin_check()
         call(session)
         call(session)
@@ -117,7 +120,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
 def test_functions_of_the_check_are_called_through_it_and_not_without_end() -> None:
     source = "def f(g, x):\n    return g(x) + g(x + 1)\ndef without_end(g):\n    while True:\n        g(1)\n"
     source += "def with_text(g):\n    return g('one')\ndef seen(g):\n    return vars(g), g.__doc__, repr(g)\n"
-    with Session(loading(source), Limits(seconds=2.0)) as session:
+    with StudentSession(loading(source), Limits(seconds=2.0)) as session:
         double = Answer("f", session).offered(lambda x: 2.0 * x, "double")
         assert call(session, "f", double, 3.0) == 14.0
         assert "lambda" not in str(call(session, "seen", double))
@@ -128,7 +131,7 @@ def test_functions_of_the_check_are_called_through_it_and_not_without_end() -> N
 
 
 def test_what_is_printed_is_there_when_the_answer_is() -> None:
-    with Session(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
+    with StudentSession(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
         session.begin_check()
         call(session)
         assert session.output.text == "printed\n"
@@ -155,11 +158,11 @@ def test_when_the_process_of_the_check_is_killed_the_student_s_ends(tmp_path: Pa
     program = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from course.judging.session import Session
+from course.judging.process.student_session import StudentSession
 def load(session):
     source = "import os, time\\ndef f():\\n  os.fork() or (os.setsid(), time.sleep(1000))\\n  while True: pass"
     session.request("run_cell", ("cell 1", source))
-session = Session(load)
+session = StudentSession(load)
 session.request("prepare", ((),))
 print(session.process._mark, session.process.scratch.root, flush=True)
 {goes_on}

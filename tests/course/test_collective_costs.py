@@ -11,7 +11,7 @@ import pytest
 from course.checks.messages_and_collectives import collective_costs
 from course.checks.messages_and_collectives.collective_costs import ANY_NUMBER, POWERS_OF_TWO
 from course.judging import Wrong
-from course.sandbox.plain_data import Foreign
+from course.sandbox.exchange.plain_data import Foreign
 
 CASES = (*POWERS_OF_TWO, *ANY_NUMBER)
 ODD = [

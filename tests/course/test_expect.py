@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from course.judging import Wrong, expect
-from course.sandbox.plain_data import Foreign
+from course.sandbox.exchange.plain_data import Foreign
 
 
 def wrong(compare: Callable[..., None], *arguments: object, **options: object) -> Wrong:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from course.judging import Answer, Chapter, Outcome, Part, Status, expect
-from course.judging import strays as stray_processes
-from course.judging.session import Session
-from course.judging.student_process import START_SECONDS
+from course.judging.process import strays as stray_processes
+from course.judging.process.student_process import START_SECONDS
+from course.judging.process.student_session import StudentSession
 from course.sandbox.limits import Limits
 
 pytestmark = pytest.mark.timeout(300)
@@ -148,9 +148,9 @@ class Room:
         self.mine = folder / "mine.txt"
         self.mine.write_text("kept")
         self.source = ""
-        self.session = Session(self._load, LIMITS, folder)
+        self.session = StudentSession(self._load, LIMITS, folder)
 
-    def _load(self, session: Session) -> None:
+    def _load(self, session: StudentSession) -> None:
         self.process = session.process
         session.sources.add("<cell twice>", "cell twice", self.source)
         session.request("run_cell", ("cell twice", self.source), START_SECONDS)

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from course.checks import messages_and_collectives
-from course.judging import Answer, AnswerFailed, Status, rank_calls, strays
-from course.judging.forked_ranks import ForkedRanks
+from course.judging import Answer, AnswerFailed, Status
+from course.judging.process import strays
+from course.judging.ranks import rank_calls
+from course.judging.ranks.forked_ranks import ForkedRanks
 from course.sandbox import landlock
 from course.sandbox.fence import MOST_STARTED
 from tests.course.student_on_ranks import Student
@@ -309,7 +311,7 @@ import sys, time
 def program(comm, x):
     line, other = comm._line, 1 - comm.rank
     type(line).work = lambda self: (10**30, -1)
-    type(comm).size, comm._ranks, comm._world.number = 1, (0,), 7
+    type(comm).size, comm._ranks, comm._state.network = 1, (0,), b''
     time.monotonic = time.time = lambda: 0.0
     for name, module in list(sys.modules.items()):
         if name.startswith("minidl.cluster"):
@@ -342,7 +344,8 @@ FORGED = [
 @pytest.mark.parametrize("request_", all_but_first_exhaustive(FORGED))
 def test_a_forged_request_is_refused_or_ends_the_run(student, request_):
     program = (
-        "from course.sandbox import plain_data\ndef program(comm):\n    if comm.rank:\n        return comm.barrier()\n"
+        "from course.sandbox.exchange import plain_data\ndef program(comm):\n"
+        "    if comm.rank:\n        return comm.barrier()\n"
         f"    comm._line.write(plain_data.dumps({request_}))\n    comm.barrier()\n    comm.barrier()"
     )
     with pytest.raises(AnswerFailed) as failed:

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from course.judging import Answer, AnswerFailed
-from course.judging.forked_ranks import is_process
 from course.judging.outcome import MOST_OF_MESSAGE, PartResult, Status
-from course.judging.reply import LONGEST, reply_in
-from course.judging.session import Session
-from course.sandbox import landlock, plain_data, scratch, system_calls
-from course.sandbox.ending import Died, TooLong
+from course.judging.process.reply import LONGEST, reply_in
+from course.judging.process.student_session import StudentSession
+from course.judging.ranks.forked_ranks import is_process
+from course.sandbox import landlock, scratch, system_calls
+from course.sandbox.errors.ending import Died, TooLong
+from course.sandbox.exchange import plain_data
 from course.sandbox.limits import Limits
 from tests.course.student_on_ranks import Student
 
@@ -27,7 +28,7 @@ needs_landlock = pytest.mark.skipif(landlock.version() == 0, reason="this kernel
 
 
 def loading(source: str):
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         session.sources.add("<cell 1>", "cell 1", source)
         kind, value = session.request("run_cell", ("cell 1", source), 30.0)
         assert kind == "value", value
@@ -35,7 +36,7 @@ def loading(source: str):
     return load
 
 
-def call(session: Session, *arguments: object, seconds: float | None = None) -> object:
+def call(session: StudentSession, *arguments: object, seconds: float | None = None) -> object:
     kind, value = session.request("call", (None, "f", arguments), seconds)
     assert kind == "value", value
     return value[0]
@@ -70,7 +71,7 @@ def test_a_link_in_an_answer_s_folder_never_leads_the_check_to_another_file(prec
 @needs_linux
 def test_a_pipe_in_an_answer_s_folder_holds_up_no_check() -> None:
     source = "import os, time\nos.mkfifo('../stack')\ndef f(): time.sleep(100)"
-    with Session(loading(source)) as session, pytest.raises(TooLong, match="it was at cell 1, line 3"):
+    with StudentSession(loading(source)) as session, pytest.raises(TooLong, match="it was at cell 1, line 3"):
         call(session, seconds=0.5)
 
 
@@ -78,7 +79,7 @@ DEEP = "import os\nfor _ in range(1500): os.mkdir('folder'); os.chdir('folder')\
 
 
 def test_folders_too_deep_to_be_walked_are_too_many_files_and_are_removed() -> None:
-    with Session(
+    with StudentSession(
         loading("import os, time\ndef f():\n    " + DEEP.replace("\n", "\n    ") + "\n    time.sleep(20)")
     ) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
@@ -114,7 +115,7 @@ UNNAMED = {
 def test_files_without_a_name_count_as_written(way: str) -> None:
     source = "import mmap, os, time\nkept = []\ndef f():\n    for _ in range(4):\n"
     source += f"        {UNNAMED[way]}\n    time.sleep(20)"
-    with Session(loading(source), Limits(written=10**8)) as session, pytest.raises(Died, match="GB of files"):
+    with StudentSession(loading(source), Limits(written=10**8)) as session, pytest.raises(Died, match="GB of files"):
         call(session)
 
 
@@ -123,7 +124,7 @@ def test_memory_that_processes_share_counts() -> None:
     source = (
         "import mmap, time\ndef f():\n    kept = mmap.mmap(-1, 2**29)\n    kept.write(bytes(2**29))\n    time.sleep(20)"
     )
-    with Session(loading(source)) as session:
+    with StudentSession(loading(source)) as session:
         assert session.request("parameters", ("f",)) == ("value", [])  # it is there
         session.process.limits = Limits(memory=3 * 2**27)
         with pytest.raises(Died, match="GB of memory"):
@@ -134,7 +135,10 @@ def test_memory_that_processes_share_counts() -> None:
 def test_threads_are_bounded() -> None:
     source = "import threading, time\nthreading.stack_size(2**15)\ndef f():\n    for _ in range(300):\n"
     source += "        threading.Thread(target=time.sleep, args=(20,), daemon=True).start()\n    time.sleep(20)"
-    with Session(loading(source), Limits(threads=200)) as session, pytest.raises(Died, match="more than 200 are not"):
+    with (
+        StudentSession(loading(source), Limits(threads=200)) as session,
+        pytest.raises(Died, match="more than 200 are not"),
+    ):
         call(session)
 
 
@@ -159,7 +163,7 @@ OWN = (
 def test_an_answer_bounds_slows_down_and_keeps_waiting_nobody_but_itself() -> None:
     source = "import fcntl, os, resource\ndef f(text, other):\n    try: exec(text)\n"
     source += "    except PermissionError as error: return str(error)\n    return 'done'"
-    with Session(loading(source)) as session, subprocess.Popen(["sleep", "60"]) as other:
+    with StudentSession(loading(source)) as session, subprocess.Popen(["sleep", "60"]) as other:
         try:
             for name, text in CALLS.items():
                 assert "not permitted" in str(
@@ -182,7 +186,7 @@ def test_ranks_whose_processes_are_forged_signal_no_group_of_processes() -> None
     try:
         with pytest.raises(AnswerFailed, match="wrote into the connection"):
             student.source = program
-            Answer("program", Session(loading(program))).on_ranks([(), ()])
+            Answer("program", StudentSession(loading(program))).on_ranks([(), ()])
     finally:
         student.session.close()
 
@@ -195,9 +199,9 @@ def test_an_answer_reads_nothing_in_the_folder_of_another_one(tmp_path: Path) ->
     (tmp_path / "mine.py").write_text("ANSWER = 42")
     source = "def f(path):\n    try: return open(path).read()\n    except PermissionError: return 'refused'"
     with (
-        Session(loading(source)) as early,
-        Session(loading(source), folder=tmp_path) as other,
-        Session(loading(source)) as late,
+        StudentSession(loading(source)) as early,
+        StudentSession(loading(source), folder=tmp_path) as other,
+        StudentSession(loading(source)) as late,
     ):
         call(early, os.devnull)
         path = str(other.process.scratch.folder / "mine.py") if call(other, os.devnull) == "" else ""
@@ -213,7 +217,7 @@ def test_an_answer_writes_on_no_terminal_of_others() -> None:
         source += (
             "    except OSError: return False\ndef own():\n    ours, its = os.openpty()\n    return os.ttyname(its)"
         )
-        with Session(loading(source)) as session:
+        with StudentSession(loading(source)) as session:
             call(session, os.devnull)
             if not session.process.has_own_view:
                 pytest.skip("no view of its own here: its user's terminals are there")

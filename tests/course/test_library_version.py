@@ -11,8 +11,8 @@ import pytest
 from course.building.sources import sources
 from course.judging import Answer, Builds, Chapter, Outcome, Part, expect, judging
 from course.judging.judged_notebook import PREPARED
-from course.judging.session import Session
-from course.sandbox.refusals import located
+from course.judging.process.student_session import StudentSession
+from course.sandbox.refused.refusals import located
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -114,17 +114,17 @@ ALLOWED = {
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[Session]:
-    def load(session: Session) -> None:
+def session() -> Iterator[StudentSession]:
+    def load(session: StudentSession) -> None:
         session.prepare(*PREPARED)
         kind, error = session.request("run_cell", ("cell 1", CELL))
         assert kind == "value", error
 
-    with Session(load) as session:
+    with StudentSession(load) as session:
         yield session
 
 
-def outcome(session: Session, builds: Builds | None, body: str) -> str:
+def outcome(session: StudentSession, builds: Builds | None, body: str) -> str:
     """What the lines of a function return while this is refused, or the error that they raise."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     session.refused = None
@@ -135,7 +135,9 @@ def outcome(session: Session, builds: Builds | None, body: str) -> str:
 
 
 @pytest.mark.parametrize("way", REFUSED)
-def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(way: str, session: Session) -> None:
+def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(
+    way: str, session: StudentSession
+) -> None:
     builds, body = REFUSED[way]
     said = outcome(session, builds, body)
     assert said.startswith(("LibraryVersionError", "PermissionError")), said
@@ -144,12 +146,12 @@ def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(wa
 
 
 @pytest.mark.parametrize("way", ALLOWED)
-def test_what_the_exercise_does_not_build_goes_on(way: str, session: Session) -> None:
+def test_what_the_exercise_does_not_build_goes_on(way: str, session: StudentSession) -> None:
     builds, body, expected = ALLOWED[way]
     assert outcome(session, builds, body) == expected
 
 
-def test_after_the_check_everything_works_again(session: Session) -> None:
+def test_after_the_check_everything_works_again(session: StudentSession) -> None:
     assert outcome(session, AUTOGRAD, "return F.relu(tensor)").startswith("LibraryVersionError")
     assert outcome(session, None, "return F.relu(tensor).data.tolist()") == "[1.0, 2.0]"
     assert outcome(session, COSTS, "return float(F.relu(tensor).data.sum())") == "3.0"
@@ -165,10 +167,10 @@ def test_another_library_is_refused_however_the_answer_got_it(tmp_path: Path) ->
     bodies = ("return torch.grad(3)", "return t.grad(3)", "return grad(3)", "return x.data", "import jax",
               "import sys\ndel sys.modules['torch']\nimport torch")  # fmt: skip
 
-    def load(session: Session) -> None:
+    def load(session: StudentSession) -> None:
         assert session.request("run_cell", ("cell 1", cell)) == ("value", None)
 
-    with Session(load, folder=tmp_path) as session:
+    with StudentSession(load, folder=tmp_path) as session:
         for body in bodies:
             assert outcome(session, AUTOGRAD, body).startswith("LibraryVersionError"), body
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"

@@ -10,8 +10,8 @@ import pytest
 from course.checks.messages_and_collectives import rank_messages, rank_results, sum_parts
 from course.checks.messages_and_collectives.rank_inputs import UNUSUAL, cut, telling_first, to_be_copied, vectors_of
 from course.judging import Wrong
-from course.judging.ranks import RankRun
-from course.sandbox.plain_data import Foreign
+from course.judging.ranks.rank_run import RankRun
+from course.sandbox.exchange.plain_data import Foreign
 
 ODD = [
     None,

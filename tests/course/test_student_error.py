@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from course.sandbox.sources import Sources
-from course.sandbox.student_error import described
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.student_error import described
 from minidl import cluster
 
 NODES = 3

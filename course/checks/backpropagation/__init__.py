@@ -25,7 +25,7 @@ from course.checks.backpropagation.local_rules import (
     sum_mistakes,
     summed_to,
 )
-from course.checks.backpropagation.planted_gradients import Case, cases, compare_verdict
+from course.checks.backpropagation.planted_gradients import GradientCase, cases, compare_verdict
 from course.checks.backpropagation.walk_order import (
     BACKWARD_TWICE,
     LATE_SHARES,
@@ -300,7 +300,7 @@ def check_gradient(
     answer: Answer, part: Part, *, inputs: tuple[int, int] = (5, 200), scale: float = 1e8, seed: int = 0
 ) -> None:
     """Twelve gradients, some with a planted bug; a part is right if each of its verdicts is."""
-    found: dict[str, list[Case]] = {}
+    found: dict[str, list[GradientCase]] = {}
     for case in cases(inputs, scale, seed):
         found.setdefault(case.title, []).append(case)
     for title, group in found.items():

@@ -15,7 +15,7 @@ from course.judging import Wrong, expect
 
 
 @dataclass(frozen=True)
-class Network:
+class TanhNetwork:
     """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W; the last `idle` inputs have next to none.
 
     Of these every other has no influence at all, the rest so little that rounding hides it.
@@ -38,10 +38,10 @@ class Network:
 
 
 @dataclass(frozen=True)
-class NetworkGradient:
-    """The gradient of a Network; `bug`: "", "factor", "outer", "zero", "one element", "bent element" or "NaN"."""
+class TanhNetworkGradient:
+    """The gradient of a TanhNetwork; `bug`: "", "factor", "outer", "zero", "one element", "bent element" or "NaN"."""
 
-    network: Network
+    network: TanhNetwork
     bug: str = ""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
@@ -91,7 +91,7 @@ class HingesGradient:
 
 
 @dataclass(frozen=True)
-class Case:
+class GradientCase:
     """A call of check_gradient: f, gradient and x; whether the gradient is sound; the part of the check that it is in.
 
     told: what it is, in words. cause: why a checker may err here.
@@ -99,26 +99,26 @@ class Case:
 
     title: str
     told: str
-    f: Network | Hinges
-    gradient: NetworkGradient | HingesGradient
+    f: TanhNetwork | Hinges
+    gradient: TanhNetworkGradient | HingesGradient
     x: np.ndarray
     sound: bool
     cause: str
 
 
-def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
+def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase]:
     """inputs: of the small functions and of the large ones. scale: of the x that is far from 1."""
     random = np.random.default_rng(seed)
     few, many = inputs
-    drawn: list[Case] = []
+    drawn: list[GradientCase] = []
 
-    def network(title: str, told: str, bug: str, cause: str, net: Network) -> None:
+    def network(title: str, told: str, bug: str, cause: str, net: TanhNetwork) -> None:
         x = net.scale * random.standard_normal(net.inputs)
         if net.scale != 1.0:
             x[-1] = 0.0  # no step can be taken from the size of this element
-        drawn.append(Case(title, told, net, NetworkGradient(net, bug), x, not bug, cause))
+        drawn.append(GradientCase(title, told, net, TanhNetworkGradient(net, bug), x, not bug, cause))
 
-    title, small = "smooth functions", Network(few, seed)
+    title, small = "smooth functions", TanhNetwork(few, seed)
     network(
         title, f"the sound gradient of a smooth function of {few} inputs", "", "Is h small, and not too small?", small
     )
@@ -130,15 +130,15 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         "A fixed step h does not fit: rounding swallows it if x is large, and it leaps if x is small. Scale it with "
         "max|x|; one element of x alone may be 0."
     )
-    network(title, f"a sound gradient where x is about {scale:g}", "", step, Network(few, seed + 1, scale=scale))
+    network(title, f"a sound gradient where x is about {scale:g}", "", step, TanhNetwork(few, seed + 1, scale=scale))
     network(
-        title, f"a sound gradient where x is about {1 / scale:g}", "", step, Network(few, seed + 2, scale=1 / scale)
+        title, f"a sound gradient where x is about {1 / scale:g}", "", step, TanhNetwork(few, seed + 2, scale=1 / scale)
     )
-    tiny = Network(few, seed + 3, height=1e-10)
+    tiny = TanhNetwork(few, seed + 3, height=1e-10)
     absolute = "The values of f are about 1e-10, less than an absolute tolerance: compare with the gradient's own size."
     network(title, "a gradient of zeros for a function that is small but not constant", "zero", absolute, tiny)
 
-    title, wide = "one wrong element among many", Network(many, seed + 4, idle=many // 4)
+    title, wide = "one wrong element among many", TanhNetwork(many, seed + 4, idle=many // 4)
     zero = (
         "Some inputs have no influence, or next to none: their elements of the gradient are rightly 0 or lost in "
         "rounding. Divide by the largest element, not by each."
@@ -167,7 +167,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is c / 4 and 0", (0.25, 0.0), at_kink),
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is 1.5 c and 0", (1.5, 0.0), beyond),
     ):
-        drawn.append(Case(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
+        drawn.append(GradientCase(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
 
     coarse = (
         "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
@@ -177,7 +177,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[Case]:
     return drawn
 
 
-def compare_verdict(got: Any, case: Case) -> None:
+def compare_verdict(got: Any, case: GradientCase) -> None:
     """Raise Wrong unless `got` says whether the gradient is sound: True, False, 1 or 0, of Python or numpy."""
     called = f"check_gradient(f, gradient, x) for {case.told}"
     if isinstance(got, np.ndarray) and got.ndim:

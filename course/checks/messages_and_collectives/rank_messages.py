@@ -8,7 +8,7 @@ import numpy as np
 
 from course.checks.messages_and_collectives.rank_words import counted, listed
 from course.judging import Answer, expect
-from course.judging.ranks import RankRun
+from course.judging.ranks.rank_run import RankRun
 from course.judging.wrong import Wrong
 from minidl.cluster import Network
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from course.judging.student_frames import Frame
-from course.sandbox.plain_data import ARRAY_KINDS, DamagedError, Foreign
+from course.judging.ranks.student_frames import Frame
+from course.sandbox.exchange.plain_data import ARRAY_KINDS, DamagedError, Foreign
 from minidl.cluster import ClusterError, Communicator, Work
 from minidl.kernels import counting
 

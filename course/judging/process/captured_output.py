@@ -8,7 +8,7 @@ import threading
 import time
 from typing import IO
 
-from course.sandbox.channel import ready
+from course.sandbox.exchange.channel import ready
 
 BEHIND_SECONDS = 0.2
 """How long a look at the text waits at most for what is in the pipe."""

@@ -9,21 +9,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from course.judging.captured_output import CapturedOutput
-from course.judging.deadline import Deadline
-from course.judging.hidden import ORACLES
-from course.judging.reply import reply_in
-from course.judging.student_process import START_SECONDS, StudentProcess
-from course.sandbox import plain_data
-from course.sandbox.asked import reply_of
-from course.sandbox.builds import Builds
-from course.sandbox.channel import Broken, Garbage
-from course.sandbox.ending import Died, Stopped, TooLong
+from course.judging.process.captured_output import CapturedOutput
+from course.judging.process.deadline import Deadline
+from course.judging.process.hidden import ORACLES
+from course.judging.process.reply import reply_in
+from course.judging.process.student_process import START_SECONDS, StudentProcess
+from course.sandbox.errors.ending import Died, Stopped, TooLong
+from course.sandbox.errors.sources import Sources
+from course.sandbox.exchange import plain_data
+from course.sandbox.exchange.asked import reply_of
+from course.sandbox.exchange.channel import Broken, Garbage
 from course.sandbox.limits import Limits, starved_here
-from course.sandbox.sources import Sources
+from course.sandbox.refused.builds import Builds
 
 if TYPE_CHECKING:
-    from course.judging.forked_ranks import ForkedRanks
+    from course.judging.ranks.forked_ranks import ForkedRanks
 
 WATCH_SECONDS = 0.5
 """Between two looks at what the process uses."""
@@ -32,7 +32,7 @@ WITHOUT_EFFECT = frozenset({"call", "prepare", "fork_ranks", "ended", "end_ranks
 """Requests after which ranks need not be forked anew: copies of what the process was before are as good."""
 
 
-class Session:
+class StudentSession:
     """Requests to one student's process, which is made anew after it died or was ended; `load` gives it its code.
 
     Parameters
@@ -55,7 +55,7 @@ class Session:
 
     def __init__(
         self,
-        load: Callable[[Session], None],
+        load: Callable[[StudentSession], None],
         limits: Limits | None = None,
         folder: str | os.PathLike[str] | None = None,
         ends_at: float = float("inf"),
@@ -81,7 +81,7 @@ class Session:
         self._starved_before = 0.0  # seconds, of the processes that have ended
         self._ends = self._check_ends = Deadline(ends_at - time.monotonic(), self._starved)
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> StudentSession:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from course.sandbox.json_bounds import check_size
+from course.sandbox.exchange.json_bounds import check_size
 
 DEEPEST = 40
 """Levels of lists in lists that are looked into."""

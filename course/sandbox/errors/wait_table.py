@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from course.sandbox.sources import Sources
+from course.sandbox.errors.sources import Sources
 
 if TYPE_CHECKING:
     from minidl.cluster.diagnosis.errors import ClusterError, Wait

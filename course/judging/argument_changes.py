@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from course.judging import expect
-from course.sandbox import plain_data
-from course.sandbox.plain_data import Foreign
+from course.sandbox.exchange import plain_data
+from course.sandbox.exchange.plain_data import Foreign
 
 BELONGS_TO_THE_CALLER = (
     "What is handed over belongs to the caller, who may still need it: `+=`, `*=`, `out=`, `x[...] =`, `.sort()` and "

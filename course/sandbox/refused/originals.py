@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from course.sandbox.importing import Importing
-from course.sandbox.library_code import LibraryCode
-from course.sandbox.refusals import Refusals
+from course.sandbox.refused.importing import Importing
+from course.sandbox.refused.library_code import LibraryCode
+from course.sandbox.refused.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)

@@ -9,7 +9,7 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from course.sandbox.sources import Sources
+from course.sandbox.errors.sources import Sources
 
 
 class NamedCells(CachingCompiler):

@@ -15,8 +15,8 @@ from importlib.util import spec_from_loader
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from course.sandbox.library_code import LibraryCode
-from course.sandbox.stand_in import HOLDS
+from course.sandbox.cells.stand_in import HOLDS
+from course.sandbox.refused.library_code import LibraryCode
 
 STARTS = frozenset({"os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "subprocess.Popen"})
 """Events by which another program begins, which would know of no refusal; `os.fork` is not one."""

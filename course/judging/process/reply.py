@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from course.sandbox import plain_data
+from course.sandbox.exchange import plain_data
 
 LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
 """Characters of an error's texts. The student's code can write a reply of its own, with longer ones."""

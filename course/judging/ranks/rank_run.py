@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from course.judging import carried
-from course.judging.forked_ranks import AnswerError, forked_ranks
-from course.judging.served_rank import AnswerRaised, ServedRank
-from course.judging.session import Session
-from course.judging.student_frames import StudentLines
-from course.sandbox.student_error import described, root_cause
+from course.judging.process.student_session import StudentSession
+from course.judging.ranks import carried
+from course.judging.ranks.forked_ranks import AnswerError, forked_ranks
+from course.judging.ranks.served_rank import AnswerRaised, ServedRank
+from course.judging.ranks.student_frames import StudentLines
+from course.sandbox.errors.student_error import described, root_cause
 from minidl import cluster
 from minidl.cluster import Event
 
@@ -75,7 +75,7 @@ class RankRun:
 
 
 def run(
-    session: Session,
+    session: StudentSession,
     name: str,
     arguments: list[tuple[Any, ...]],
     network: Any = None,

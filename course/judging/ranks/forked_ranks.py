@@ -9,15 +9,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from course.judging.deadline import Deadline
-from course.judging.session import WATCH_SECONDS, Session
-from course.judging.stack_file import StackFile
-from course.judging.student_process import START_SECONDS, StudentProcess, where_is
-from course.sandbox.channel import Broken, Garbage, Receiver, Sender
-from course.sandbox.ending import Died, Stopped, TooLong, ending_of
+from course.judging.process.deadline import Deadline
+from course.judging.process.stack_file import StackFile
+from course.judging.process.student_process import START_SECONDS, StudentProcess, where_is
+from course.judging.process.student_session import WATCH_SECONDS, StudentSession
+from course.sandbox.errors.ending import Died, Stopped, TooLong, ending_of
+from course.sandbox.exchange.channel import Broken, Garbage, Receiver, Sender
+from course.sandbox.exchange.plain_data import DamagedError
 from course.sandbox.limits import starved, starved_here
-from course.sandbox.plain_data import DamagedError
-from course.sandbox.rank_process import NUMBER_BYTES, READY
+from course.sandbox.ranks.rank_process import NUMBER_BYTES, READY
 
 _numbers = itertools.count(1)
 
@@ -35,7 +35,7 @@ class ForkedRanks:
     ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
     """
 
-    def __init__(self, session: Session, parent: StudentProcess) -> None:
+    def __init__(self, session: StudentSession, parent: StudentProcess) -> None:
         self.limits = session.limits
         self.ended: BaseException | None = None
         self._session = session
@@ -179,7 +179,7 @@ WRAPPING = 10_000
 
 
 @contextlib.contextmanager
-def forked_ranks(session: Session, size: int) -> Iterator[ForkedRanks]:
+def forked_ranks(session: StudentSession, size: int) -> Iterator[ForkedRanks]:
     """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
     session.prepare("minidl.cluster")  # the process starts, if it is not there, and refuses what it is to refuse now
     if session.ranks is None:

@@ -23,7 +23,7 @@ KERNELS = Path(minidl.__file__).parent / "kernels" / "jit"
 NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
 
-LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,course.sandbox.cell_cache.OfACell"
+LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,course.sandbox.cells.cell_cache.OfACell"
 """Where numba looks for a place to keep things, in order."""
 
 LONGEST = 300.0

@@ -17,18 +17,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from course.judging import caches, strays
-from course.judging.captured_output import CapturedOutput
 from course.judging.helper_files import copy_helper_files
-from course.judging.stack_file import StackFile
-from course.judging.strays import new_mark
+from course.judging.process import caches, strays
+from course.judging.process.captured_output import CapturedOutput
+from course.judging.process.stack_file import StackFile
+from course.judging.process.strays import new_mark
 from course.sandbox import supervisor
-from course.sandbox.channel import Broken, Receiver, Sender
-from course.sandbox.ending import Died, ending_of
+from course.sandbox.errors.ending import Died, ending_of
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.student_error import place_in_text
+from course.sandbox.exchange.channel import Broken, Receiver, Sender
 from course.sandbox.limits import Limits, starved
 from course.sandbox.scratch import Scratch
-from course.sandbox.sources import Sources
-from course.sandbox.student_error import place_in_text
 from course.sandbox.supervisor import OWN
 from course.sandbox.terms import Terms
 from course.setup.bootstrap import ROOT

@@ -23,7 +23,7 @@ PICKLED = (1,) * 9
 """An object travels as the bytes of its pickle, an array of shape (1, 1, 1, 1, 1, 1, 1, 1, 1, nbytes)."""
 
 
-class Line(Protocol):
+class RankConnection(Protocol):
     """A rank's connection to the check."""
 
     def call(self, group: int, method: str, arguments: list[Any], named: dict[str, Any]) -> Any:
@@ -41,15 +41,15 @@ class Communicator:
     cannot be caught.
     """
 
-    def __init__(self, line: Line, group: int, ranks: Sequence[int], rank: int, world: World) -> None:
+    def __init__(self, line: RankConnection, group: int, ranks: Sequence[int], rank: int, state: RankState) -> None:
         self.rank = rank
         self.size = len(ranks)
         self.last_source = ANY
-        self.rng = world.rng
+        self.rng = state.rng
         self._line = line
         self._group = group
         self._ranks = tuple(ranks)
-        self._world = world
+        self._state = state
 
     def __repr__(self) -> str:
         return f"<Communicator: rank {self.rank} of {self.size}>"
@@ -60,23 +60,23 @@ class Communicator:
     # Messages
 
     def send(self, x: Any, dst: int, tag: int = 0) -> None:
-        self._world.check("send", x, None)
+        self._state.check("send", x, None)
         self._call("send", [array_of(x), dst, tag])
 
     def recv(self, src: int | Collection[int], tag: int = 0, out: Any = None) -> Any:
-        self._world.check("recv", None, out)
+        self._state.check("recv", None, out)
         return received(self._call("recv", [src, tag, room_of(out)]), out)
 
     def sendrecv(self, x: Any, dst: int, src: int, tag: int = 0, out: Any = None) -> Any:
-        self._world.check("sendrecv", x, out)
+        self._state.check("sendrecv", x, out)
         return received(self._call("sendrecv", [array_of(x), dst, src, tag, room_of(out)]), out)
 
     def isend(self, x: Any, dst: int, tag: int = 0) -> Work:
-        self._world.check("isend", x, None)
+        self._state.check("isend", x, None)
         return self._begun("isend", self._call("isend", [array_of(x), dst, tag]), lambda value: None)
 
     def irecv(self, src: int, tag: int = 0, out: Any = None) -> Work:
-        self._world.check("irecv", None, out)
+        self._state.check("irecv", None, out)
         number = self._call("irecv", [src, tag, room_of(out)])
         return self._begun("irecv", number, lambda value: received(value, out), writes=out)
 
@@ -148,7 +148,7 @@ class Communicator:
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         group = self._call("split", [color, key])
-        return None if group is None else Communicator(self._line, *group, self._world)
+        return None if group is None else Communicator(self._line, *group, self._state)
 
     def mesh(self, shape: Sequence[int], names: Sequence[str]) -> Any:
         from minidl.cluster.mesh import Mesh
@@ -171,7 +171,7 @@ class Communicator:
 
     @property
     def network(self) -> Any:
-        return pickle.loads(self._world.network)
+        return pickle.loads(self._state.network)
 
     def mark(self, label: str) -> None:
         self._call("mark", [label])
@@ -208,7 +208,7 @@ class Communicator:
     ) -> Work:
         work = Work(self, operation, number, finish)
         if reads is not None or writes is not None:
-            self._world.begin(work, operation, self._line.place(), reads, writes)
+            self._state.begin(work, operation, self._line.place(), reads, writes)
         return work
 
     def _collective(
@@ -221,7 +221,7 @@ class Communicator:
         reads: Any = None,
         writes: Any = None,
     ) -> Any:
-        self._world.check(operation, reads, writes)
+        self._state.check(operation, reads, writes)
         value = self._call(operation, arguments, {**named, "async_op": bool(async_op)})
         return self._begun(operation, value, finish, reads, writes) if async_op else finish(value)
 
@@ -250,13 +250,13 @@ class Work:
 
     def wait(self) -> Any:
         if not self._is_over:
-            self._comm._world.end(self)
+            self._comm._state.end(self)
             self._value = self._finish(self._comm._call("wait", [self._number]))
             self._is_over = True
         return self._value
 
 
-class World:
+class RankState:
     """What all communicators of one rank share: its generator, its network, the arrays in flight."""
 
     def __init__(self, rng: np.random.Generator, network: bytes) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from course.sandbox import channel, plain_data
+from course.sandbox.exchange import channel, plain_data
 
 
 class Asked:

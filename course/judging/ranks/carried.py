@@ -15,7 +15,7 @@ from course.judging.wrong import Wrong
 from minidl.cluster import Event
 
 if TYPE_CHECKING:
-    from course.judging.ranks import RankRun
+    from course.judging.ranks.rank_run import RankRun
 
 Channel = tuple[int, int, int, float | None]
 """Source, destination, bytes, and when it was posted: messages that agree in these are received in their order."""

@@ -17,9 +17,9 @@ from importlib import import_module
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
-from course.sandbox.builds import OTHER_LIBRARIES, Builds
-from course.sandbox.importing import Importing, LibraryVersionError, begins
-from course.sandbox.library_code import LibraryCode
+from course.sandbox.refused.builds import OTHER_LIBRARIES, Builds
+from course.sandbox.refused.importing import Importing, LibraryVersionError, begins
+from course.sandbox.refused.library_code import LibraryCode
 
 Code = tuple[CodeType, Any, Any]
 """The parts of a function that can be replaced: its code, its defaults, those of its keyword arguments."""

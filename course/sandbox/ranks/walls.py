@@ -28,7 +28,7 @@ from course.sandbox.supervisor import close_all_but
 HARMLESS = ("null", "zero", "full", "tty")
 """Devices to which a rank may write."""
 
-CACHE = "course.sandbox.read_only_cache.InTheSetFolder,course.sandbox.cell_cache.OfACell"
+CACHE = "course.sandbox.ranks.read_only_cache.InTheSetFolder,course.sandbox.cells.cell_cache.OfACell"
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NoReturn
 
-from course.sandbox import channel, plain_data
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.student_error import RESERVE, told
+from course.sandbox.exchange import channel, plain_data
 from course.sandbox.fence import fork_uncounted
-from course.sandbox.rank_communicator import Communicator, World
-from course.sandbox.rank_walls import put_up
-from course.sandbox.sources import Sources
+from course.sandbox.ranks.communicator import Communicator, RankState
+from course.sandbox.ranks.walls import put_up
 from course.sandbox.streams import flush
-from course.sandbox.student_error import RESERVE, told
 from minidl import random
 
 MOST_FRAMES = 8
@@ -130,7 +130,7 @@ def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> No
     line = RankLine(connection, sources, printed, start)
     rng = random.stream(random.Purpose.PROGRAM, start.seed, start.rank)
     random.use(rng)
-    comm = Communicator(line, 0, start.ranks, start.rank, World(rng, start.network))
+    comm = Communicator(line, 0, start.ranks, start.rank, RankState(rng, start.network))
     try:
         value = look_up(start.name)(comm, *start.arguments)
         report = plain_data.dumps(["returned", [value, start.arguments], printed.take(), *line.work()])

@@ -11,10 +11,10 @@ import traceback
 from types import CodeType
 from typing import Any
 
-from course.sandbox.plain_data import type_name
-from course.sandbox.sources import Sources
+from course.sandbox.errors.sources import Sources
+from course.sandbox.errors.wait_table import wait_table
+from course.sandbox.exchange.plain_data import type_name
 from course.sandbox.terms import MAY_WRITE
-from course.sandbox.wait_table import wait_table
 
 NOT_DEFINED = "NotDefined"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from course.judging.forked_ranks import ForkedRanks
-from course.judging.rank_calls import RankCalls
-from course.judging.reply import is_error, writable_error
-from course.judging.student_frames import Frame, Sites, StudentLines
-from course.sandbox import plain_data
-from course.sandbox.rank_process import Start
+from course.judging.process.reply import is_error, writable_error
+from course.judging.ranks.forked_ranks import ForkedRanks
+from course.judging.ranks.rank_calls import RankCalls
+from course.judging.ranks.student_frames import Frame, Sites, StudentLines
+from course.sandbox.exchange import plain_data
+from course.sandbox.ranks.rank_process import Start
 from minidl import cluster
 
 

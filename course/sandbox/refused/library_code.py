@@ -6,9 +6,10 @@ import gc
 import os
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 
-HERE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+HERE = str(Path(__file__).resolve().parents[3])
 FOLDERS = tuple(os.path.join(HERE, *parts, "") for parts in (("minidl",), ("course", "probes"), ("course", "sandbox")))
 
 

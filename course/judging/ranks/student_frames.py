@@ -12,9 +12,9 @@ from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from course.sandbox.plain_data import DamagedError, writable
-from course.sandbox.rank_process import MOST_FRAMES
-from course.sandbox.sources import Sources
+from course.sandbox.errors.sources import Sources
+from course.sandbox.exchange.plain_data import DamagedError, writable
+from course.sandbox.ranks.rank_process import MOST_FRAMES
 
 Frame = Callable[[Callable[..., Any], list[Any], dict[str, Any]], Any]
 

@@ -1,0 +1,1 @@
+"""The check's side of a student's process: started, asked, watched, and ended with everything it started."""

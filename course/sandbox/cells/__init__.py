@@ -1,0 +1,1 @@
+"""A notebook's cells, run without a kernel."""

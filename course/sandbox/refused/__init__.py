@@ -1,0 +1,1 @@
+"""What a student's code may not import, replace or call."""
