@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, ResultRow, ResultRows, number_of
+from minidl.parallel.measures.result_table import (
+    HIGHER_IS_BETTER,
+    QUALITY,
+    SPEED,
+    ResultRow,
+    ResultRows,
+    ResultTable,
+    number_of,
+)
 
 TASK = ("network", "model", "data")  # what two runs must have in common to be compared
 HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", "gpu", "kernels")

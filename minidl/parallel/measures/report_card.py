@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minidl.parallel.measures.claimed_speedups import of_speedup
-from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, ResultRows
+from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultRows, ResultTable
 
 Row = Mapping[str, Any]
 
