@@ -10,9 +10,9 @@ from minidl.parallel.measures.result_table import (
     HIGHER_IS_BETTER,
     QUALITY,
     SPEED,
-    ResultRow,
-    ResultRows,
     ResultTable,
+    Trial,
+    Trials,
     number_of,
 )
 
@@ -21,7 +21,7 @@ HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", 
 NEAR = 0.05  # times and speeds within 5 % are equal
 
 
-def of_speedup(run: ResultRow, table: ResultTable) -> Iterator[str]:
+def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
     """What is wrong with the speedup that the run claims; nothing if it claims none, or if one of its speeds fits."""
     speedup = run.number("speedup")
     if speedup is None:
@@ -35,7 +35,7 @@ def of_speedup(run: ResultRow, table: ResultTable) -> Iterator[str]:
         yield found[0]
 
 
-def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) -> str:
+def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str:
     """What is wrong with the speedup if it is one of this column; "" for nothing."""
     configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
     alike = [runs[0] for runs in configurations if runs]
@@ -83,23 +83,23 @@ def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) ->
     return ""
 
 
-def _is_alike(run: ResultRow, other: ResultRow) -> bool:
+def _is_alike(run: Trial, other: Trial) -> bool:
     return all(run.value(column) == other.value(column) for column in TASK)
 
 
-def _competes(other: ResultRow, run: ResultRow, base: ResultRow, seconds: float, column: str) -> bool:
+def _competes(other: Trial, run: Trial, base: Trial, seconds: float, column: str) -> bool:
     """Whether the other run claims a speedup over the same baseline itself, on the same number of nodes."""
     over = (other.number("speedup") or 1.0) * _seconds(other, column)
     return _nodes(run) == _nodes(base) and other.method != base.method and abs(over / seconds - 1) <= NEAR
 
 
-def _where(nodes: float, run: ResultRow) -> str:
+def _where(nodes: float, run: Trial) -> str:
     """The nodes, network, model and data of the runs that the run can be compared with."""
     task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
     return f"{nodes:g} node(s){task}"
 
 
-def _difference(run: ResultRow, base: ResultRow, columns: Sequence[str]) -> str:
+def _difference(run: Trial, base: Trial, columns: Sequence[str]) -> str:
     """The first of the columns in which the run and the baseline say different things; "" for none."""
     for column in columns:
         mine, theirs = run.value(column), base.value(column)
@@ -109,33 +109,33 @@ def _difference(run: ResultRow, base: ResultRow, columns: Sequence[str]) -> str:
     return ""
 
 
-def _nodes(run: ResultRow) -> float:
+def _nodes(run: Trial) -> float:
     return run.number("nodes") or 1.0
 
 
-def _seconds(run: ResultRow, column: str) -> float:
+def _seconds(run: Trial, column: str) -> float:
     """Seconds, for a rate those of one sample."""
     number = run.number(column)
     assert number
     return 1 / number if column == "samples_per_second" else number
 
 
-def _measured(runs: ResultRows, column: str) -> list[ResultRow]:
+def _measured(runs: Trials, column: str) -> list[Trial]:
     return [run for run in runs if run.number(column)]
 
 
-def _mean_seconds(runs: ResultRows, column: str) -> float:
+def _mean_seconds(runs: Trials, column: str) -> float:
     return fmean(_seconds(run, column) for run in _measured(runs, column))
 
 
-def _seconds_of_seed(bases: ResultRows, seed: str, column: str) -> list[float]:
+def _seconds_of_seed(bases: Trials, seed: str, column: str) -> list[float]:
     """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
     runs = _measured(bases, column)
     own = [run for run in runs if run.seed == seed] or runs
     return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
-def _worse(runs: ResultRows, others: ResultRows) -> str:
+def _worse(runs: Trials, others: Trials) -> str:
     """How the quality of the runs falls short of that of the others; "" if it does not, or is not known."""
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
@@ -150,7 +150,7 @@ def _worse(runs: ResultRows, others: ResultRows) -> str:
     return ""
 
 
-def _knows(runs: ResultRows, others: ResultRows) -> bool:
+def _knows(runs: Trials, others: Trials) -> bool:
     """Whether the quality of the runs is known if that of the others is."""
     return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
 

@@ -47,7 +47,7 @@ def number_of(value: Any) -> float | None:
 
 
 @dataclass(frozen=True)
-class ResultRow:
+class Trial:
     """A row: its method, its seed ("" for none), and its configuration, as the values of the table's columns."""
 
     row: Mapping[str, Any]
@@ -77,7 +77,7 @@ class ResultRow:
         return any(self.number(column) is not None for column in QUALITY)
 
 
-ResultRows = Sequence[ResultRow]
+Trials = Sequence[Trial]
 
 
 class ResultTable:
@@ -91,7 +91,7 @@ class ResultTable:
         self, rows: Sequence[Mapping[str, Any]], name: str, configuration: Sequence[str], measured: Sequence[str]
     ) -> None:
         self._name = name
-        self._same: dict[tuple[str, Key], list[ResultRow]] = {}
+        self._same: dict[tuple[str, Key], list[Trial]] = {}
         self.columns = list(configuration)
         self.varying: list[str] = []
         self.may_be_blank: set[str] = set()
@@ -111,9 +111,9 @@ class ResultTable:
         self.runs = self._keyed(rows)
 
     @cached_property
-    def methods(self) -> dict[str, list[ResultRow]]:
+    def methods(self) -> dict[str, list[Trial]]:
         """The runs of each method."""
-        result: dict[str, list[ResultRow]] = defaultdict(list)
+        result: dict[str, list[Trial]] = defaultdict(list)
         for run in self.runs:
             result[run.method].append(run)
         return result
@@ -138,7 +138,7 @@ class ResultTable:
         columns = [i for i, column in enumerate(self.columns) if column != "epochs"]
         return all(one[i] == other[i] or self.columns[i] in self.may_be_blank for i in columns)
 
-    def same(self, run: ResultRow) -> list[ResultRow]:
+    def same(self, run: Trial) -> list[Trial]:
         """All runs of its method in its configuration: its seeds."""
         place = run.method, run.key
         if place not in self._same:
@@ -146,7 +146,7 @@ class ResultTable:
         return self._same[place]
 
     @cached_property
-    def configurations(self) -> list[ResultRow]:
+    def configurations(self) -> list[Trial]:
         """A run of each configuration of each method, for what all its seeds have in common."""
         return list({(run.method, run.key): run for run in self.runs if not run.is_ended}.values())
 
@@ -164,9 +164,9 @@ class ResultTable:
             f"{self.columns[i]}={key[i]}" if key[i] else f"no {self.columns[i]}" for i in differ
         )
 
-    def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[ResultRow]:
+    def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[Trial]:
         return [
-            ResultRow(
+            Trial(
                 row,
                 str(row.get(self._name, "?")),
                 text_of(row.get("seed")),
