@@ -1,4 +1,4 @@
-"""Claimed speedups: over which run of the table, and is that a fair one?"""
+"""Claimed speedups: which run of the table is the baseline, and whether it is a fair one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NEAR = 0.05  # times and speeds within 5 % are equal
 
 
 def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
-    """What is wrong with the speedup that the run claims; nothing if it claims none, or if one of its speeds fits."""
+    """Yield what is wrong with the run's claimed speedup; nothing without a claim, or if one of its speeds fits."""
     speedup = run.number("speedup")
     if speedup is None:
         return
@@ -36,7 +36,7 @@ def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
 
 
 def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str:
-    """What is wrong with the speedup if it is one of this column; "" for nothing."""
+    """What is wrong with the speedup, if it is computed from this column; "" for nothing."""
     configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
     alike = [runs[0] for runs in configurations if runs]
     fewest = min(_nodes(other) for other in alike)
@@ -64,8 +64,8 @@ def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str
         return f"its speedup is over a run of better quality: {worse}"
     if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
         return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
-    is_judged = any(other.has_quality for other in (*mine, *bases))
-    if column != "seconds_to_target" and not is_judged and (sizes := _difference(run, base, ("batch_size",))):
+    has_quality = any(other.has_quality for other in (*mine, *bases))
+    if column != "seconds_to_target" and not has_quality and (sizes := _difference(run, base, ("batch_size",))):
         return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
     usual = _mean_seconds(bases, column)
     better = [
@@ -100,7 +100,7 @@ def _where(nodes: float, run: Trial) -> str:
 
 
 def _difference(run: Trial, base: Trial, columns: Sequence[str]) -> str:
-    """The first of the columns in which the run and the baseline say different things; "" for none."""
+    """The first of the columns in which the run and the baseline have different values; "" for none."""
     for column in columns:
         mine, theirs = run.value(column), base.value(column)
         is_count = column in HARDWARE and number_of(mine) is not None  # gpu=8: how many, not which
@@ -114,7 +114,7 @@ def _nodes(run: Trial) -> float:
 
 
 def _seconds(run: Trial, column: str) -> float:
-    """Seconds, for a rate those of one sample."""
+    """The column's seconds; of a throughput, the seconds per sample."""
     number = run.number(column)
     assert number
     return 1 / number if column == "samples_per_second" else number
@@ -129,14 +129,14 @@ def _mean_seconds(runs: Trials, column: str) -> float:
 
 
 def _seconds_of_seed(bases: Trials, seed: str, column: str) -> list[float]:
-    """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
+    """Possible baselines, in seconds: runs with that seed, or all runs if there is none; and the mean of all runs."""
     runs = _measured(bases, column)
     own = [run for run in runs if run.seed == seed] or runs
     return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
 def _worse(runs: Trials, others: Trials) -> str:
-    """How the quality of the runs falls short of that of the others; "" if it does not, or is not known."""
+    """By what quality the runs are worse than the others; "" if they are not, or if no quality is known."""
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
         if not mine or not theirs:

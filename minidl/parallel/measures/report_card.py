@@ -1,4 +1,4 @@
-"""A check of tables of results: does each say what it seems to say?"""
+"""Report card: what is wrong with a table of results, from missing seeds to speedups over a slow baseline."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def problems(
     seeds: int = 3,
     measured: Sequence[str] = MEASURED,
 ) -> list[str]:
-    """What is wrong with a table of results, a sentence each; nothing if it is sound.
+    """Return what is wrong with a table of results, one sentence per problem; an empty list if it is sound.
 
-    Found are these ways to fool oneself and others:
+    It finds these ways to fool oneself and others:
 
     * speed and quality of one method from different configurations: fast in float16, accurate in float32
     * no seed, or fewer than `seeds` of them, for what differs from run to run
@@ -37,7 +37,7 @@ def problems(
         rows           dictionaries, or a csv.DictReader of `runs.csv` of `minidl compare`; None, nan and an empty text
                        are no value
         name           the column that says which method a row is about
-        configuration  columns that decide a run, besides the seed; those that no row has are passed over
+        configuration  columns that decide a run, without the seed; those that no row has are skipped
         seeds          runs of one configuration that are needed to see the spread
         measured       columns that are results or remarks, neither configuration nor one of the columns below
 
@@ -52,7 +52,7 @@ def problems(
         TypeError where a row is no dictionary; ValueError where no row has the column `name`.
 
     Notes
-        Every other column is judged by its values. Words are configuration, unless each row has its own (the name of a
+        The values of every other column decide. Words are configuration, unless each row has its own (the name of a
         file, say). Numbers are configuration if they are equal for all seeds of a method, speed rows and quality rows
         each by themselves; numbers that differ from seed to seed were measured, but a number that several seeds of the
         speed rows share, and that no quality row shares, is reported all the same. Numbers that speed rows alone have,

@@ -48,7 +48,7 @@ class Checkpoint:
     config: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
-        """Write to `path` atomically: to a temporary file beside it, flushed to the disk, then renamed.
+        """Write to `path` atomically: to a temporary file in the same folder, flushed to the disk, then renamed.
 
         Raises OSError without space or permission; the previous checkpoint is then still there.
         """

@@ -45,7 +45,7 @@ class Session(Learner):
         config      kept in the checkpoints for the caller
         algorithm   all-reduce of losses and accuracies at the end of an epoch
 
-    Attributes, besides the learner's
+    Attributes, in addition to the learner's
         epoch     epochs done; in `passes` and `stream`, passes over this node's shard
         step      minibatches of this epoch before the present one
         finished  in a `stream`: all samples have been processed
