@@ -1,4 +1,4 @@
-"""Learning per second: the one number that samples per second and epochs alone both hide."""
+"""Learning per second: the fall of the loss per second, which throughput or epochs alone do not show."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LearningSpeed:
-    """How fast a run learned, and the two reasons why.
+    """How fast a run learned, as the product of two factors.
 
         learning per second = learning per sample * samples per second
 
-    learning_per_sample: by how much a loss fell, divided by the samples that it took: what the minibatch, the rate and
-    the optimizer decide. samples_per_second: what the nodes and the network decide. Each of them alone can be raised at
-    the cost of the other: a larger minibatch raises the second and lowers the first.
+    learning_per_sample  fall of the loss per sample; depends on the minibatch, the learning rate and the optimizer
+    samples_per_second   throughput; depends on the nodes and the network
 
-    Source: J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
+    Each factor can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
+
+    References
+        J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
 
     >>> LearningSpeed(learning_per_sample=0.001, samples_per_second=5000.0).learning_per_second
     5.0
@@ -28,17 +30,17 @@ class LearningSpeed:
 
     @property
     def learning_per_second(self) -> float:
-        """By how much the loss fell in a second."""
+        """Fall of the loss per second."""
         return self.learning_per_sample * self.samples_per_second
 
 
 def learning_speed(
     history: Sequence[Mapping[str, Any]], first: int = 0, last: int = -1, loss: str = "loss"
 ) -> LearningSpeed:
-    """The speed between two rows of a report's `history`, by default from the first to the last.
+    """Return the learning speed between two rows of a report's `history`, by default from the first to the last.
 
-    loss: the column that learning is the fall of, "loss" or "test_loss". Errors: ValueError where no samples or no
-    seconds lie between the rows, as in a simulation that has not been told what work takes.
+    loss: the column whose fall counts as learning, "loss" or "test_loss".
+    Raises ValueError if no samples or no seconds lie between the rows, as in a simulation without costs of work.
 
     >>> rows = [{"loss": 2.0, "samples": 100, "seconds": 1.0}, {"loss": 0.5, "samples": 400, "seconds": 3.0}]
     >>> learning_speed(rows)
