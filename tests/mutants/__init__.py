@@ -1,7 +1,7 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
 A folder a chapter, named as its folder in `course/checks/`, a file an exercise, with lists MUTANTS and ALTERNATIVES.
-`tests/course/test_mutants.py` runs them.
+`tests/course/checks/test_mutants.py` runs them.
 """
 
 from __future__ import annotations

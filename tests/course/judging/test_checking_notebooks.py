@@ -18,7 +18,7 @@ from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"
 
