@@ -1,4 +1,4 @@
-"""Learning per second: the one number that samples per second and epochs alone both hide."""
+"""Learning speed: how much the loss falls per second of training."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LearningSpeed:
-    """How fast a run learned, and the two reasons why.
+    """How fast a run learned, as a product of two factors.
 
         learning per second = learning per sample * samples per second
 
-    learning_per_sample: by how much a loss fell, divided by the samples that it took: what the minibatch, the rate and
-    the optimizer decide. samples_per_second: what the nodes and the network decide. Each of them alone can be raised at
-    the cost of the other: a larger minibatch raises the second and lowers the first.
+    Attributes
+        learning_per_sample  fall of the loss per sample; the minibatch, the learning rate and the optimizer decide it
+        samples_per_second   throughput; the nodes and the network decide it
+
+    Each factor alone can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
 
     Source: J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
 
@@ -28,17 +30,22 @@ class LearningSpeed:
 
     @property
     def learning_per_second(self) -> float:
-        """By how much the loss fell in a second."""
+        """The fall of the loss per second."""
         return self.learning_per_sample * self.samples_per_second
 
 
 def learning_speed(
     history: Sequence[Mapping[str, Any]], first: int = 0, last: int = -1, loss: str = "loss"
 ) -> LearningSpeed:
-    """The speed between two rows of a report's `history`, by default from the first to the last.
+    """Return the learning speed between two rows of a report's `history`, by default the first and the last.
 
-    loss: the column that learning is the fall of, "loss" or "test_loss". Errors: ValueError where no samples or no
-    seconds lie between the rows, as in a simulation that has not been told what work takes.
+    Parameters
+        history      rows of the history, one per epoch
+        first, last  indices of the two rows
+        loss         column whose fall counts as learning: "loss" or "test_loss"
+
+    Raises
+        ValueError   no samples or no time between the rows, as in a simulation without costs of work and messages
 
     >>> rows = [{"loss": 2.0, "samples": 100, "seconds": 1.0}, {"loss": 0.5, "samples": 400, "seconds": 3.0}]
     >>> learning_speed(rows)

@@ -31,8 +31,10 @@ from minidl.parallel.job import Loss, classification_loss
 class Noise:
     """The two numbers that say how noisy a gradient is, or estimates of them.
 
-    squared_norm: |G|^2, of the gradient over all samples of the training set. trace: tr(Sigma), the variance of one
-    sample's gradient, summed over the parameters and divided by N, not N - 1.
+    Attributes
+        squared_norm  |G|^2 of the gradient over all samples of the training set
+        trace         tr(Sigma), the variance of one sample's gradient, summed over the parameters; a mean over N
+                      samples, not N - 1
 
     >>> Noise(squared_norm=0.5, trace=20.0).scale
     40.0
@@ -43,7 +45,7 @@ class Noise:
 
     @property
     def scale(self) -> float:
-        """The simple noise scale tr(Sigma) / |G|^2: at that minibatch size noise and gradient are as large.
+        """The simple noise scale tr(Sigma) / |G|^2: the minibatch size at which noise and gradient are equally large.
 
         Minibatches far below it gain almost in proportion to their size, those far above it hardly at all. Infinite
         where |G|^2 is 0, or estimated below 0; below 0 where only tr(Sigma) is; nan where either is nan.
@@ -56,7 +58,7 @@ class Noise:
 def exact(model: Module, dataset: Dataset, loss: Loss = classification_loss) -> Noise:
     """The noise of the model's gradient on that data set, from the gradient of every sample by itself.
 
-    Errors: ValueError for a data set without samples.
+    Raises ValueError for a data set without samples.
 
     Source: McCandlish et al., An empirical model of large-batch training (arXiv:1812.06162), section 2.2.
     """
@@ -78,7 +80,7 @@ def gradient(
 ) -> Array:
     """The gradient of the mean loss of those samples, as one vector in float64; the model's gradients are replaced.
 
-    Errors: ValueError for no samples.
+    Raises ValueError for no samples.
     """
     if not len(samples):
         raise ValueError("a gradient needs one sample at least, got none")
@@ -155,7 +157,7 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
     if comm.size < 2:
         raise ValueError("one node has one minibatch size: the noise needs two nodes or more")
     mine = np.asarray(gradient, np.float64).ravel()
-    # one reduction: the gradient and, behind it, its squared norm and what tells unequal numbers of samples
+    # one reduction: the gradient and, behind it, its squared norm and what shows unequal numbers of samples
     total = comm.all_reduce(np.concatenate([mine, [mine @ mine, samples, samples**2]])) / comm.size
     mean_gradient, (square, mean_samples, mean_square) = total[:-3], total[-3:]
     if mean_square != mean_samples**2:
@@ -170,7 +172,7 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
 def mean(estimates: Iterable[Noise]) -> Noise:
     """The mean of several estimates, number by number, so that `scale` is the ratio of means.
 
-    The mean of their ratios would be far off: an estimate of |G|^2 may be close to 0. Errors: ValueError for none.
+    The mean of their ratios would be far off: an estimate of |G|^2 may be close to 0. Raises ValueError for none.
 
     >>> mean([Noise(1.0, 30.0), Noise(3.0, 50.0)]).scale
     20.0
