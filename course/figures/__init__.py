@@ -1,1 +1,8 @@
-"""Picture-makers of the lectures: what they draw comes from runs, a file each."""
+"""What only the lectures draw and show.
+
+page.py               texts, tables and pictures in a notebook
+who_has_what.py       a collective, step by step
+decision_map.py       what a classifier answers at every point of a plane
+greedy_schedule.py    list scheduling of a graph on p machines
+live_memory.py        the bytes that a program holds
+"""

@@ -1,33 +1,29 @@
-"""How an answer is checked: the student's code runs in a process of its own, and only data comes back to be judged.
+"""How an answer is checked: the student's code runs in a process of its own, and only plain data comes back.
 
-What checks are written with: `exercise.py` (which says how), `builds.py`, `expect.py`, `wrong.py`; `answer.py` is the
-student's function as a check sees it, `ranks.py` runs it on simulated nodes, `carried.py` says what messages can have
-told these. The verdict: `outcome.py`; `display.py` shows it, `progress_record.py` keeps it.
+This package is the check's side. `course/sandbox/` is the student's side, and what both sides share.
 
-On the check's side: `session.py` makes requests of the student's process, each within a `deadline.py`;
-`student_process.py` starts, watches and ends it, and `captured_output.py` keeps what it prints, `stack_file.py` in
-which line it is. `shipping.py` sends a function there from a notebook's kernel, `scratch.py` makes the folder it works
-in, `helper_files.py` copies there what lies beside a notebook, `strays.py` finds all that it has started, `caches.py`
-fills the caches that libraries read there, `hidden.py` says what it may not read, `check_names.py` what students see of
-a chapter's checks; `reply.py` reads what it sends, `arguments.py` what it changed in what it was given, `ending.py`
-says how it ended. An answer on several ranks is played in a simulation: `served_rank.py` is one of its ranks,
-`rank_calls.py` makes its calls, `student_frames.py` below the student's lines; `forked_ranks.py` holds the ranks'
-processes.
+A check is written with
+    exercise           Chapter, Exercise and Part; its docstring shows an example
+    expect             comparisons whose failure is a sentence
+    wrong              Wrong, raised for a wrong answer
+    answer             Answer, the student's function as a check calls it
+    argument_changes   what a call changed in its arguments
 
-On the student's side: `supervisor.py` is the parent, `answer_process.py` answers requests; `limits.py`, `fence.py`,
-`landlock.py`, `system_calls.py` say what its code may use and touch, `streams.py` keeps its output open, `importing.py`
-says what it may import, `originals.py` puts back what it replaced, `refusals.py` refuses the library's version of what
-it is to build; `library_code.py` knows the library's own calls. `cells.py` runs cells, in which `stand_in.py` makes
-calls of checks do nothing; `student_error.py`, `wait_table.py` and `sources.py` say what went wrong, and in which of
-the student's lines. Each rank of an answer is a process of its own (`rank_process.py`) with a communicator that asks
-the check (`rank_communicator.py`), kept from the others by `rank_walls.py`; numba reads its `read_only_cache.py`,
-and finds a place for what it compiles in cells by `cell_cache.py`.
+The verdict
+    outcome            Outcome, PartResult and the five values of Status
+    display            an outcome as a panel in a notebook, or as text
+    progress_record    a student's outcomes, kept in `work/progress.json`
 
-Between the two: `terms.py`, `channel.py`, `plain_data.py` with its `json_bounds.py`, and `asked.py`, a function that
-the check computes.
+Whole notebooks
+    judged_notebook    runs a student's cells, then makes every check
+    begun              what a student has begun and the checks cannot see
+    check_names        the names of the checks, for the stand-ins in the student's process
+    helper_files       the files next to a notebook that its code may read
+    shipping           sends one function from a notebook's kernel to the student's process
 
-The student's process loads nothing of the check's side, and nothing of `course/checks/`: what runs there beside an
-answer is in `course/probes/`.
+Rooms
+    `process/`         starts the student's process, sends it requests, watches it and ends it
+    `ranks/`           runs an answer on simulated ranks
 """
 
 from importlib import import_module
@@ -64,7 +60,7 @@ FILES = {
     "judging.outcome": ("Outcome", "PartResult", "Status"),
     "judging.wrong": ("Wrong",),
 }
-"""Where these names are: imported when asked for, since the student's process has no use for the check's side."""
+"""The files of these names, imported on first use: a command that only reads outcomes starts without minidl.cluster."""
 
 
 def __getattr__(name: str) -> Any:

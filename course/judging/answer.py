@@ -17,36 +17,37 @@ from course.sandbox.refused.builds import Builds
 
 
 class AnswerFailed(Exception):  # noqa: N818  (the name says what happened)
-    """A call of the student's function brought no value; `status` says which of the outcomes that is."""
+    """A call of the student's function returned no value; `status` is the outcome of the check."""
 
     def __init__(self, status: Status, message: str, last: bool = False) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.last = last
-        """Whether there is no point in further calls."""
+        """Whether further calls would fail as well."""
 
 
 class Answer:
     """The student's function `name` in `session`.
 
-    `answer(*arguments)` calls it on copies and returns a copy of what it returns, as plain data. `answer.run(probe,
-    *arguments)` has `probe(function, *arguments)` called there, a function of `course/probes/`, for what
-    cannot be seen from here: how often something was visited, what was left in an object. `answer.on_ranks(...)` runs
-    the function as a program of simulated nodes. Every one raises AnswerFailed if no value comes.
+        answer(*arguments)              calls it on copies; returns a copy of its result, as plain data
+        answer.run(probe, *arguments)   calls probe(function, *arguments) in the student's process, for what cannot be
+                                        seen from here, such as memory; probes are in `course/probes/`
+        answer.on_ranks(...)            runs it as the program of simulated ranks
 
-    After a call the arguments come back and are compared, here, with what was sent: an answer leaves them as they
-    were, unless the exercise's text says that it may change some (`may_change`, counted from 0). A change is not raised
-    by the call, whose value is judged as any other: the part in which it shows first and in which nothing else is
-    wrong is lost for it (`unchanged`, which a Part calls), no further one. Of rank runs a check compares
-    `RankRun.arguments` itself.
+    Each raises AnswerFailed if there is no result.
+
+    An answer must leave its arguments unchanged, except those in `may_change` (positions from 0). After a call they
+    come back and are compared here. A change does not fail the call. It costs one part of the check: the first part
+    with a change in which nothing else is wrong (`unchanged`, which Part calls). After `on_ranks` the check itself
+    compares `RankRun.arguments`.
     """
 
     def __init__(self, name: str, session: StudentSession) -> None:
         self.name = name
         self.session = session
         self._change: tuple[str, str] | None = None
-        self._is_change_told = False
+        self._is_change_reported = False
 
     def __call__(self, *arguments: Any, may_change: Collection[int] = ()) -> Any:
         return self._call(None, arguments, may_change)
@@ -55,18 +56,18 @@ class Answer:
         return self._call(probe, arguments)
 
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
-        """A check begins: what was found and printed before is forgotten. refused: see StudentSession."""
-        self._change, self._is_change_told = None, False
+        """Start a check: forget the changes and the output of the previous one. refused: see StudentSession."""
+        self._change, self._is_change_reported = None, False
         self.session.begin_check(refused)
 
     def unchanged(self) -> None:
-        """Raise Wrong, once a check, if a call has changed what it was given."""
-        if self._change is not None and not self._is_change_told:
-            self._is_change_told = True
+        """Raise Wrong if a call changed its arguments; at most once in a check."""
+        if self._change is not None and not self._is_change_reported:
+            self._is_change_reported = True
             raise Wrong(*self._change)
 
     def offered(self, function: Callable[..., Any], name: str) -> Asked:
-        """What to pass the answer as an argument that it can call with plain data: `function` itself runs here."""
+        """An argument that the answer can call with plain data; `function` itself runs here, in the check's process."""
         self.session.functions.append(function)
         return Asked(len(self.session.functions) - 1, name)
 
@@ -95,7 +96,7 @@ class Answer:
     def _change_of(
         self, before: tuple[Any, ...], after: Any, may_change: Collection[int], is_direct: bool
     ) -> tuple[str, str] | None:
-        """What a call has changed, in a sentence, with its likely cause."""
+        """What a call changed, in a sentence, and the likely cause; None for no change."""
         if not first_change(before, after, [""] * len(before), may_change):
             return None
         names = [f"number {number + 1}" for number in range(len(before))]
@@ -114,7 +115,7 @@ class Answer:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What ends the student's process ends the check."""
+        """Turn the end of the student's process, or a time-out, into the end of the check."""
         try:
             yield
         except Died as died:
@@ -124,7 +125,7 @@ class Answer:
 
 
 def failure(name: str, error: dict[str, Any], why_undefined: str = "", of_ranks: str = "") -> AnswerFailed:
-    """The error that the student's process described, in words; `of_ranks`: " of 4", if it ran on 4 ranks."""
+    """AnswerFailed for an error that the student's process described. of_ranks: " of 4" after a run on 4 ranks."""
     kind = error["kind"]
     if kind == "not defined" and why_undefined:
         return AnswerFailed(Status.RAISED, f"{name} is not defined: {why_undefined}.", last=True)

@@ -1,4 +1,4 @@
-"""What a call has changed in its arguments: where it shows first, in a sentence. Compared bit by bit."""
+"""The first change that a call made to its arguments, as a sentence. Values are compared bit by bit."""
 
 from __future__ import annotations
 
@@ -26,8 +26,11 @@ def first_change(
 ) -> tuple[str, str] | None:
     """The first change, as "g at [2]: it was 1.5, and is 3 after the call", and its likely cause; None without any.
 
-    before: the arguments; after: the same, as they came back, as plain data; names: what they are called; may_change:
-    the arguments, counted from 0, that need not be compared.
+    Parameters
+        before       the arguments
+        after        the same after the call, as plain data
+        names        their names
+        may_change   positions, from 0, of arguments that are not compared
     """
     if not isinstance(after, tuple) or len(after) != len(before):
         return "what it was called with", ""
@@ -40,11 +43,11 @@ def first_change(
 
 
 def _change(old: Any, new: Any, name: str) -> tuple[str, str] | None:
-    """The same for one argument, or one item of a list."""
+    """The first change inside one argument, or one item of a list."""
     if isinstance(old, Foreign) and isinstance(new, Foreign):
         return None  # what is not plain data, such as a function, has no value that could be compared
     if type(old) is not type(new):
-        return _told(name, old, new)
+        return _sentence(name, old, new)
     if isinstance(old, np.ndarray):
         return _change_of_array(old, new, name)
     if isinstance(old, list | tuple):
@@ -57,7 +60,7 @@ def _change(old: Any, new: Any, name: str) -> tuple[str, str] | None:
             return f"{name}: its keys were {list(old)}, and are {list(new)} after the call", BELONGS_TO_THE_CALLER
         found = (_change(old[key], new[key], f"{name}[{key!r}]") for key in old)
         return next((change for change in found if change), None)
-    return None if bits(old) == bits(new) else _told(name, old, new)
+    return None if bits(old) == bits(new) else _sentence(name, old, new)
 
 
 def _change_of_array(old: np.ndarray, new: np.ndarray, name: str) -> tuple[str, str] | None:
@@ -68,24 +71,24 @@ def _change_of_array(old: np.ndarray, new: np.ndarray, name: str) -> tuple[str, 
     if not differs.any():
         return None
     first = tuple(int(i) for i in np.argwhere(differs)[0])
-    told = _told(f"{name} at {list(first)}" if first else name, old[first].item(), new[first].item())
+    sentence = _sentence(f"{name} at {list(first)}" if first else name, old[first].item(), new[first].item())
     is_number = old.dtype.kind in "fc" and bool(np.isfinite(new).all()) and bool(np.isfinite(old).all())
     if is_number and np.abs(old - new).max() <= 1e-9 * np.abs(old).max():
-        return told[0], NEARLY_PUT_BACK
-    return told
+        return sentence[0], NEARLY_PUT_BACK
+    return sentence
 
 
-def _told(name: str, old: Any, new: Any) -> tuple[str, str]:
+def _sentence(name: str, old: Any, new: Any) -> tuple[str, str]:
     was, became = expect.shown_apart(old, new)
     return f"{name}: it was {was}, and is {became} after the call", BELONGS_TO_THE_CALLER
 
 
 def items(array: np.ndarray) -> list[bytes]:
-    """The bytes of each element, so that NaN is NaN, and -0.0 is not 0.0."""
+    """The bytes of each element: NaN equals NaN, and -0.0 differs from 0.0."""
     data, size = array.tobytes(), array.dtype.itemsize
     return [data[i : i + size] for i in range(0, array.size * size, size)]
 
 
 def bits(value: Any) -> Any:
-    """What is equal only for the same value: NaN is NaN, and -0.0 is not 0.0."""
+    """A value that compares bit by bit: NaN equals NaN, and -0.0 differs from 0.0."""
     return value.hex() if isinstance(value, float) else repr(value) if isinstance(value, complex) else value

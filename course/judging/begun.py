@@ -1,4 +1,4 @@
-"""What a student has begun and the checks cannot see: a function of another name, a cell that was deleted."""
+"""Work that the checks cannot see: a function under another name, or in a cell that was deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from course.notebooks.roles import role_of, with_roles
 
 
 def begun(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> dict[str, str]:
-    """By exercise: why one that was written may still count as not attempted, in a sentence."""
+    """For each such exercise, a sentence: why it counts as not attempted although something was written."""
     student = with_roles(student, reference)
     cells = {role_of(cell).get("grade_id"): cell.source for cell in student.cells if cell.cell_type == "code"}
     everything = defined("\n".join(cells.values()))
@@ -28,7 +28,7 @@ def is_answer(cell: nbformat.NotebookNode) -> bool:
 
 
 def reason(name: str, as_given: str, written: str | None, everything: list[str]) -> str:
-    """The sentence on one exercise; "" if nothing was begun, or nothing speaks against it."""
+    """The sentence for one exercise; "" if nothing was written, or the check can see it."""
     if written is None:
         return "" if name in everything else (
             f"The cell of {name} is not in the notebook: write the function into any cell, or copy its cell from "

@@ -1,4 +1,4 @@
-"""What students see of a chapter's checks, by name: the check tells the student's process, for its quiet stand-ins."""
+"""The names of a chapter's checks, sent to the student's process for the stand-ins in it (`stand_in.py`)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def names_of(checks: ModuleType) -> CheckNames:
 
 
 def comes_from_a_probe(value: object) -> bool:
-    """Whether this is the function of a file that the student's process may have."""
+    """Whether this function is a probe, whose file the student's process may import."""
     return str(getattr(value, "__module__", "")).startswith("course.probes.")
 
 
 def of_all_chapters() -> list[CheckNames]:
-    """Those of all chapters."""
+    """The names of all chapters."""
     import course.checks
 
     chapters = [module.name for module in pkgutil.iter_modules(course.checks.__path__)]
@@ -38,6 +38,6 @@ def of_all_chapters() -> list[CheckNames]:
 
 
 def of_loaded_chapters() -> list[CheckNames]:
-    """Those of the chapters whose checks are loaded in this process: its functions can mention no others."""
+    """The names of the chapters whose checks are loaded here: a function of this process can mention no others."""
     loaded = [module for name, module in list(sys.modules.items()) if name.startswith("course.checks.")]
     return [names_of(module) for module in loaded if hasattr(module, "chapter")]

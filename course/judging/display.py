@@ -55,7 +55,7 @@ def as_text(outcome: Outcome, hint_call: str = "") -> str:
 
 
 def as_html(outcome: Outcome, hint_call: str = "") -> str:
-    """The same as a panel."""
+    """The outcome as a panel for a notebook."""
     colour = MARKS[outcome.status][1]
     points = points_of(outcome)
     rows = "".join(
@@ -80,10 +80,10 @@ def headline(outcome: Outcome) -> str:
 
 
 def parts_shown(outcome: Outcome) -> list[tuple[PartResult, str]]:
-    """The parts, each with what is said of it; what was said before is not said again."""
+    """Each part and its explanation; one that repeats an earlier explanation reads "as above"."""
     shown: list[tuple[PartResult, str]] = []
     for part in outcome.parts:
-        text = told(part)
+        text = explanation(part)
         shown.append((part, "as above" if text and any(text == earlier for _, earlier in shown) else text))
     return shown
 
@@ -95,13 +95,13 @@ def points_of(outcome: Outcome) -> dict[PartResult, str]:
     return {part: text.rjust(width) for part, text in points.items()}
 
 
-def told(part: PartResult) -> str:
-    """What is wrong with a part, and why it may be."""
+def explanation(part: PartResult) -> str:
+    """What is wrong with a part, and the likely cause."""
     return "\n".join(line for line in (part.message, part.cause and f"Likely cause: {part.cause}") if line)
 
 
 def footer(outcome: Outcome, hint_call: str) -> str:
-    """What the answer printed, and where the hint is."""
+    """The beginning of what the answer printed, and the call for a hint."""
     if outcome.status is Status.CORRECT:
         return ""
     everything = outcome.printed.strip()
@@ -114,7 +114,7 @@ def footer(outcome: Outcome, hint_call: str) -> str:
 
 
 def wrapped(text: str, indent: str) -> list[str]:
-    """The text's lines, indented, and broken where they are too long."""
+    """The text's lines, indented and wrapped at WIDTH."""
     lines = []
     for line in text.splitlines():
         own = indent + line[: len(line) - len(line.lstrip())]

@@ -1,6 +1,7 @@
-"""What a chapter's checks are written with: a Chapter, its exercises, and the parts of a check that give points.
+"""How a chapter's checks are written: a Chapter, its exercises, and the parts of a check that give points.
 
-An exercise is a function with the name of the one that students write, which calls `answer` and compares in parts:
+The check of an exercise is a function with the name of the function that students write. It calls `answer`, and
+compares the results in parts:
 
     chapter = Chapter("07_rows", builds={"vjp_max": Builds("minidl", instead="numpy")})
 
@@ -12,9 +13,9 @@ An exercise is a function with the name of the one that students write, which ca
         with part(1, "in the memory of a few matrices"):
             needed = answer.run(peak_bytes, g, x)
 
-Arguments with defaults are the public cases; hidden tests pass others. `peak_bytes` is a probe: it runs beside the
-answer, so it stands in `course/probes/`. What an answer is passed is plain data, arrays, and objects of minidl or of
-probes; a function whose code it must not see is passed as `answer.offered(f, "f")`.
+Arguments with defaults are the public cases; hidden tests pass others. `peak_bytes` is a probe: it runs in the answer's
+process, so its file is in `course/probes/`. Arguments of an answer are plain data, arrays, and objects of minidl or of
+probes. A function whose code the answer must not see is passed as `answer.offered(f, "f")`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _judged: ContextVar[list[Outcome] | None] = ContextVar("judged", default=None)
 
 
 class DefectiveCheckError(Exception):
-    """A check raised something that says nothing of the answer; `outcome` is what was found before."""
+    """The check itself raised an error, which is no fault of the answer; `outcome` is what it found before."""
 
     def __init__(self, outcome: Outcome) -> None:
         super().__init__(f"the check of {outcome.exercise} failed: {outcome.defect}")
@@ -51,9 +52,9 @@ class DefectiveCheckError(Exception):
 class Part:
     """Collects a check's parts: `with part(2, "the sums are right"):` gives 2 points unless the block raises.
 
-    After a Wrong, or an exception of the answer, the check goes on with what follows the block. After a time-out, or
-    the death of the student's process, it ends, and what was not reached gives no points. A part is also lost where
-    the answer has first changed an argument that it should leave as it was (`Answer.unchanged`).
+    After Wrong, or an exception of the answer, the check goes on behind the block. After a time-out, or the end of the
+    student's process, the check ends, and parts that were not reached give no points. A part is also lost where the
+    answer first changed an argument that it must leave unchanged (`Answer.unchanged`).
     """
 
     def __init__(self, answer: Answer | None = None) -> None:
@@ -76,14 +77,14 @@ class Part:
             self.results.append(PartResult(title, points, Status.CORRECT))
 
     def rest(self, possible: float, failed: AnswerFailed) -> None:
-        """Note the points that were not reached because of `failed`."""
+        """Add a part for the points that were not reached because of `failed`."""
         if any(result.message == failed.message for result in self.results):
             self.note("the rest", possible, failed.status, "not reached")
         else:
             self.note("the answer can be called", possible, failed.status, failed.message)
 
     def note(self, title: str, possible: float, status: Status, message: str, cause: str = "") -> None:
-        """Note the points that are left of `possible` as not reached."""
+        """Add a part for what is left of `possible` points, as not reached."""
         left = possible - sum(result.points for result in self.results)
         if left > 0:
             self.results.append(PartResult(title, left, status, message, cause))
@@ -94,11 +95,10 @@ Check = Callable[..., None]
 
 
 class Exercise:
-    """An exercise of a chapter: its name is the name of the function that students write.
+    """An exercise of a chapter, named as the function that students write.
 
-    Called with that function (in a notebook), it runs the check, shows the outcome, and returns the points as a float.
-    builds: the library's version of what the exercise has students build; while the check calls the answer, it is
-    refused.
+    Called with that function, in a notebook, it runs the check, shows the outcome and returns the points as a float.
+    builds: the library's version of what students build here; it is refused while the check calls the answer.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Exercise:
             raise TypeError(f"check.{self.name} has no cases {name!r}; it has {', '.join(known)}")
         judged = _judged.get()
         if cases and any(one.exercise == self.name and one.is_cut_short and not one.points for one in judged or ()):
-            return 0.0  # it would loop, or die, once more
+            return 0.0  # it would loop, or end its process, again
         try:
             outcome = self.judge(function, **cases) if isinstance(function, Answer) else self._ship(function, cases)
         except DefectiveCheckError as defective:
@@ -135,13 +135,13 @@ class Exercise:
 
     @property
     def hint_call(self) -> str:
-        """What to type for the next hint; empty if there is none."""
+        """The call that prints the next hint; empty if there are no hints."""
         return f'check.hint("{self.name}")' if self.hints else ""
 
     def judge(self, answer: Answer, **cases: Any) -> Outcome:
-        """The outcome of the check on `answer`, with `cases` in place of the public ones.
+        """The outcome of the check of `answer`, with `cases` instead of the public ones.
 
-        Raises DefectiveCheckError if the check does not work.
+        Raises DefectiveCheckError if the check itself fails.
         """
         part, defect, is_cut_short = Part(answer), None, False
         answer.begin_check((self.name, self.builds) if self.builds else None)
@@ -154,12 +154,12 @@ class Exercise:
             part.note("the answer is right", self.points, Status.WRONG, wrong.message, wrong.cause)
         except Exception as error:  # any other is the check's own
             defect = error
-            part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{told(error)}")
+            part.note("the check works", self.points, Status.WRONG, f"{NOT_THE_ANSWER}\n{own_error(error)}")
         finally:
             answer.session.end_check()
         printed = answer.session.output.text
         outcome = Outcome(
-            self.name, self.points, tuple(part.results), printed, bool(cases), told(defect) if defect else "",
+            self.name, self.points, tuple(part.results), printed, bool(cases), own_error(defect) if defect else "",
             is_cut_short,
         )  # fmt: skip
         if defect is not None:
@@ -167,7 +167,7 @@ class Exercise:
         return outcome
 
     def _ship(self, function: Any, cases: dict[str, Any]) -> Outcome:
-        """The outcome for a function of this process, shipped to one of its own."""
+        """The outcome for a function of this process, which is sent to a process of its own."""
         try:
             if not callable(function):
                 raise AnswerFailed(Status.RAISED, self._not_a_function(function))
@@ -187,10 +187,12 @@ class Exercise:
 
 
 class Chapter:
-    """The checks of a chapter; `name` is that of its assignment, such as "04_messages_and_collectives".
+    """The checks of a chapter.
 
-    builds: by exercise, the library's version of what it has students build, which its answer may not call; an
-    exercise that is not named may use all of the library.
+    Parameters
+        name     the name of its assignment, such as "04_messages_and_collectives"
+        builds   for an exercise: the library's version of what students build, which the answer may not call;
+                 the answer of an exercise without an entry may use all of the library
 
     >>> chapter = Chapter("99_example")
     >>> @chapter.exercise(points=2, hints=["Every number is its own double's half."])
@@ -207,10 +209,10 @@ class Chapter:
         self.name = name
         self.builds = dict(builds or {})
         self.exercises: dict[str, Exercise] = {}
-        self._hints_told: dict[str, int] = {}
+        self._hints_shown: dict[str, int] = {}
 
     def exercise(self, points: float, hints: Sequence[str] = ()) -> Callable[[Check], Exercise]:
-        """Make a check an exercise of this chapter; `hints` lead to the answer step by step."""
+        """Decorator: make a check an exercise of this chapter. `hints` lead to the answer step by step."""
 
         def register(check: Check) -> Exercise:
             builds = self.builds.get(check.__name__)
@@ -220,29 +222,29 @@ class Chapter:
         return register
 
     def hint(self, name: str) -> None:
-        """Print the next hint for an exercise; after the last one, begin again."""
+        """Print the next hint for an exercise; after the last one, start again with the first."""
         if name not in self.exercises:
             raise ValueError(f"no exercise is called {name!r}: there is {', '.join(self.exercises)}")
         hints = self.exercises[name].hints
         if not hints:
             print(f"There is no hint for {name}.")
             return
-        step = self._hints_told.get(name, 0) % len(hints)
-        self._hints_told[name] = step + 1
+        step = self._hints_shown.get(name, 0) % len(hints)
+        self._hints_shown[name] = step + 1
         more = f"; the same call again tells hint {step + 2}" if step + 1 < len(hints) else ""
-        told = "\n".join(display.wrapped(hints[step], ""))
-        print(f"Hint {step + 1} of {len(hints)}{more}:\n{told}")
+        text = "\n".join(display.wrapped(hints[step], ""))
+        print(f"Hint {step + 1} of {len(hints)}{more}:\n{text}")
 
 
-def told(error: Exception) -> str:
-    """What a check's own error was, and in which line of the check."""
+def own_error(error: Exception) -> str:
+    """The error of a check itself, with the line of the check that raised it."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({os.path.basename(frame.filename)}, line {frame.lineno})"
 
 
 @contextmanager
 def judging() -> Iterator[list[Outcome]]:
-    """Outcomes of checks that are made inside are collected in the list, and neither shown nor kept."""
+    """Collect the outcomes of checks made in this block, instead of showing and keeping them."""
     outcomes: list[Outcome] = []
     token = _judged.set(outcomes)
     try:

@@ -1,4 +1,4 @@
-"""Comparisons whose failure is a sentence: what was called, what was expected, what came, where it first differs."""
+"""Comparisons that raise Wrong with a sentence: what was called, expected and returned, and the first difference."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SLIPS = {
     "builtin_function_or_method": "A function is returned as it is; with brackets behind its name it is called.",
     "Work": "irecv and isend return before the message is there; what came is what `.wait()` returns.",
 }
-"""The likely cause of some values, by their type."""
+"""The likely cause of a value that is no result, by the name of its type."""
 
 
 def array(
@@ -33,14 +33,14 @@ def array(
     mistakes: Mapping[str, Any] | None = None,
     dtype: type | None = None,
 ) -> None:
-    """Raise Wrong unless `got` is an array of the shape and values of `want`; a NaN is never right.
+    """Raise Wrong unless `got` is an array with the shape and the values of `want`; a NaN never matches.
 
     Parameters
-        called     what was called, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements"
-        mistakes   the array that each known mistake gives, by the sentence that names the mistake
-        rtol       the difference that rounding may make, relative to `want`
-        atol       the same, absolute
-        dtype      of the elements, if it matters
+        called     the call, such as "broadcast(comm, x) on rank 2 of 5, x of 7 elements"
+        rtol       allowed difference, relative to `want`
+        atol       allowed difference, absolute
+        mistakes   for each known mistake, the sentence that explains it and the array that it gives
+        dtype      required type of the elements; None for any
     """
     want = np.asarray(want)
 
@@ -51,7 +51,7 @@ def array(
 
 
 def same_bits(got: Any, want: np.ndarray, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
-    """Raise Wrong unless `got` is a copy of the array `want`: its type, and each bit, but a NaN is any NaN."""
+    """Raise Wrong unless `got` has the type and the bits of the array `want`; any NaN matches any NaN."""
     compare(got, want, called, identical, mistakes, want.dtype.type)
 
 
@@ -63,9 +63,9 @@ def compare(
     mistakes: Mapping[str, Any] | None,
     dtype: type | None,
 ) -> None:
-    """Raise Wrong unless `got` is an array like `want`; `alike` says of which elements two arrays of one shape agree.
+    """Raise Wrong unless `got` is an array like `want`. An array without elements may have any dtype.
 
-    An array without elements may have any dtype.
+    alike: for two arrays of one shape, the elements that agree.
     """
     numbers = number_array(got, called, f"an array of shape {want.shape}")
     if numbers.shape != want.shape:
@@ -92,7 +92,7 @@ def number(
     atol: float = 1e-12,
     mistakes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise Wrong unless `got` is the number `want`, up to rounding; see `array`."""
+    """Raise Wrong unless `got` is the number `want` up to rounding; parameters as in `array`."""
     numbers = number_array(got, called, "a number")
     if numbers.ndim != 0:
         raise Wrong(f"{called}: expected a number, got an array of shape {numbers.shape}.")
@@ -107,7 +107,7 @@ def number(
 
 
 def same(got: Any, want: Any, called: str, mistakes: Mapping[str, Any] | None = None) -> None:
-    """Raise Wrong unless `got` equals `want`: whole numbers, text, truth values, lists and tuples of these."""
+    """Raise Wrong unless `got` equals `want`: integers, strings, booleans, and lists and tuples of these."""
     if not equal(got, want):
         causes = [sentence for sentence, wrong in (mistakes or {}).items() if equal(got, wrong)]
         raise Wrong(f"{called}: expected {shown(want)}, got {shown(got)}.", causes[0] if causes else not_a_value(got))
@@ -120,7 +120,7 @@ def true(condition: bool, message: str, cause: str = "") -> None:
 
 
 def equal(got: Any, want: Any) -> bool:
-    """Whether a value is of the type of another, and equal to it; arrays inside of lists may be compared, too."""
+    """Whether two values have the same type and are equal; lists may contain arrays."""
     if type(got) is not type(want):
         return False
     if isinstance(want, np.ndarray):
@@ -133,14 +133,14 @@ def equal(got: Any, want: Any) -> bool:
 
 
 def equal_inside(got: Any, want: Any) -> bool:
-    """The same for an item of a list, where 1 may be 1.0."""
+    """Whether two items of lists are equal; here 1 equals 1.0."""
     if isinstance(want, (int, float)) and isinstance(got, (int, float)):
         return got == want
     return equal(got, want)
 
 
 def not_a_value(got: Any) -> str:
-    """The likely cause, if what came is what a function gives by a slip."""
+    """The likely cause, if the value is a typical slip such as None or a generator."""
     if isinstance(got, Foreign):
         return SLIPS.get(got.type_name, "")
     return FORGOTTEN_RETURN if got is None else ""
@@ -163,7 +163,7 @@ def close(got: np.ndarray, want: np.ndarray, rtol: float, atol: float) -> bool:
 
 
 def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | np.ndarray) -> np.ndarray:
-    """Where two arrays of one shape are equal up to rounding; infinity equals itself, a NaN equals nothing."""
+    """The elements in which two arrays of one shape agree up to rounding; infinity equals itself, NaN nothing."""
     kind = complex if "c" in (got.dtype.kind, want.dtype.kind) else float
     a, b = got.astype(kind), want.astype(kind)
     with np.errstate(invalid="ignore", over="ignore"):  # infinity less infinity
@@ -171,13 +171,13 @@ def same_numbers(got: np.ndarray, want: np.ndarray, rtol: float, atol: float | n
 
 
 def identical(got: np.ndarray, want: np.ndarray) -> np.ndarray:
-    """Where two arrays of one shape have the same numbers: 0.0 is not -0.0 here, and a NaN equals a NaN."""
+    """The elements in which two arrays of one shape are the same: 0.0 differs from -0.0, and NaN equals NaN."""
     both_nan = np.isnan(got) & np.isnan(want)
     return both_nan | ((got == want) & (np.signbit(got.real) == np.signbit(want.real)))
 
 
 def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray) -> str:
-    """Where two arrays of one shape first differ, in a sentence; `agree` says where they do not."""
+    """A sentence on the first difference of two arrays of one shape; `agree` is True where they agree."""
     first = tuple(int(i) for i in np.argwhere(~agree)[0])
     place = f" at {list(first)}" if first else ""
     count = f" (the first of {int((~agree).sum())} of {want.size} that differ)" if want.size > 1 else ""
@@ -188,9 +188,9 @@ def difference(got: np.ndarray, want: np.ndarray, called: str, agree: np.ndarray
 def cause_of(
     got: np.ndarray, mistakes: Mapping[str, Any] | None, alike: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> str:
-    """The sentence of the first known mistake that gives what came.
+    """The sentence of the first known mistake that gives `got`; "" if none does.
 
-    An array without elements tells something by its shape alone, if it has several axes.
+    An array without elements counts only if it has several axes, so that its shape is informative.
     """
     for sentence, wrong in (mistakes or {}).items():
         value = np.asarray(wrong)
@@ -200,13 +200,13 @@ def cause_of(
 
 
 def shown_apart(want: Any, got: Any) -> tuple[str, str]:
-    """Two values that differ as a message shows them: with all digits, where in a few they would look the same."""
+    """Two different values as a message shows them: with all digits if they look the same in a few."""
     short = shown(want), shown(got)
     return short if short[0] != short[1] else (described(want), described(got))
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: short."""
+    """A value as a message shows it, in at most 120 characters."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""The files beside a notebook that its code may read: helper modules, data, pictures."""
+"""The files next to a notebook that its code may read: helper modules, data, pictures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from course.setup.bootstrap import ROOT
 
 MOST_BYTES = 10 * 2**20
 MOST_FILES = 100
-"""What is copied."""
+"""At most this much is copied."""
 
 
 def copy_helper_files(original: Path, folder: Path) -> None:
-    """Copy a student's helper files, but those that shadow a module."""
+    """Copy a student's helper files, except those that shadow a module."""
     for name in helper_files(original):
         if not shadows(name):
             with contextlib.suppress(OSError):  # a file that this user may not read
@@ -26,8 +26,9 @@ def copy_helper_files(original: Path, folder: Path) -> None:
 
 
 def helper_files(folder: Path) -> list[str]:
-    """The names of the files beside a notebook that its code may read: until there are 100, or 10 MB; the small ones
-    first. Hidden files, notebooks and links are none, and folders are not looked into.
+    """The names of the files next to a notebook that its code may read, smallest first: at most 100 files and 10 MB.
+
+    Hidden files, notebooks, links and folders are left out.
     """
     files = []
     try:
@@ -46,12 +47,12 @@ def helper_files(folder: Path) -> list[str]:
 
 
 def is_notebook(name: str) -> bool:
-    """Whether a file's name is a notebook's."""
+    """Whether a file name is that of a notebook."""
     return name.lower().endswith(".ipynb")
 
 
 def shadows(name: str) -> bool:
-    """Whether a file would be imported in place of a module of Python's, of the course's, or of an installed package.
+    """Whether a file would be imported instead of a module of Python, of the course, or of an installed package.
 
     >>> shadows("random.py"), shadows("minidl.py"), shadows("mine.py"), shadows("random.txt")
     (True, True, False, False)

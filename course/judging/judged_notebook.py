@@ -1,7 +1,7 @@
-"""Judge a student's notebook: its code runs in a process of its own, the checks are made here, cell by cell.
+"""Judge a student's notebook: its code runs in a process of its own, and the checks are made here, cell by cell.
 
-The checks come from the reference notebook (the release for public ones, the solution for hidden ones), never from the
-student's, so what a student did to the check cells, or to `check` itself, does not matter.
+The checks come from the reference notebook: the release has the public ones, the solution the hidden ones as well.
+Changes that a student made to check cells, or to `check` itself, have no effect.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from course.sandbox.limits import Limits
 CELL_SECONDS = 20.0
 
 NOTEBOOK_SECONDS = 600.0
-"""In which all cells and all checks have to be over; what comes later is deadlock or time-out."""
+"""For all cells and all checks together; a later check counts as deadlock or time-out."""
 
 DEFINITION = re.compile(r"^(?:async )?def (\w+)|^class (\w+)|^(\w+) *=", re.MULTILINE)
 
@@ -40,18 +40,22 @@ PREPARED = (
     "minidl.nn", "minidl.optim", "minidl.data", "minidl.parallel", "minidl.cluster",
     *(f"course.probes.{module.name}" for module in pkgutil.iter_modules(probes.__path__)),
 )  # fmt: skip
-"""Imported before a student's code runs, so that what it replaces in them can be put back."""
+"""Imported before a student's code runs, so that functions which it replaces in them can be restored."""
 
 MOST_REMARKS = 30
 
 Cell = tuple[str, str]
-"""What it is called (its grade_id, or "cell 7"), and its source."""
+"""Its name (the grade_id, or "cell 7") and its source."""
 
 
 @dataclass
 class Judgement:
-    """outcomes: by the `grade_id` of each check cell, the outcomes of its checks (the public one, then the hidden
-    one); the last one gives the points. remarks: what was odd about the notebook, in sentences.
+    """The result for a whole notebook.
+
+    Attributes
+        outcomes   for the `grade_id` of each check cell, the outcomes of its public and hidden check, in this order;
+                   the last one gives the points
+        remarks    sentences on what is odd about the notebook
     """
 
     outcomes: dict[str, list[Outcome]] = field(default_factory=dict)
@@ -78,10 +82,13 @@ def judge_notebook(
 ) -> Judgement:
     """Run the student's code cells, then every check of `reference` on the functions that they define.
 
-    folder: where the student's notebook is, with files that its code reads; they are copied, and none is changed.
-    begins: is told the `grade_id` of every check before it is made. secret: what an answer may not read, beside the
-    teacher's side of the course. is_stopped: asked twice a second; when it says so, Stopped is raised. only: the
-    `grade_id` of one check to make; empty for all.
+    Parameters
+        limits       bounds of the student's process
+        folder       the folder of the student's notebook; its code reads copies of the files in it
+        begins       called with the `grade_id` of each check before the check is made
+        secret       further files that an answer may not read, in addition to the teacher's
+        is_stopped   called twice a second; when it returns True, Stopped is raised
+        only         the `grade_id` of one check to make; empty for all checks
     """
     student = with_roles(student, reference)
     judgement = Judgement()
@@ -127,7 +134,7 @@ def check_cells(notebook: nbformat.NotebookNode) -> dict[str, str]:
 
 
 class Names(dict[str, Any]):
-    """The names that a check cell sees: `check`, Python's own, and an Answer for whatever else it mentions."""
+    """The names in a check cell: `check`, Python's built-in names, and an Answer for every other name."""
 
     def __init__(self, reference: nbformat.NotebookNode, session: StudentSession) -> None:
         super().__init__(check=checks_of(reference))
@@ -152,9 +159,9 @@ def checks_of(reference: nbformat.NotebookNode) -> Any:
 def code_cells(
     student: nbformat.NotebookNode, reference: nbformat.NotebookNode, remarks: list[str], only: str = ""
 ) -> list[Cell]:
-    """The code cells to run, as (id, source): the student's, but given ones as they were given, and no checks.
+    """The code cells to run: the student's without checks; given cells are run as they were given.
 
-    only: the check that is made, if not all are; of others there is nothing to remark.
+    only: the one check that is made; remarks on the others are left out.
     """
     given = {
         cell.metadata["nbgrader"]["grade_id"]: cell.source
@@ -194,21 +201,21 @@ def students_cells(
 
 
 def short(name: str) -> str:
-    """A cell's name, which may be the student's invention, on one line."""
+    """A cell's name on one line of at most 60 characters; a student may have chosen it."""
     return " ".join(name.split())[:60]
 
 
 def run_cells(session: StudentSession, cells: list[Cell], broken: set[str], remarks: list[str]) -> None:
-    """Run the cells in a new process; one that ends or blocks it is left out, and the others are run again.
+    """Run the cells in a new process. After a cell that ends or blocks the process, run the others in another one.
 
-    Why a function is not defined, if its cell failed, is noted in `session.undefined`.
+    If a cell fails, `session.undefined` says why its functions are not defined.
     """
     while not have_run(session, cells, broken, remarks):
         pass
 
 
 def have_run(session: StudentSession, cells: list[Cell], broken: set[str], remarks: list[str]) -> bool:
-    """Run the cells but the broken ones, and say whether the process has survived that; if not, one more is broken."""
+    """Run all cells except the broken ones; False if one more cell ended or blocked the process, and is broken now."""
     session.prepare(*PREPARED)
     session.request("stand_in", (check_names.of_all_chapters(),))
     for name, source in cells:
@@ -236,12 +243,12 @@ def have_run(session: StudentSession, cells: list[Cell], broken: set[str], remar
 
 
 def undefined_because(session: StudentSession, source: str, why: str) -> None:
-    """Note why the functions that a cell defines at its top level may be missing; "" for no reason."""
+    """Note why the names that a cell defines at its top level may be missing; "" if the cell ran."""
     for names in DEFINITION.findall(source):
         session.undefined["".join(names)] = why
 
 
 def remark(remarks: list[str], sentence: str) -> None:
-    """Add a remark, once: cells may be run several times."""
+    """Add a remark unless it is there already: cells may be run several times."""
     if sentence not in remarks:
         remarks.append(sentence)

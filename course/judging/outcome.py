@@ -1,4 +1,4 @@
-"""The verdict on an answer: one of five, its points, and a short message."""
+"""The verdict on an answer: one of five outcomes, its points, and a short message."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class Status(Enum):
 
 
 MOST_OF_MESSAGE = 8000
-"""Characters. What is wrong is told with the student's own values and names, which can be of any length."""
+"""Characters. A message quotes the student's own values and names, which can have any length."""
 
 
 @dataclass(frozen=True)
 class PartResult:
-    """One thing that an answer must do: its title, the points it gives, whether it does, and what is wrong if not.
+    """One part of a check: its title, its points, its status, and what is wrong with the answer.
 
-    What is too long of the message, and of the likely cause, is left out.
+    A message or likely cause of more than MOST_OF_MESSAGE characters is cut.
     """
 
     title: str
@@ -47,13 +47,16 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found: an exercise's name, its parts in order, and the beginning of what the answer printed.
+    """The result of a check.
 
     Attributes
+        exercise       its name
+        possible       points of all parts
+        parts          the parts that were reached, in order
+        printed        the beginning of what the answer printed
         is_hidden      whether other cases than the public ones were tried
-        defect         what went wrong in the check itself, which says nothing of the answer; a person gives the points
-                       that were not reached then
-        is_cut_short   whether the student's process ended, or did not answer in time, so that the check could not go on
+        defect         an error of the check itself; then a person gives the points that were not reached
+        is_cut_short   whether the check ended early, because the student's process ended or did not reply in time
     """
 
     exercise: str
@@ -66,16 +69,16 @@ class Outcome:
 
     @property
     def points(self) -> float:
-        """The points of the parts that are right."""
+        """The points of the correct parts."""
         return float(sum(part.earned for part in self.parts))
 
     @property
     def first_fault(self) -> PartResult | None:
-        """The first part that is not right: what to mend first."""
+        """The first part that is not correct: what to repair first."""
         return next((part for part in self.parts if part.status is not Status.CORRECT), None)
 
     @property
     def status(self) -> Status:
-        """Correct if all parts are, else what the first fault is."""
+        """CORRECT if all parts are, else the status of the first fault."""
         fault = self.first_fault
         return fault.status if fault else Status.CORRECT

@@ -1,4 +1,4 @@
-"""A student's results, kept in `work/progress.json`: by chapter and exercise, the last outcome of each."""
+"""A student's results in `work/progress.json`: the last outcome of each exercise, by chapter."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LOCK_SECONDS = 5.0
 
 
 def keep(chapter: str, outcomes: Sequence[Outcome], work: Path = WORK) -> None:
-    """Note outcomes, if this process works in the folder `work/<chapter>` (a notebook there)."""
+    """Record outcomes if the current folder is `work/<chapter>`, as in a notebook there."""
     if Path.cwd().resolve() == (work / chapter).resolve():
         store(chapter, outcomes, work)
 
 
 def store(chapter: str, outcomes: Sequence[Outcome], work: Path = WORK) -> None:
-    """Note outcomes in `work/progress.json`, whole or not at all; where that fails, say so and go on."""
+    """Record outcomes in `work/progress.json`, atomically. If that fails, print why and go on."""
     path = work / "progress.json"
     try:
         with FileLock(f"{path}.lock", timeout=LOCK_SECONDS):
@@ -49,7 +49,7 @@ def store(chapter: str, outcomes: Sequence[Outcome], work: Path = WORK) -> None:
 
 
 def read(work: Path = WORK) -> dict[str, dict[str, dict[str, Any]]]:
-    """What is known: `{chapter: {exercise: {"status", "points", "possible", "when"}}}`; empty if nothing is."""
+    """The record, `{chapter: {exercise: {"status", "points", "possible", "when"}}}`; empty if there is none."""
     try:
         record = json.loads((work / "progress.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -61,7 +61,7 @@ def read(work: Path = WORK) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def is_row(row: Any) -> bool:
-    """Whether a value of the file is what `store` writes for an exercise."""
+    """Whether a value in the file is a row that `store` writes for an exercise."""
     if not isinstance(row, dict) or not isinstance(row.get("status"), str):
         return False
     return all(isinstance(row.get(name), int | float) for name in ("points", "possible"))

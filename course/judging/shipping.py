@@ -1,4 +1,4 @@
-"""A function of a notebook's kernel on its way to the student's process: with what it uses, and its cells' lines."""
+"""Sends a function from a notebook's kernel to the student's process, with the values and the cells that it uses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_BYTES = 1 << 28
 
 
 def shipped(function: Callable[..., Any], name: str) -> Callable[[StudentSession], None]:
-    """What gives a session a function of this process. Raises AnswerFailed if it cannot travel."""
+    """The `load` of a session that receives a function of this process. Raises AnswerFailed if it cannot be sent."""
     try:
         payload = cloudpickle.dumps(function, protocol=5)
     except Exception as error:  # whatever the __reduce__ of something that the function uses may raise
@@ -50,7 +50,7 @@ def shipped(function: Callable[..., Any], name: str) -> Callable[[StudentSession
 
 
 def cannot_travel(function: Any, name: str, error: Exception) -> str:
-    """Which of the names that a function uses cannot be sent to another process, in words."""
+    """A sentence that names what a function uses and cannot be sent to another process."""
     beginning = f"{name} is checked in a process of its own, and "
     for used, value in names_used(function):
         try:
@@ -64,7 +64,7 @@ def cannot_travel(function: Any, name: str, error: Exception) -> str:
 
 
 def names_used(function: Any) -> Iterator[tuple[str, Any]]:
-    """The global names and the variables of surrounding functions that a function mentions, with their values."""
+    """The global names and enclosing functions' variables that a function uses, with their values."""
     function = getattr(function, "__wrapped__", function)
     if not isinstance(function, FunctionType):
         return
@@ -76,7 +76,7 @@ def names_used(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def cells_of_this_kernel() -> Iterator[tuple[str, tuple[str, str]]]:
-    """The cells that were run here, by file: what a person calls them, and their text."""
+    """The cells that were run in this kernel: file name, title such as "cell [3]", and text."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     numbers = getattr(getattr(shell, "compile", None), "_filename_map", {})

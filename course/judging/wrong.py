@@ -1,13 +1,13 @@
-"""A wrong answer, as the check that found it says so."""
+"""The exception that a check raises for a wrong answer."""
 
 from __future__ import annotations
 
 
 class Wrong(Exception):  # noqa: N818  (the name says what happened)
-    """The answer is not what it should be.
+    """The answer is wrong.
 
-    `message`: in a sentence or two what was called (on which rank), what was expected and what came. `cause`: the
-    likely mistake, in a sentence, if it is a known one.
+    message: a sentence or two on the call, the rank, the expected and the actual result.
+    cause: a sentence on the likely mistake, if it is a known one.
     """
 
     def __init__(self, message: str, cause: str = "") -> None:

@@ -1,1 +1,6 @@
-"""Notebook files: the roles of their cells, and how they are read and written."""
+"""Notebook files.
+
+notebook_file.py    read within bounds, and written
+roles.py            what nbgrader's metadata say of a cell
+release.py          a student's notebook, made from a solution
+"""

@@ -25,7 +25,7 @@ from typing import Any
 
 from course.sandbox.cells import stand_in
 from course.sandbox.errors.sources import Sources
-from course.sandbox.errors.student_error import NOT_DEFINED, RESERVE, told
+from course.sandbox.errors.student_error import NOT_DEFINED, RESERVE, safely_described
 from course.sandbox.exchange import channel, plain_data
 from course.sandbox.exchange.asked import connection
 from course.sandbox.fence import Fence
@@ -153,7 +153,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
                 raise ValueError(f"what it returned takes {len(reply):,} bytes; the check takes at most {limit:,}")
         except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
             reserve.clear()
-            reply = plain_data.dumps((number, "error", told(error, side.sources)))
+            reply = plain_data.dumps((number, "error", safely_described(error, side.sources)))
             error.__traceback__ = None  # it holds the student's variables
         if os.getpid() != process:
             os._exit(0)  # a copy that the student's code made by os.fork, and that has come back here

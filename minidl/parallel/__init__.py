@@ -1,13 +1,16 @@
-"""Training on many nodes: a job says what, a strategy says how, an engine says where.
+"""Training on many nodes: a job says what, a strategy how, an engine where.
 
-`job.py` says what to train, a `strategy.py` how, and `train.py` brings the two together on an engine. The rooms:
+From top to bottom; a file imports only from lines below its own:
 
-    data_parallel    replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
-    servers          weights on servers, pushed to and fetched: ParameterServer, BackupWorkers, EagerSGD, Hogwild
-    averaging        models of their own, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
-    run              a rank's session, evaluation, progress, checkpoints, the report
-    gradients        buckets and compression, while backward goes on
-    measures         to judge with: gradient noise scale, learning speed, a report card of published claims
+    train          runs a job by a strategy on an engine
+    data_parallel  replicas that apply the same update in every step: Serial, Synchronous, SufficientFactors
+    servers        shared weights, to which workers push gradients: ParameterServer, BackupWorkers, EagerSGD, Hogwild
+    averaging      weights of each node, averaged: LocalSGD, OneShotAveraging, ElasticAveraging, Gossip, Ensemble
+    measures       gradient noise scale, learning speed, a report card of published claims
+    strategy       the base class of all strategies
+    run            one rank's session and its minibatches, evaluation, progress, checkpoints, the report
+    gradients      buckets and compression, concurrent with backward
+    job            what to train
 """
 
 from minidl.parallel.averaging.elastic_averaging import ElasticAveraging

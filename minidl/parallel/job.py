@@ -1,12 +1,12 @@
-"""Job: what to train. A strategy says how, an engine says where; none of them changes what the job means."""
+"""Job: what to train. A strategy says how, an engine says where; the job's meaning is independent of both."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
-from math import ceil, isfinite
+from functools import cache, cached_property, partial
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from minidl import functional as F
 from minidl import optim, random
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.data import Dataset, Splits
 from minidl.data.sampler import epoch_order
 from minidl.data.shards import order_of_shards
@@ -34,32 +35,40 @@ def classification_loss(outputs: Tensor, labels: Array) -> Tensor:
 
 @dataclass(frozen=True)
 class Job:
-    """What to train: every rank can build the same model, data and optimizer from it.
+    """What to train: every rank builds the same model, data and optimizer from it.
 
-    model: a function that makes the Module (called on every rank after seeding, so that all start from the same
-    weights), or a Module, of which every rank gets a copy.
-    data: a function that makes the Splits (train, test), or Splits.
-    optimizer: a function that makes the Optimizer of the parameters that it is given.
-    schedule: a function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after every
-    update; or None.
-    loss: a function `(outputs, labels)` that gives the mean loss over the samples; the cross entropy by default.
-    batch_size: samples a minibatch, all nodes together; of asynchronous strategies, samples a gradient.
-    batch_schedule: a function from the epoch (from 0) to its batch size, for minibatches that grow; then `batch_size`
-    only says from how many steps an epoch `schedule` counts. epochs: passes over the training set.
-    shards: which samples a node reads. "shuffled": every epoch deals one new shuffle to all nodes. "fixed": the
-    training set is shuffled once and cut into a shard a node, which the node keeps and shuffles anew in every epoch.
-    "by_label": likewise, but sorted by label instead, so that a node sees few of the classes. With the latter two the
-    samples of a minibatch depend on the number of nodes.
-    seed: of the weights, the shuffles and dropout.
-    clip_norm: the largest 2-norm of a gradient, all parameters together, each counted once; a longer gradient is scaled
-    down to it, as `nn.clip_grad_norm_` does. None: no clipping. Clipped is what the optimizer gets. Synchronous
-    strategies: the mean over the whole minibatch, after the all-reduce, alike on all nodes. Strategies whose nodes have
-    weights of their own, and Hogwild: each node's own gradient. A parameter server, which may hold only a slice: a
-    worker's gradient of each minibatch, before it is pushed. A quorum: the mean of an update.
+    Parameters
+        model           function that makes the Module, called on every rank after seeding, so that all ranks start from
+                        the same weights; or a Module, of which every rank gets a copy
+        data            function that makes the Splits (train, test); or Splits
+        optimizer       function that makes the Optimizer of the parameters that it is given
+        schedule        function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after each
+                        update; None: a constant rate
+        loss            function `(outputs, labels)` that returns the mean loss over the samples; cross entropy
+        batch_size      samples in a minibatch of all nodes together; for asynchronous strategies, samples per gradient
+        batch_schedule  function from the epoch, counted from 0, to its batch size, for minibatches that grow;
+                        `batch_size` then only sets the steps per epoch that `schedule` is given
+        epochs          passes over the training set
+        shards          the samples that a node reads:
+                        "shuffled"  each epoch, one new shuffle is dealt to all nodes
+                        "fixed"     the training set is shuffled once and cut into one shard per node; the node keeps
+                                    its shard and shuffles it anew in every epoch
+                        "by_label"  as "fixed", but sorted by label instead of shuffled: a node sees few of the classes
+                        With the last two, the samples of a minibatch depend on the number of nodes
+        seed            seed of the weights, the shuffles and dropout, at least 0
+        clip_norm       largest 2-norm of the gradient of all parameters together, each counted once; a longer gradient
+                        is scaled down to it before the optimizer gets it, as by `nn.clip_grad_norm_`; None: no clipping
 
-    The ranks receive the job by cloudpickle: functions, lambdas and classes of a notebook or script will do.
-    Errors: ValueError for a batch size or a number of epochs below 1, a clip_norm that is not above 0, or a seed
-    below 0.
+    Raises
+        TypeError, ValueError for a number or a choice that is not one of the above.
+
+    Notes
+        Which gradient is clipped depends on the strategy. Synchronous strategies: the mean over the whole minibatch,
+        after the all-reduce, with the same result on all nodes. Nodes with weights of their own, and Hogwild: each
+        node's gradient. Parameter server, where a server may hold only a slice: a worker's gradient of each minibatch,
+        before it is pushed. Quorum: the mean of an update.
+
+        The ranks receive the job by cloudpickle, so functions, lambdas and classes of a notebook or script work.
 
     >>> from minidl import data, nn
     >>> job = Job(
@@ -83,58 +92,48 @@ class Job:
     clip_norm: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "epochs"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-            object.__setattr__(self, name, int(value))  # also of numpy's whole numbers
-        if self.shards not in SHARDS:
-            raise ValueError(f"unknown shards {self.shards!r}: choose one of {', '.join(SHARDS)}")
+        for name, at_least in {"batch_size": 1, "epochs": 1, "seed": 0}.items():
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least))
+        one_of("shards", self.shards, SHARDS)
         if self.clip_norm is not None:
-            check_clip_norm(self.clip_norm)
-        if not isinstance(self.seed, (int, np.integer)) or self.seed < 0:
-            raise ValueError(f"seed must be a whole number of at least 0, got {self.seed!r}")
-        object.__setattr__(self, "seed", int(self.seed))
-        for epoch in range(self.epochs):
-            size = self.batch_size_of(epoch)
-            if not isinstance(size, (int, np.integer)) or size < 1:
-                raise ValueError(
-                    f"batch_schedule({epoch}) must be a whole number of at least 1, as a batch size is, got {size!r}"
-                )
+            real_number("clip_norm", self.clip_norm, above=0, hint="None switches clipping off")
+        _ = self._batch_sizes  # raises for a size that cannot be
+
+    @cached_property
+    def _batch_sizes(self) -> tuple[int, ...]:
+        """The batch size of each epoch; `batch_schedule` is called once per epoch, when the job is made."""
+        if self.batch_schedule is None:
+            return (self.batch_size,)
+        sizes = enumerate(map(self.batch_schedule, range(self.epochs)))
+        return tuple(whole_number(f"batch_schedule({epoch})", size, at_least=1) for epoch, size in sizes)
 
     def batch_size_of(self, epoch: int) -> int:
-        """Samples a minibatch in that epoch, from 0."""
-        return self.batch_size if self.batch_schedule is None else self.batch_schedule(epoch)
+        """Samples per minibatch in that epoch, counted from 0; after the last epoch, as in the last."""
+        return self._batch_sizes[min(epoch, len(self._batch_sizes) - 1)]
 
     @property
     def smallest_batch(self) -> int:
         """The batch size of the epoch that has the smallest minibatches."""
-        return min(self.batch_size_of(epoch) for epoch in range(self.epochs))
+        return min(self._batch_sizes)
 
     def check_shards(self) -> None:
-        """Raise ValueError if the training set has no labels to be sorted by, but shall be."""
+        """Raise ValueError if shards="by_label" and the samples of the training set do not have one label each."""
         if self.shards == "by_label" and (y := self.build_data().train.y).ndim != 1:
             raise ValueError(f'shards="by_label" needs one label a sample, but the targets have shape {y.shape}')
 
-    def order(self, train: Dataset, nodes: int, batch_size: int) -> Callable[[int], NDArray[np.int64]]:
-        """Return the function that maps an epoch to its sample order, for `nodes` nodes and this minibatch size."""
-        n = len(train)
+    def order(
+        self, train: Dataset, nodes: int, batch_size: int, seed: int | None = None
+    ) -> Callable[[int], NDArray[np.int64]]:
+        """Return the function that maps an epoch to its sample order, for `nodes` nodes and this minibatch size.
+
+        seed: the job's by default.
+        """
+        n, seed = len(train), self.seed if seed is None else seed
         if self.shards == "shuffled":
-            return partial(epoch_order, n, True, self.seed)
+            return partial(epoch_order, n, True, seed)
         by_label = self.shards == "by_label"
-        samples = np.argsort(train.y, kind="stable") if by_label else stream(Purpose.SHARDS, self.seed).permutation(n)
-        return partial(order_of_shards, samples, nodes, batch_size, self.seed)
-
-    def build_model(self) -> Module:
-        """The model with its first weights: the same on every rank. The caller's generator is left as it is."""
-        if isinstance(self.model, Module):
-            return copy.deepcopy(self.model)
-        with random.using(stream(Purpose.WEIGHTS, self.seed)):
-            return self.model()
-
-    def build_data(self) -> Splits:
-        """The training set and the test set."""
-        return self.data if isinstance(self.data, Splits) else self.data()
+        samples = np.argsort(train.y, kind="stable") if by_label else stream(Purpose.SHARDS, seed).permutation(n)
+        return partial(order_of_shards, samples, nodes, batch_size, seed)
 
     def steps_after(self, samples: int, n: int) -> int:
         """Whole minibatches among the first `samples` samples of the run; n: the size of the training set.
@@ -143,17 +142,38 @@ class Job:
         many steps.
         """
         epochs, rest = divmod(samples, n)
-        sizes = [self.batch_size_of(min(epoch, self.epochs - 1)) for epoch in range(epochs + 1)]
+        sizes = [self.batch_size_of(epoch) for epoch in range(epochs + 1)]
         return sum(ceil(n / size) for size in sizes[:-1]) + rest // sizes[-1]
+
+    def build_data(self) -> Splits:
+        """The training set and the test set."""
+        return self.data if isinstance(self.data, Splits) else self.data()
+
+    def build_model(self, seed: int | None = None) -> Module:
+        """The model with its first weights: the same on every rank. The caller's generator keeps its state.
+
+        seed: the job's by default; a given Module is copied as it is.
+        """
+        if isinstance(self.model, Module):
+            return copy.deepcopy(self.model)
+        with random.using(stream(Purpose.WEIGHTS, self.seed if seed is None else seed)):
+            return self.model()
+
+    def build_optimizer(self, model: Module) -> optim.Optimizer:
+        """The optimizer of all parameters of the model."""
+        return self.optimizer(list(model.parameters()))
 
     def build_schedule(self, optimizer: optim.Optimizer, samples: int) -> Any:
         """The learning-rate schedule for a training set of `samples` samples, or None."""
         return None if self.schedule is None else self.schedule(optimizer, ceil(samples / self.batch_size))
 
 
-def check_clip_norm(clip_norm: float) -> None:
-    """Raise TypeError for no number, ValueError unless it is finite and above 0."""
-    if isinstance(clip_norm, bool) or not isinstance(clip_norm, (int, float, np.floating)):
-        raise TypeError(f"clip_norm must be a number above 0, or None for no clipping, got {clip_norm!r}")
-    if not (clip_norm > 0 and isfinite(clip_norm)):
-        raise ValueError(f"clip_norm must be a finite number above 0, or None for no clipping, got {clip_norm!r}")
+def built_once(job: Job) -> Job:
+    """Return the same job, whose `build_...` methods keep what they build: called again, they return the same object.
+
+    It is for one process: the checks before a run and the evaluation after it share data, model and optimizer.
+    """
+    once = copy.copy(job)
+    for name in ("build_data", "build_model", "build_optimizer", "build_schedule"):
+        vars(once)[name] = cache(getattr(job, name))
+    return once

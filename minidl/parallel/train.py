@@ -1,4 +1,4 @@
-"""train(): run a job by a strategy on an engine."""
+"""train: run a job by a strategy on an engine."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from typing import Any
 import numpy as np
 
 from minidl import cluster
+from minidl.arguments import whole_number
 from minidl.cluster.comm import Communicator
 from minidl.cluster.cost.network import Network
 from minidl.cluster.engines.protocol import Engine
 from minidl.cluster.faults import FaultPlan
 from minidl.parallel.data_parallel.serial import Serial
-from minidl.parallel.job import Job
+from minidl.parallel.job import Job, built_once
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
 from minidl.parallel.run.divergence import NonFiniteLoss
 from minidl.parallel.run.progress import Progress
 from minidl.parallel.run.rank_record import RankRecord
 from minidl.parallel.run.report import Report
 from minidl.parallel.run.session import Session
-from minidl.parallel.run.snapshots import judged
+from minidl.parallel.run.snapshots import evaluated
 from minidl.parallel.strategy import Strategy
 
 RAISED_AS_THEY_ARE = (NonFiniteLoss, OSError)
-"""What the caller can mend: raised itself, not as the failure of a node."""
+"""Errors of the job or the disk: raised as they are, not as the failure of a rank."""
 
 
 def train(
@@ -44,16 +45,27 @@ def train(
 ) -> Report:
     """Train `job` by `strategy` on `nodes` nodes and return the Report.
 
-    strategy: `Serial()` by default; its servers run beside the nodes. on, network: the engine and what its messages
-    cost; timeout: seconds a node may wait in one operation; on_failure, faults: all as in `cluster.launch`.
-    folder: where a checkpoint is written: by Serial and Synchronous at the start and after every epoch, by the others
-    at the end; none by default. resume: a checkpoint to go on from, to the same bits as a run that was never stopped.
-    progress: called here, in the caller's process, about ten times a second and for every epoch.
-    config: kept in the checkpoint for the caller.
+    Parameters
+        job         what to train
+        strategy    how; `Serial()`
+        nodes       ranks that train; a strategy's servers are additional ranks
+        on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
+        network     cost of messages, as in `cluster.launch`
+        folder      where a checkpoint is written. Strategies that evaluate during the run (Serial, Synchronous,
+                    SufficientFactors) write it at the start and after every epoch, the others at the end; None: nowhere
+        resume      checkpoint to go on from, to the same bits as a run that was never stopped; None: from the start
+        progress    called in the caller's process, up to ten times a second and after every epoch
+        config      kept in the checkpoint for the caller; JSON
+        timeout     seconds that a rank may wait in one operation
+        on_failure  "raise" or "continue", as in `cluster.launch`
+        faults      planned faults, as in `cluster.launch`
 
-    Errors: ValueError if job, strategy and nodes do not fit; CheckpointError for a checkpoint that is missing,
-    damaged or of another model; NonFiniteLoss; OSError if the folder cannot be written; cluster.ClusterError if a
-    node failed otherwise.
+    Raises
+        ValueError       job, strategy and nodes do not fit
+        CheckpointError  the checkpoint is missing, damaged or of another model
+        NonFiniteLoss    the loss is infinite or nan
+        OSError          the folder cannot be written
+        ClusterError     a rank failed for another reason
 
     >>> from minidl import data, nn, optim, parallel
     >>> job = parallel.Job(
@@ -67,16 +79,16 @@ def train(
     ([1, 2], 1)
     """
     strategy = Serial() if strategy is None else strategy
-    if nodes < 1:
-        raise ValueError(f"nodes must be at least 1, got {nodes}")
-    job.check_shards()
-    strategy.check(job, nodes)
+    nodes = whole_number("nodes", nodes, at_least=1)
+    here = built_once(job)  # the ranks get the job itself
+    here.check_shards()
+    strategy.check(here, nodes)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
             f"{type(strategy).__name__} cannot go on from a checkpoint, which does not hold all that its ranks know: "
             "to begin with the weights of a former run, give Job(model=report.model())"
         )
-    checkpoint = None if resume is None else _matching_checkpoint(resume, job)
+    checkpoint = None if resume is None else _matching_checkpoint(resume, here)
     if folder is not None:
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -100,11 +112,11 @@ def train(
     finally:
         if folder is not None:  # no rank is left by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
-    results: list[RankRecord] = [result for result in run.results if result is not None]
-    final = next((result.state for result in results if result.state is not None), None)
+    records: list[RankRecord] = [record for record in run.results if record is not None]
+    final = next((record.state for record in records if record.state is not None), None)
     if final is None:
         _check_survivors(run.failures, nodes)
-        final = judged(job, strategy, results, config or {})
+        final = evaluated(here, strategy.combine, records, config or {})
         if progress is not None:
             for row in final.history:
                 progress(Progress.of_row(row, job.epochs, run.trace.shares(0)))
@@ -123,9 +135,9 @@ def _node(
     config: dict[str, Any],
 ) -> RankRecord:
     """The program that runs on every rank."""
-    few_numbers = "ordered" if strategy.algorithm == "ordered" else "auto"  # a ring would only cost time
-    session = Session(job, comm, nodes, folder, checkpoint, config, few_numbers)
-    with np.errstate(all="ignore"):  # what overflows ends as a loss that is not finite, and that is said once
+    of_losses = "ordered" if strategy.algorithm == "ordered" else "auto"  # few numbers: a ring would only cost time
+    session = Session(job, comm, nodes, folder, checkpoint, config, of_losses)
+    with np.errstate(all="ignore"):  # an overflow ends as a loss that is not finite, which is reported once
         if comm.rank < nodes:
             strategy.run(session)
         else:
@@ -134,7 +146,7 @@ def _node(
 
 
 def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> None:
-    """Raise the failure that has cost the run its weights: that of a server, who alone has them, or of all nodes."""
+    """Raise the failure that lost the weights: that of a server, which alone has its slice, or that of all nodes."""
     if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
         causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
         failure = next(causes, next(iter(failures.values())))
@@ -144,10 +156,10 @@ def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> N
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:
-    """The checkpoint, once it is known to fit the job."""
+    """Read the checkpoint; CheckpointError or ValueError if it does not fit the job, whose model is overwritten."""
     checkpoint = Checkpoint.load(path)
-    model = job.build_model()
-    checkpoint.restore(model, optimizer := job.optimizer(model.parameters()), job.build_schedule(optimizer, 1))
+    optimizer = job.build_optimizer(model := job.build_model())
+    checkpoint.restore(model, optimizer, job.build_schedule(optimizer, 1))
     if checkpoint.epoch >= job.epochs:
         raise ValueError(
             f"the checkpoint {path} has {checkpoint.epoch} epochs already: ask for more, got epochs={job.epochs}"

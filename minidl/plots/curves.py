@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minidl.plots import style
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @style.applied()
-def draw(rows: Sequence[Mapping[str, float]], *, source: str, title: str = "") -> Figure:
+def draw(rows: Sequence[Mapping[str, Any]], *, source: str, title: str = "") -> Figure:
     """Draw training loss and test accuracy, left against epochs and right against seconds; return the figure.
 
     Parameters

@@ -124,9 +124,9 @@ def test_what_is_drawn_is_proven_by_the_solution_and_an_unfair_draw_is_not_writt
     before = source.path.read_text(encoding="utf-8")
     exercise = hidden_tests(before)[0].exercise
     right = SimpleNamespace(exercise=exercise, mistake="none at all", code="", loses=("all",), says="", status=None)
-    monkeypatch.setattr(redraw, "known_answers", lambda chapter: known(MUTANTS=[right]))
-    monkeypatch.setattr(redraw, "hidden_tests", lambda text: hidden_tests(text)[:2])
-    monkeypatch.setattr(redraw, "ATTEMPTS", 2)
+    monkeypatch.setattr(redrawing, "known_answers", lambda chapter: known(MUTANTS=[right]))
+    monkeypatch.setattr(redrawing, "hidden_tests", lambda text: hidden_tests(text)[:2])
+    monkeypatch.setattr(redrawing, "ATTEMPTS", 2)
     (problem,) = redrawing.redraw(source, seed=3)
     assert problem.startswith(f"{source.name}: {exercise} keeps its hidden test; the last of 2 draws was not fair")
     assert "it got all points" in problem

@@ -17,6 +17,7 @@ from course.judging.begun import begun
 from course.notebooks.notebook_file import read_notebook
 from course.setup.bootstrap import ROOT
 from course.student.check_report import saved
+from course.student.check_request import exercises_of
 from course.student.own_copy import begin
 from tests.tiers import exhaustively
 
@@ -91,7 +92,7 @@ def test_the_check_of_one_exercise_of_a_solved_notebook_notes_nothing(number, tm
     shutil.copytree(ROOT / "exercises" / chapter.name, tmp_path / "exercises" / chapter.name)
     chapter.work(tmp_path).parent.mkdir(parents=True)
     shutil.copy(ROOT / "solutions" / chapter.name / f"{chapter.name}.ipynb", chapter.work(tmp_path))
-    exercise = next(iter(check.checks(chapter).chapter.exercises))
+    exercise = next(iter(exercises_of(chapter)))
     assert check.run([number, exercise], tmp_path) == 0
     assert "Note:" not in capsys.readouterr().out
 
@@ -166,7 +167,7 @@ def test_a_damaged_notebook_gets_one_sentence(root, content, capsys):
 
 
 def test_hints_come_step_by_step(root, capsys):
-    hints = check.checks(CHAPTER).chapter.exercises["broadcast_tree"].hints
+    hints = exercises_of(CHAPTER)["broadcast_tree"].hints
     assert check.run(["04", "--hint", "broadcast_tree"], root) == 0
     told = capsys.readouterr().out
     assert hints[0] in told

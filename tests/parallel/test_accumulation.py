@@ -31,12 +31,13 @@ def test_a_compressor_gets_the_sum_of_the_pieces():
     assert np.abs(once - thrice).max() < 1e-10
 
 
-@pytest.mark.parametrize("accumulate", [0, 1.5])
-def test_a_number_of_micro_batches_that_cannot_be_is_refused(accumulate):
-    with pytest.raises(ValueError, match=r"accumulate must be a whole number of micro-batches, at least 1, got"):
+@pytest.mark.parametrize(("accumulate", "error"), [(0, ValueError), (1.5, TypeError), (True, TypeError)])
+def test_the_number_of_micro_batches_is_a_whole_number_of_at_least_1(accumulate, error):
+    with pytest.raises(error, match=r"accumulate must be .*at least 1, got"):
         Synchronous(accumulate=accumulate)
+    assert Synchronous(accumulate=np.int64(2)) == Synchronous(accumulate=2)
 
 
 def test_an_unknown_batch_norm_is_refused():
-    with pytest.raises(ValueError, match="unknown batch_norm 'global': choose one of local, synchronized"):
+    with pytest.raises(ValueError, match="batch_norm must be 'local' or 'synchronized', got 'global'"):
         Synchronous(batch_norm="global")

@@ -206,13 +206,13 @@ def test_an_infinite_gradient_ends_as_a_loss_that_is_not_finite():
 
 @pytest.mark.parametrize("clip_norm", [0, -1.0, float("nan"), float("inf")])
 def test_a_norm_that_cannot_be_is_refused(clip_norm):
-    with pytest.raises(ValueError, match=f"clip_norm must be a finite number above 0.*got {clip_norm}"):
+    with pytest.raises(ValueError, match=f"clip_norm must be .*above 0, got {clip_norm}: None switches"):
         small_job(clip_norm=clip_norm)
 
 
 @pytest.mark.parametrize("clip_norm", ["1", True, (1.0,)])
 def test_a_norm_that_is_no_number_is_refused(clip_norm):
-    with pytest.raises(TypeError, match="clip_norm must be a number above 0, or None"):
+    with pytest.raises(TypeError, match="clip_norm must be a number above 0, got"):
         small_job(clip_norm=clip_norm)
 
 

@@ -81,8 +81,8 @@ def test_all_reduces_of_a_run_use_the_algorithm_that_was_asked_for(strategy, mon
 
 @pytest.mark.parametrize("strategy", [Synchronous, SufficientFactors, LocalSGD, OneShotAveraging, ElasticAveraging])
 def test_an_algorithm_that_there_is_not_is_refused_by_all_in_the_same_words(strategy):
-    choices = ", ".join(("auto", *ALL_REDUCE))
-    with pytest.raises(ValueError, match=f"{strategy.__name__}: unknown algorithm 'star': choose one of {choices}"):
+    choices = ", ".join(map(repr, ("auto", *list(ALL_REDUCE)[:-1])))
+    with pytest.raises(ValueError, match=f"{strategy.__name__}: algorithm must be {choices} or .* got 'star'"):
         strategy(algorithm="star")
 
 

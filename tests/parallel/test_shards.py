@@ -52,7 +52,7 @@ def test_the_nodes_of_a_synchronous_run_read_common_minibatches_of_their_shards(
 
 
 def test_what_does_not_fit_is_said_in_a_sentence():
-    with pytest.raises(ValueError, match="unknown shards 'sorted': choose one of shuffled, fixed, by_label"):
+    with pytest.raises(ValueError, match="shards must be 'shuffled', 'fixed' or 'by_label', got 'sorted'"):
         small_job(shards="sorted")
     x = np.zeros((8, 5))
     splits = data.Splits(data.Dataset(x, x), data.Dataset(x, x))

@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_said_in_a_sentence(tmp_path):
         parallel.train(small_job(data=partial(blobs, 2)), Alone(), nodes=3)
     with pytest.raises(ValueError, match="Central cannot go on from a checkpoint"):
         parallel.train(small_job(), Central(), resume=tmp_path)
-    with pytest.raises(ValueError, match=r"batch_schedule\(2\) must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match=r"batch_schedule\(2\) must be at least 1, got 0"):
         small_job(batch_schedule=lambda epoch: 2 - epoch)
     with pytest.raises(ValueError, match="a minibatch of 2 samples cannot be shared by 4 nodes"):
         parallel.train(small_job(batch_schedule=lambda epoch: 8 - 3 * epoch), parallel.Synchronous(), nodes=4)

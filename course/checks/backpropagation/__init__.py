@@ -11,8 +11,8 @@ from course.checks.backpropagation.chain_memory import MODES, cause_of_all, peak
 from course.checks.backpropagation.counted_graph import (
     doubled,
     known_slips,
+    node_in_words,
     random_graph,
-    told,
 )
 from course.checks.backpropagation.library_versions import BUILDS
 from course.checks.backpropagation.local_rules import (
@@ -221,8 +221,8 @@ def vjp_broadcast_add(
 @chapter.exercise(
     points=4,
     hints=[
-        "root.grad is 1: the root grows as fast as itself. Then each node hands on node.vjp(node.grad) to its parents.",
-        "A node may hand on its gradient only when everything that was made from it has handed on its own. First find "
+        "root.grad is 1: the root grows as fast as itself. Then each node passes node.vjp(node.grad) to its parents.",
+        "A node may pass on its gradient only when every node that was made from it has passed on its own. First find "
         "an order in which each node comes after its parents, then go through it from the end.",
         "Such an order without recursion: a stack of (node, whether its parents are done). Take one off; if they are "
         "done, append the node to the order; if not, put it back with True, and its unseen parents with False on top.",
@@ -233,7 +233,7 @@ def vjp_broadcast_add(
 def backward(
     answer: Answer, part: Part, *, graphs: Sequence[int] = (1, 4, 8), times: int = 16, deep: int = 10_000, seed: int = 0
 ) -> None:
-    """Gradients add up, each node hands on once its own is whole, and depth does not matter.
+    """Gradients add up, each node passes on its whole gradient once, and depth does not matter.
 
     The lesson is the order, so half of the points are its part's: whoever goes breadth first, or along every path, has
     no more than the other half.
@@ -243,7 +243,7 @@ def backward(
     def judge(recipe: Recipe, called: str, cause: str = "", roots: Sequence[int] = (-1,)) -> dict[str, Any]:
         got, wanted = walk(answer, recipe, roots)
         for index, want in enumerate(wanted):
-            what = f"{called}: the .grad of {told(recipe, index)}"
+            what = f"{called}: the .grad of {node_in_words(recipe, index)}"
             slips = {cause: got["grads"][index]} if cause else known_slips(recipe, got, index, want)
             expect.number(got["grads"][index], want, what, mistakes=slips)
         return got
@@ -255,7 +255,7 @@ def backward(
     with part(0.5, "what was used several times gets the sum"):
         judge([3.0, ("mul", 0, 0)], "b = a * a; backward(b)")
         judge([2.0, 3.0, ("mul", 0, 1), ("mul", 2, 0), ("add", 3, 0)], "c = a * b; d = c * a; e = d + a; backward(e)")
-    with part(2, "a node hands on when its gradient is whole"):
+    with part(2, "a node passes its gradient on when it is whole"):
         judge([2.0, ("add", 0, 0), ("mul", 0, 1), ("add", 1, 2)], "b = a + a; c = a * b; d = b + c; backward(d)")
         for size in graphs:
             judge(random_graph(random, size), f"backward of a random graph with {size} made nodes")

@@ -43,7 +43,7 @@ def random_graph(random: np.random.Generator, size: int) -> Recipe:
     return recipe
 
 
-def told(recipe: Recipe, index: int) -> str:
+def node_in_words(recipe: Recipe, index: int) -> str:
     """A node in words."""
     kind = "leaf" if not isinstance(recipe[index], tuple) else "made node"
     return "the root" if index == len(recipe) - 1 else f"{kind} number {index} (in order of creation)"
@@ -58,7 +58,7 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     )
     is_always_one = all(handed in ([], [1.0]) for handed in got["handed"])
     if is_one_missed and is_always_one and got["grads"][-1] == 1.0 and not is_order_at_stake(recipe):
-        return {"Every vjp was called with 1: a node hands on its own gradient, vjp(node.grad).": got["grads"][index]}
+        return {"Every vjp was called with 1: a node passes on its own gradient, vjp(node.grad).": got["grads"][index]}
     if got["grads"][-1] == 0.0 and not any(any(handed) for handed in got["handed"]):
         return {"Nothing arrived: does the walk begin with root.grad = 1.0?": got["grads"][index]}
     one_share = "Each use adds its share: `+=`, not `=`, also where a node stands twice among the parents."
@@ -67,24 +67,25 @@ def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) ->
     for node, handed in enumerate(got["handed"]):
         if handed and handed[0] and got["grads"][node] == 0.0:
             reset = (
-                f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but its .grad is 0 afterwards: it "
-                "has to be set, and to stay."
+                f"The vjp of {node_in_words(recipe, node)} was called with {handed[0]:.6g}, but its .grad is 0 "
+                "afterwards: it has to be set, and to stay."
             )
             return {reset: got["grads"][index], **known}
         if handed and handed[0] != got["grads"][node] and node == len(recipe) - 1:
-            root = "The .grad of the root is set once, to 1, before it hands on: nothing is added to it."
+            root = "The .grad of the root is set once, to 1, before it is passed on: nothing is added to it."
             return {root: got["grads"][index]}
         if handed and handed[0] != got["grads"][node]:
             early = (
-                f"The vjp of {told(recipe, node)} was called with {handed[0]:.6g}, but later its .grad became "
-                f"{got['grads'][node]:.6g}: it handed on before everything that was made from it had done so."
+                f"The vjp of {node_in_words(recipe, node)} was called with {handed[0]:.6g}, but later its .grad became "
+                f"{got['grads'][node]:.6g}: it passed its gradient on before every node that was made from it had "
+                "done so."
             )
             return {early: got["grads"][index], **known}
     return known
 
 
 def is_order_at_stake(recipe: Recipe) -> bool:
-    """Whether some node was used for two others, so that one of these may hand on too late for it."""
+    """Whether some node was used for two others, so that the gradient of one of these may come too late for it."""
     users: dict[int, set[int]] = {}
     for user, item in enumerate(recipe):
         for parent in item[1:] if isinstance(item, tuple) else ():

@@ -94,11 +94,11 @@ class HingesGradient:
 class GradientCase:
     """A call of check_gradient: f, gradient and x; whether the gradient is sound; the part of the check that it is in.
 
-    told: what it is, in words. cause: why a checker may err here.
+    description: what it is, in words. cause: why a checker may err here.
     """
 
     title: str
-    told: str
+    description: str
     f: TanhNetwork | Hinges
     gradient: TanhNetworkGradient | HingesGradient
     x: np.ndarray
@@ -112,11 +112,11 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
     few, many = inputs
     drawn: list[GradientCase] = []
 
-    def network(title: str, told: str, bug: str, cause: str, net: TanhNetwork) -> None:
+    def network(title: str, description: str, bug: str, cause: str, net: TanhNetwork) -> None:
         x = net.scale * random.standard_normal(net.inputs)
         if net.scale != 1.0:
             x[-1] = 0.0  # no step can be taken from the size of this element
-        drawn.append(GradientCase(title, told, net, TanhNetworkGradient(net, bug), x, not bug, cause))
+        drawn.append(GradientCase(title, description, net, TanhNetworkGradient(net, bug), x, not bug, cause))
 
     title, small = "smooth functions", TanhNetwork(few, seed)
     network(
@@ -163,11 +163,11 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
     x[kinks] = 0.0
     slopes[kinks] = np.abs(slopes[kinks]) * [1, -1]  # the larger slope is once the right one, once the left one
     hinges = Hinges(tuple(float(slope) for slope in slopes))
-    for told, at, cause in (
+    for description, at, cause in (
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is c / 4 and 0", (0.25, 0.0), at_kink),
         ("sum(c * max(x, 0)) with two zeros in x, where the gradient is 1.5 c and 0", (1.5, 0.0), beyond),
     ):
-        drawn.append(GradientCase(title, told, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
+        drawn.append(GradientCase(title, description, hinges, HingesGradient(hinges, at), x, max(at) <= 1, cause))
 
     coarse = (
         "One element is wrong by 1.2 % of the largest. Is h small? With a large one the slopes to the left and to the "
@@ -179,7 +179,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
 
 def compare_verdict(got: Any, case: GradientCase) -> None:
     """Raise Wrong unless `got` says whether the gradient is sound: True, False, 1 or 0, of Python or numpy."""
-    called = f"check_gradient(f, gradient, x) for {case.told}"
+    called = f"check_gradient(f, gradient, x) for {case.description}"
     if isinstance(got, np.ndarray) and got.ndim:
         message = f"{called}: expected {case.sound}, got an array of shape {got.shape}."
         raise Wrong(message, "One verdict is wanted, not one for each element: np.all makes one of them.")

@@ -1,11 +1,11 @@
-"""In which order a walk through a graph handed gradients on, and how often: what is right, and the likely mistakes."""
+"""In which order a walk through a graph passed gradients on, and how often: what is right, and the likely mistakes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from course.checks.backpropagation.counted_graph import doubled, gradients, told
+from course.checks.backpropagation.counted_graph import doubled, gradients, node_in_words
 from course.judging import Answer, Wrong, expect
 from course.probes.backpropagation import Recipe, walked
 
@@ -62,7 +62,7 @@ LEFT_BEHIND = (
 
 ALONG_EVERY_PATH = (
     "The walk goes along every path from the root, and where nodes are used twice each, the number of paths doubles "
-    "with every node. Collect a node's whole gradient before you hand it on."
+    "with every node. Collect a node's whole gradient before you pass it on."
 )
 ONE_CALL_FOR_ALL = (
     "One call returns the gradients of all parents, in a list: call it once a node, and go through the list."
@@ -71,11 +71,10 @@ ALL_ALIKE = (
     "Every node's vjp was called {} times. One call is enough, when the node's gradient is whole; what it returns can "
     "be kept."
 )
-ALWAYS_ONE = "Every vjp was called with 1: a node hands on its own gradient, vjp(node.grad)."
-AGAIN = "It handed on again when more had arrived: wait until all that was made from the node has handed on."
+ALWAYS_ONE = "Every vjp was called with 1: a node passes on its own gradient, vjp(node.grad)."
+AGAIN = "It passed a gradient on again when more had arrived: wait until every node made from it has had its turn."
 NEVER = (
-    "The walk never came to it. If it waits until all uses of a node have handed on: each use is counted once, not "
-    "once for each path."
+    "The walk never came to it. If it waits for all uses of a node: each use is counted once, not once for each path."
 )
 
 
@@ -86,13 +85,13 @@ def walk(answer: Answer, recipe: Recipe, roots: Sequence[int] = (-1,)) -> tuple[
 
 
 def compare_handed(recipe: Recipe, got: dict[str, Any], called: str) -> None:
-    """Raise Wrong unless every node handed its final gradient on, and no part of it."""
+    """Raise Wrong unless every node passed on its final gradient, and no share of it."""
     for index, (handed, grad) in enumerate(zip(got["handed"], got["grads"], strict=True)):
         if any(g != grad for g in handed):
             shares = ", ".join(f"{g:.6g}" for g in handed) + (", …" if got["calls"][index] > len(handed) else "")
             raise Wrong(
-                f"{called}: vjp of {told(recipe, index)} was called with {shares}; expected one call, with its whole "
-                f"gradient, {grad:.6g}.",
+                f"{called}: vjp of {node_in_words(recipe, index)} was called with {shares}; expected one call, with "
+                f"its whole gradient, {grad:.6g}.",
                 ALWAYS_ONE if is_always_one(got) else cause_of_calls(recipe, got["calls"]),
             )
 
@@ -108,8 +107,8 @@ def compare_calls(recipe: Recipe, got: dict[str, Any], times: int) -> None:
         calls = got["calls"][index]
         expect.true(
             calls == 1,
-            f"b = a + a; c = b + b; ... {times} times; backward(root): vjp of {told(recipe, index)} was called "
-            f"{calls:,} times, expected 1.",
+            f"b = a + a; c = b + b; ... {times} times; backward(root): vjp of {node_in_words(recipe, index)} was "
+            f"called {calls:,} times, expected 1.",
             cause_of_calls(recipe, got["calls"]),
         )
 

@@ -41,7 +41,7 @@ def vectors_of(p: int, n: int, seed: int) -> list[np.ndarray]:
 
 
 def to_be_copied(p: int, n: int, seed: int) -> np.ndarray:
-    """A vector of n elements for p ranks to hand on, with unusual numbers in it if p does not divide n."""
+    """A vector of n elements for p ranks to pass on, with unusual numbers in it if p does not divide n."""
     x = random(seed, n)
     if n % p and n >= len(UNUSUAL):
         x[-len(UNUSUAL) :] = UNUSUAL

@@ -89,7 +89,7 @@ def one_ring(run: RankRun, among: str) -> None:
         if through_0:
             cause = "Everything goes through rank 0, whose port is then busy p - 1 times as long as the others'."
         elif p > 3 and len(to) == p - 1:
-            cause = "Here a rank sends to every other one; in a ring it hands on what came from the one before it."
+            cause = "Here a rank sends to every other one; in a ring it passes on what came from the one before it."
         elif to == {(rank + 1) % p, (rank - 1) % p}:
             cause = "That is to its left and to its right; all messages should go the same way round."
         if len(to) > 1:

@@ -22,7 +22,7 @@ FLOAT32 = 1e-6
 """The same for numbers that were float32 on the way."""
 
 
-def told(value: Any) -> str:
+def in_words(value: Any) -> str:
     """What came, in a few words."""
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)}"
@@ -116,7 +116,7 @@ def unchanged(after: Any, before: Sequence[np.ndarray], called: str) -> None:
     """Raise Wrong unless the arrays that the caller passed, one or a list of them, are as they were."""
     if not isinstance(after, (list, tuple)) or len(after) != len(before):
         raise Wrong(
-            f"{called}: the caller passed a list of {counted(len(before), 'array')}, which is {told(after)} now.",
+            f"{called}: the caller passed a list of {counted(len(before), 'array')}, which is {in_words(after)} now.",
             "A list that is passed is the caller's own: what is appended or removed is so for the caller, too.",
         )
     for i, (now, then) in enumerate(zip(after, before, strict=True)):
@@ -194,7 +194,7 @@ def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
                     cause = "A list of arrays is asked: their lengths may differ."
             if isinstance(got, dict):
                 cause = "A list is asked, in the order of the ranks: [found[i] for i in range(p)]."
-            raise Wrong(f"{called}: expected a list of {counted(p, 'array')}, got {told(got)}.", cause)
+            raise Wrong(f"{called}: expected a list of {counted(p, 'array')}, got {in_words(got)}.", cause)
         for i, item in enumerate(got):
             if item is None:
                 raise Wrong(f"{called}, item {i} of the list: expected an array, got None.", "Nothing was put there.")

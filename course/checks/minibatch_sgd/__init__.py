@@ -16,13 +16,13 @@ from course.checks.minibatch_sgd.gradient_noise import compare_large_mean, compa
 from course.checks.minibatch_sgd.library_versions import BUILDS
 from course.checks.minibatch_sgd.momentum_forms import (
     IS_A_SUM,
+    as_arguments,
     compare_step,
     corrected_mistakes,
     corrected_velocity_step,
     pytorch_mistakes,
     pytorch_step,
     results,
-    told,
     vectors,
     velocity_mistakes,
     velocity_step,
@@ -156,7 +156,7 @@ def momentum_step(
     for form, title in (("velocity", "velocity form: the rate inside"), ("pytorch", "PyTorch's: the rate outside")):
         with part(1, title):
             for (w, state, gradient), lr, mu in cases:
-                arguments = told(w=w, state=state, gradient=gradient, lr=lr, mu=mu, form=form)
+                arguments = as_arguments(w=w, state=state, gradient=gradient, lr=lr, mu=mu, form=form)
                 right = velocity_step(lr, mu) if form == "velocity" else pytorch_step(lr, mu)
                 mistakes = velocity_mistakes(lr, mu) if form == "velocity" else pytorch_mistakes(lr, mu)
                 got = answer(w, state, gradient, lr, mu, form, may_change=(0, 1))
@@ -188,7 +188,7 @@ def corrected_step(
     """
 
     def compare(w: Array, v: Array, gradient: Array, lr: float, lr_before: float) -> None:
-        called = f"corrected_step({told(w=w, v=v, gradient=gradient, lr=lr, lr_before=lr_before, mu=mu)})"
+        called = f"corrected_step({as_arguments(w=w, v=v, gradient=gradient, lr=lr, lr_before=lr_before, mu=mu)})"
         got = answer(w, v, gradient, lr, lr_before, mu)
         mistakes = corrected_mistakes(lr, lr_before, mu)
         if lr == lr_before:
@@ -241,7 +241,7 @@ def adam_step(
 
     def step(w: Array, m: Array, v: Array, t: int, gradient: Array) -> tuple[list[Any], str]:
         options = {"lr": lr, "beta1": beta1, "beta2": beta2, "eps": eps}
-        called = f"adam_step({told(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
+        called = f"adam_step({as_arguments(w=w, m=m, v=v, t=t, gradient=gradient, **options)})"
         return results(answer(w, m, v, t, gradient, lr, beta1, beta2, eps), "w, m, v", called), called
 
     with part(0.75, "m and v are the decayed means of the gradient and of its square"):

@@ -157,7 +157,7 @@ def vectors(rng: np.random.Generator, d: int, count: int) -> list[Array]:
     return [np.round(rng.normal(0, 2, d), 2) for _ in range(count)]
 
 
-def told(**values: Any) -> str:
+def as_arguments(**values: Any) -> str:
     """Arguments as they could be typed; an array of more than three numbers by its size."""
     shown = {
         name: repr(value) if not isinstance(value, np.ndarray)

@@ -1,1 +1,5 @@
-"""Grading in a container: the command outside, and the program that runs inside."""
+"""Grading in a container without a network.
+
+outside.py    builds the image, runs the container, and ends it
+inside.py     the program that runs in it
+"""

@@ -1,1 +1,8 @@
-"""A student's feedback page: the graded notebook as HTML that is safe to open."""
+"""A student's feedback page.
+
+graded_notebook.py    the notebook with the outcomes of its checks
+page.py               the same as one HTML file
+markdown.py           text cells as HTML without scripts
+formulas.py           LaTeX as MathML
+places.py             the path of each page
+"""

@@ -1,1 +1,8 @@
-"""The class: who the students are, when they handed in, their rows in class.csv and in a gradebook's files."""
+"""The class: who handed in what, and when.
+
+roster.py         the students, from Canvas, Moodle or any CSV
+matching.py       which student a submission is of
+lateness.py       deadlines, and what lateness costs
+class_table.py    class.csv: a row for each student and assignment
+gradebooks.py     files that Canvas and Moodle import
+"""

@@ -1,1 +1,5 @@
-"""CSV tables: the grader's own, which a spreadsheet may have changed, and those that teachers bring."""
+"""CSV tables.
+
+grade_tables.py       the grader's own: written for spreadsheets, and read after a spreadsheet has changed them
+teachers_tables.py    those that teachers bring, as Canvas, Moodle, Excel and LibreOffice write them
+"""

@@ -1,1 +1,9 @@
-"""The check's side of an answer on several ranks: a simulation whose ranks are processes of the student."""
+"""An answer on several ranks: a simulation here, whose ranks' programs run in processes of the student.
+
+rank_run         runs the answer on all ranks, and RankRun, what is seen of it
+forked_ranks     the processes of the ranks
+served_rank      one simulated rank, which serves the requests of one process
+rank_calls       makes the communicator calls that a process asks for
+student_frames   frames with the student's names and lines, for the errors of the simulation
+carried          which ranks' values messages can have carried to a rank
+"""

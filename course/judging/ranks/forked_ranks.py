@@ -82,7 +82,7 @@ class ForkedRanks:
             except (Broken, Garbage):
                 message = b""
             if message != READY:
-                why = "" if message is None else message[:MOST_TOLD].decode(errors="replace")
+                why = "" if message is None else message[:MOST_OF_REASON].decode(errors="replace")
                 on_rank = f"on rank {rank} of {len(self._processes)}"
                 raise Died(
                     f"its process {on_rank} could not be prepared: {why}" if why else f"{on_rank} {self._ending(rank)}"
@@ -171,7 +171,7 @@ def is_process(number: Any) -> bool:
     return type(number) is int and 0 < number < 1 << 31
 
 
-MOST_TOLD = 300
+MOST_OF_REASON = 300
 """Bytes of what a rank's process says when it cannot be prepared."""
 
 WRAPPING = 10_000

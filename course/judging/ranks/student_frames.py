@@ -57,9 +57,9 @@ class Sites:
         self._lines = lines
         self._known: dict[int, list[Frame]] = {}
 
-    def frames(self, told: Any) -> list[Frame]:
+    def frames(self, site: Any) -> list[Frame]:
         """The frames of a site: of its number, or of number and description."""
-        match told:
+        match site:
             case int(number):
                 return self._known.get(number, [])
             case [int(number), [*described]]:

@@ -45,7 +45,7 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def told(error: BaseException, sources: Sources) -> dict[str, Any]:
+def safely_described(error: BaseException, sources: Sources) -> dict[str, Any]:
     """The exception as plain data, or the least that is known of it."""
     try:
         return described(error, sources)

@@ -23,7 +23,7 @@ from types import CodeType
 from typing import Any, NoReturn
 
 from course.sandbox.errors.sources import Sources
-from course.sandbox.errors.student_error import RESERVE, told
+from course.sandbox.errors.student_error import RESERVE, safely_described
 from course.sandbox.exchange import channel, plain_data
 from course.sandbox.fence import fork_uncounted
 from course.sandbox.ranks.communicator import Communicator, RankState
@@ -138,7 +138,7 @@ def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> No
             raise ValueError(f"what it returned takes {len(report):,} bytes; the check takes at most {start.reply:,}")
     except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
         reserve.clear()
-        report = plain_data.dumps(["raised", told(error, sources), printed.take(), *line.work()])
+        report = plain_data.dumps(["raised", safely_described(error, sources), printed.take(), *line.work()])
     line.write(report)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from statistics import mean
@@ -87,7 +87,7 @@ class TrainedRun:
 
     contestant: Contestant
     network: str
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: Sequence[Mapping[str, Any]] = field(default_factory=list)
     ended: str = ""
     bytes_sent: list[int] = field(default_factory=list)
     shares: Shares | None = None
@@ -162,7 +162,7 @@ def _trained(
     comparison: Comparison,
     progress: Callable[[parallel.Progress], None],
 ) -> TrainedRun:
-    rows: list[dict[str, Any]] = []
+    rows: list[Mapping[str, Any]] = []
 
     def listen(now: parallel.Progress) -> None:
         if now.row is not None:

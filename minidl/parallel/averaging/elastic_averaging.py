@@ -85,7 +85,7 @@ class ElasticAveraging(Strategy):
                 f"ElasticAveraging: with period={self.period} the workers never meet the centre on the way, since each "
                 f"makes about {steps} steps: choose a shorter period"
             )
-        own = job.optimizer(job.build_model().parameters()).param_groups[0].get("momentum", 0.0)
+        own = job.build_optimizer(job.build_model()).param_groups[0].get("momentum", 0.0)
         if self.momentum and own:
             raise ValueError(
                 f"ElasticAveraging has momentum={self.momentum}, and the optimizer has momentum={own}: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from minidl.arguments import one_of
@@ -69,7 +69,7 @@ class Ensemble(Strategy):
 
     def run(self, session: Session) -> None:
         seed = session.job.seed + session.comm.rank
-        session.set_weights(vector.weights(list(replace(session.job, seed=seed).build_model().parameters())))
+        session.set_weights(vector.weights(list(session.job.build_model(seed).parameters())))
         for batch in session.passes(seed if self.data == "all" else None):
             session.model.zero_grad()
             session.local_loss(batch).backward()

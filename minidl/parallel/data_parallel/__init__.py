@@ -1,5 +1,7 @@
 """Data parallelism: replicas that apply the same update in every step.
 
-`serial.py` is the truth that they must equal, `synchronous.py` all-reduces gradients, `sufficient_factors.py` sends the
-factors of a linear layer's gradient instead; `synchronized_batch_norm.py` normalises over the batches of all ranks.
+serial                   one node: the reference that the others must equal
+synchronous              gradients are all-reduced
+sufficient_factors       the factors of a linear layer's gradient are sent instead
+synchronized_batch_norm  statistics over the minibatches of all nodes
 """

@@ -1,4 +1,4 @@
-"""Sufficient factors: of a linear layer's gradient, the vectors that it is a sum of products of are sent instead."""
+"""Sufficient factors: a linear layer's gradient is a sum of outer products, whose vectors are sent instead."""
 
 from __future__ import annotations
 
@@ -24,24 +24,29 @@ class SufficientFactors(Strategy):
     """Synchronous SGD in which nodes send, for each linear layer, the two factors of its gradient.
 
         for each minibatch, on every node:
-            forward and backward; of each linear layer keep, for every sample, its input v and its output's gradient u
+            forward and backward; for each linear layer and sample keep the input v and the output's gradient u
             send the pairs (u, v) to all other nodes
             gradient of the layer's weights = the sum of u v^T over the samples of all nodes
             all-reduce the other gradients, and update the weights: the same on every node
 
-    A gradient of M x N numbers is the sum of u v^T over K samples: for few samples and wide layers, K (M + N) numbers
-    are fewer. All nodes get all pairs, so P nodes with K samples each send K (P - 1) (M + N) numbers a node and layer,
-    which grows with the nodes, where a ring all-reduce sends 2 (P - 1) / P M N, which hardly does.
-    hybrid: for each layer choose what sends less at the job's batch size: factors for K P < 2 M N / (M + N) samples a
-    minibatch, of all nodes together. (Where a layer's input has more axes, as in a transformer, every position counts
-    as a sample.)
-    algorithm: of the all-reduce of the other gradients, as in `comm.all_reduce`; "ordered" gives the same bits on all
-    engines.
+    Parameters
+        hybrid     True: for each layer choose what sends less at the job's first batch size: factors if a minibatch of
+                   all nodes has fewer than 2 M N / (M + N) samples. False: factors for all layers
+        algorithm  all-reduce of the other gradients, as in `comm.all_reduce`; "ordered" gives the same bits on all
+                   engines
 
-    Equal to Synchronous up to rounding. A weight that two modules share, or that does not belong to an `nn.Linear`,
-    is all-reduced.
-    Source: Xie et al., Distributed machine learning via sufficient factor broadcasting (arXiv:1511.08486); the choice
-    for each layer: Zhang et al., Poseidon (USENIX ATC 2017).
+    Equal to Synchronous up to rounding.
+
+    Notes
+        A gradient of M x N numbers is the sum of u v^T over K samples; for few samples and wide layers, K (M + N)
+        numbers are fewer. All nodes get all pairs: each of P nodes with K samples sends K (P - 1) (M + N) numbers per
+        layer, which grows with P. A ring all-reduce sends 2 (P - 1) / P M N, which hardly does.
+        If a layer's input has more axes, as in a transformer, every position counts as a sample.
+        A weight that two modules share, or that does not belong to an `nn.Linear`, is all-reduced.
+
+    References
+        Xie et al., Distributed machine learning via sufficient factor broadcasting (arXiv:1511.08486); the choice for
+        each layer: Zhang et al., Poseidon (USENIX ATC 2017).
     """
 
     hybrid: bool = False
@@ -71,14 +76,14 @@ class SufficientFactors(Strategy):
         gradients = FactoredGradients(session, layers, self.algorithm)
         for batch in session.batches():
             session.model.zero_grad()
-            if len(batch.x):  # in the ragged last minibatch a part may be empty
+            if len(batch.x):  # in the ragged last minibatch a share may be empty
                 session.loss(batch).backward()
             gradients.finish()
             session.update()
 
 
 class FactoredGradients:
-    """Sums the gradients over the ranks: by factors those of the layers' weights, by an all-reduce the others."""
+    """Sums gradients over the ranks: those of the layers' weights by factors, the others by an all-reduce."""
 
     def __init__(self, session: Session, layers: list[nn.Linear], algorithm: str) -> None:
         self.comm = session.comm
@@ -88,7 +93,7 @@ class FactoredGradients:
         self.others = GradientBuckets(others, session.comm, 1.0, algorithm, overlap=False)
 
     def finish(self) -> None:
-        """After backward: every parameter gets its gradient, the same bits on every rank."""
+        """After backward: give every parameter its gradient, with the same bits on every rank."""
         gathers = [self.comm.all_gather(tap.factors(), async_op=True, label="factors") for tap in self.taps]
         self.others.finish()
         for tap, gather in zip(self.taps, gathers, strict=True):
@@ -96,17 +101,17 @@ class FactoredGradients:
 
 
 class Tap:
-    """Takes the factors out of a linear layer: for each row of its input v, the gradient u of the row of its output."""
+    """Records the factors of a linear layer: each row v of its input, and the gradient u of that row of its output."""
 
     def __init__(self, layer: nn.Linear) -> None:
         self.layer = layer
-        self.pairs: list[Array] = []  # u beside v, of every backward since the last `factors`
-        # In a first layer without bias nothing else needs a gradient, and backward would not come by:
+        self.pairs: list[Array] = []  # rows of u followed by v, from every backward since the last `factors`
+        # A first layer without bias has nothing else that needs a gradient; without the leaf, backward would skip it
         self.leaf = Tensor(np.zeros((), layer.weight.dtype), requires_grad=True)
         layer.forward = MethodType(self._forward, layer)  # type: ignore[method-assign]
 
     def _forward(self, layer: nn.Linear, x: Any) -> Tensor:
-        """The layer's output; in backward, no gradient of its weights is computed, but u and v are kept."""
+        """The layer's output; backward keeps u and v and computes no gradient of the weights."""
         x = x if isinstance(x, Tensor) else Tensor(x)
         out = F.linear(x, layer.weight.detach(), layer.bias)
 
@@ -118,13 +123,13 @@ class Tap:
         return record(out.data, (out, self.leaf), vjp, view_of=out)
 
     def factors(self) -> Array:
-        """This rank's pairs, a row each; none if it had no samples, or did not use the layer."""
+        """This rank's pairs, one per row; none if it had no samples or did not use the layer."""
         pairs, self.pairs = self.pairs, []
         width = self.layer.out_features + self.layer.in_features
         return np.concatenate([np.empty((0, width), self.layer.weight.dtype), *pairs])
 
     def rebuild(self, pairs: Array) -> None:
-        """The gradient of the weights, from all ranks' pairs; without any there is none, as on one node."""
+        """Set the gradient of the weights from all ranks' pairs; without pairs there is none, as on one node."""
         weight, m = self.layer.weight, self.layer.out_features
         if weight.grad is not None:
             raise ValueError(
@@ -132,7 +137,7 @@ class Tap:
                 "factors can be taken: use Synchronous()"
             )
         if len(pairs):
-            u, v = (kernels.array_module(weight.data).asarray(part) for part in (pairs[:, :m], pairs[:, m:]))
+            u, v = map(kernels.array_module(weight.data).asarray, (pairs[:, :m], pairs[:, m:]))
             weight.grad = kernels.current().matmul(u.T, v)
 
 
@@ -149,7 +154,7 @@ def factored_layers(model: nn.Module) -> list[nn.Linear]:
 
 
 def pays(session: Session, layers: list[nn.Linear]) -> list[nn.Linear]:
-    """Those of the layers whose factors are smaller than two copies of the gradient, at the first batch size."""
+    """The layers whose factors are smaller than two copies of the gradient, at the first batch size."""
     samples = min(session.job.batch_size_of(0), len(session.train))
     rows = rows_of_one_sample(session, layers)
     return [
@@ -161,7 +166,7 @@ def pays(session: Session, layers: list[nn.Linear]) -> list[nn.Linear]:
 
 @no_grad()
 def rows_of_one_sample(session: Session, layers: list[nn.Linear]) -> dict[nn.Linear, int]:
-    """How many rows of input a layer has for each sample, found by a forward pass of one."""
+    """For each layer, the rows of input per sample, counted in a forward pass of one sample."""
     rows = dict.fromkeys(layers, 0)
 
     def count(layer: nn.Linear, x: Any) -> Tensor:

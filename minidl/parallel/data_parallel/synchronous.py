@@ -1,9 +1,11 @@
-"""Synchronous data parallelism: each node has the gradient of its part of the minibatch; the sum updates all alike."""
+"""Synchronous data parallelism: nodes compute gradients of shares of each minibatch and apply their sum."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.compress import Compressor
 from minidl.data.loader import Batch
 from minidl.parallel.data_parallel.synchronized_batch_norm import backward_without_samples, synchronized
@@ -21,7 +23,7 @@ class Synchronous(Strategy):
 
         give every node the same weights
         for each minibatch, on every node:
-            gradient of this node's part of the mean loss
+            gradient of this node's share of the mean loss
             all-reduce the gradients, bucket by bucket, as backward completes them
             update the weights: the same on every node
 
@@ -56,19 +58,14 @@ class Synchronous(Strategy):
     batch_norm: str = "local"
 
     def __post_init__(self) -> None:
-        if not self.bucket_mb > 0:
-            raise ValueError(f"Synchronous: bucket_mb must be positive, got {self.bucket_mb}")
+        real_number("Synchronous: bucket_mb", self.bucket_mb, above=0, at_most=math.inf)
         self.check_algorithm()
         if not (self.compressor is None or isinstance(self.compressor, Compressor)):
             raise TypeError(
                 f"Synchronous: compressor must be a compressor such as compress.TopK(0.01), got {self.compressor!r}"
             )
-        if not isinstance(self.accumulate, int) or self.accumulate < 1:
-            raise ValueError(
-                f"Synchronous: accumulate must be a whole number of micro-batches, at least 1, got {self.accumulate}"
-            )
-        if self.batch_norm not in ("local", "synchronized"):
-            raise ValueError(f"Synchronous: unknown batch_norm {self.batch_norm!r}: choose one of local, synchronized")
+        object.__setattr__(self, "accumulate", whole_number("Synchronous: accumulate", self.accumulate, at_least=1))
+        one_of("Synchronous: batch_norm", self.batch_norm, ("local", "synchronized"))
 
     @property
     def is_resumable(self) -> bool:
@@ -82,7 +79,7 @@ class Synchronous(Strategy):
     def run(self, session: Session) -> None:
         for parameter in session.parameters:
             parameter.copy_(session.comm.broadcast(parameter.numpy()))
-        if self.batch_norm == "synchronized":  # among themselves, whatever else is under way
+        if self.batch_norm == "synchronized":  # in a group of its own, apart from gradients under way
             session.model = synchronized(session.model, session.comm.split(0), self.algorithm)
         gradients = self.gradients(session)
         for batch in session.batches():
@@ -99,13 +96,13 @@ class Synchronous(Strategy):
             session.update()
 
     def _backward(self, session: Session, micro_batch: Batch) -> None:
-        if len(micro_batch.x):  # in the ragged last minibatch a part may be empty
+        if len(micro_batch.x):  # in the ragged last minibatch a share may be empty
             session.loss(micro_batch).backward()
         elif self.batch_norm == "synchronized":
             backward_without_samples(session)
 
     def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
-        """How they are added up over the nodes."""
+        """The sum of the gradients over the nodes, compressed or not."""
         overlap = session.comm.network is not None if self.overlap is None else self.overlap
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)
@@ -123,5 +120,5 @@ class Synchronous(Strategy):
 
 
 def cut(batch: Batch, count: int) -> list[Batch]:
-    """The batch as `count` micro-batches, whose sizes differ by one at most; if some are empty, the first ones."""
+    """The batch as `count` micro-batches, whose sizes differ by at most one; empty ones come first."""
     return [Batch(batch.x[i::count], batch.y[i::count], batch.total) for i in reversed(range(count))]

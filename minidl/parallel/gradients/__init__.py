@@ -1,5 +1,7 @@
-"""Gradients on their way to other ranks while backward goes on.
+"""Communication of gradients, concurrent with backward.
 
-`flat_vector.py` joins arrays to one, `backward_order.py` says in which order gradients become final, `buckets.py`
-groups them for all-reduce, `compressed.py` compresses them.
+flat_vector     all weights, or all gradients, as one vector
+backward_order  releases groups of gradients in one fixed order
+buckets         groups gradients for all-reduce
+compressed      compresses them
 """

@@ -1,8 +1,8 @@
-"""Gradient buckets: gradients are all-reduced many at a time, each bucket as soon as backward has completed it.
+"""Gradient buckets: groups of gradients, each all-reduced as soon as backward has completed it.
 
-A message costs a start-up time whatever its size, so a hundred small gradients go faster together; but waiting for
-all of them would leave the network idle during backward. Hence buckets: filled in the order in which backward completes
-gradients, the last layer's first, and reduced while backward goes on.
+Every message has a start-up cost, so a hundred small gradients travel faster together. But waiting for all would leave
+the network idle during backward. Hence buckets: filled in the order in which backward completes gradients, the last
+layer's first, and reduced while backward goes on.
 """
 
 from __future__ import annotations
@@ -24,11 +24,20 @@ class GradientBuckets:
     """All-reduces (sums) the gradients of `parameters` over the ranks, bucket by bucket.
 
     Call `begin()` before the backward that completes the gradients: with `overlap`, buckets are then reduced while it
-    goes on. After backward, `finish()` reduces what is left. A parameter without a gradient counts as zero where others
-    have one; where no rank has one, it stays without, as on one node, and the optimizer skips it. Frozen parameters
-    take no part.
+    goes on. After backward, `finish()` reduces the remaining ones.
 
-    Source: Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
+    Parameters
+        parameters  of the model; frozen ones are skipped
+        comm        communicator of the ranks
+        bucket_mb   greatest size of a bucket of several gradients, in megabytes (1e6 bytes)
+        algorithm   all-reduce, as in `comm.all_reduce`
+        overlap     whether messages travel during backward
+
+    A missing gradient counts as zero if another rank has one. If no rank has one, the parameter stays without one,
+    and the optimizer skips it, as on one node.
+
+    References
+        Li et al., PyTorch Distributed (arXiv:2006.15704), sections 3.2.2 and 3.2.3.
     """
 
     def __init__(
@@ -37,12 +46,12 @@ class GradientBuckets:
         self.comm, self.algorithm, self.overlap = comm, algorithm, overlap
         self.buckets = fill([parameter for parameter in parameters if parameter.requires_grad], bucket_mb * 1e6)
         self._order = InBackwardOrder(self.buckets, self._reduce)
-        self._used: list[bool] = []  # has this rank a gradient, for the parameters of the buckets so far
-        self._sums: list[Array] = []  # the gradients of each bucket, being added up
-        self._under_way: list[Work] = []  # the all-reduces that do so
+        self._used: list[bool] = []  # for each parameter of the buckets so far: has this rank a gradient
+        self._sums: list[Array] = []  # for each bucket so far: its gradients, being added up
+        self._in_flight: list[Work] = []  # the all-reduces of those sums
 
     def begin_epoch(self, epoch: int) -> None:
-        """An epoch begins: buckets are the same in all of them."""
+        """An epoch begins; the buckets stay the same."""
 
     def begin(self) -> None:
         """The next backward completes the gradients."""
@@ -50,7 +59,7 @@ class GradientBuckets:
             self._order.watch()
 
     def finish(self) -> None:
-        """Every parameter gets the sum of its gradients over the ranks."""
+        """Give every parameter the sum of its gradients over the ranks."""
         self._order.rest()
         for bucket, total in zip(self.buckets, self._sums, strict=True):
             set_gradient(bucket, total)  # the counts at the end of the last bucket are no gradients
@@ -58,7 +67,7 @@ class GradientBuckets:
         for parameter, count in zip(chain.from_iterable(self.buckets), users, strict=True):
             if count == 0:
                 parameter.grad = None
-        self._used, self._sums, self._under_way = [], [], []
+        self._used, self._sums, self._in_flight = [], [], []
 
     def _reduce(self, i: int) -> None:
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
@@ -66,18 +75,18 @@ class GradientBuckets:
         total = gradient(bucket)
         if is_last:  # it also carries, for every parameter, whether this rank has a gradient
             total = np.concatenate([total, np.array(self._used, total.dtype)])
-            for work in self._under_way:
+            for work in self._in_flight:
                 work.wait()
-        label = f"bucket {i}"  # begun from different lines, it is still the same call on all ranks
-        is_hidden = self.overlap and not is_last  # backward is done by then: there is nothing left to hide behind
+        label = f"bucket {i}"  # ranks may begin it from different lines
+        is_hidden = self.overlap and not is_last  # the last one begins when backward is done
         work = self.comm.all_reduce(total, algorithm=self.algorithm, async_op=is_hidden, label=label)
         self._sums.append(total)
         if is_hidden:
-            self._under_way.append(work)
+            self._in_flight.append(work)
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
-    """Deal the parameters, last first, into buckets of one dtype and at most `limit` bytes (one parameter at least)."""
+    """Put the parameters, last first, into buckets of one dtype and at most `limit` bytes, or one parameter."""
     buckets: list[list[Tensor]] = []
     size = limit
     for parameter in reversed(parameters):

@@ -118,7 +118,7 @@ def check(compressor: Compressor, job: Job) -> None:
     model = job.build_model()
     name = type(compressor).__name__
     try:
-        compressor.check_optimizer(job.optimizer(list(model.parameters())))
+        compressor.check_optimizer(job.build_optimizer(model))
     except ValueError as error:
         raise ValueError(f"{name} does not fit the optimizer: {error}") from error
     for parameter_name, parameter in model.named_parameters():

@@ -1,4 +1,4 @@
-"""All parameters of a model as one long vector, and all gradients: what travels between nodes."""
+"""All weights of a model, or all gradients, as one flat vector: the form in which nodes exchange them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def weights(parameters: Sequence[Tensor]) -> Array:
 def set_weights(parameters: Sequence[Tensor], vector: Array, keep_frozen: bool = False) -> None:
     """Write the vector into the parameters, in place.
 
-    keep_frozen: not into those that need no gradient, which a mean of equal weights would change in their last bits.
+    keep_frozen: skip parameters that need no gradient; a mean of equal weights would change their last bits.
     """
-    for parameter, part in parts(parameters, vector):
+    for parameter, values in slices(parameters, vector):
         if parameter.requires_grad or not keep_frozen:
-            parameter.copy_(part)
+            parameter.copy_(values)
 
 
 def gradient(parameters: Sequence[Tensor]) -> Array:
@@ -35,13 +35,13 @@ def gradient(parameters: Sequence[Tensor]) -> Array:
 
 
 def set_gradient(parameters: Sequence[Tensor], vector: Array) -> None:
-    """Give every parameter its part of the vector as its gradient."""
-    for parameter, part in parts(parameters, vector):
-        parameter.grad = kernels.array_module(parameter.data).asarray(part)
+    """Give every parameter its slice of the vector as its gradient."""
+    for parameter, values in slices(parameters, vector):
+        parameter.grad = kernels.array_module(parameter.data).asarray(values)
 
 
-def parts(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor, Array]]:
-    """Every parameter with the part of the vector that is its own, a view in its shape."""
+def slices(parameters: Sequence[Tensor], vector: Array) -> Iterator[tuple[Tensor, Array]]:
+    """Every parameter with its slice of the vector, a view in the parameter's shape."""
     start = 0
     for parameter in parameters:
         yield parameter, vector[start : start + parameter.size].reshape(parameter.shape)

@@ -1,4 +1,8 @@
-"""Measures of a run: the gradient noise scale, how fast a model learns, and a report card of published claims.
+"""Measures of runs and of published results.
 
-`noise_scale.py`, `learning_speed.py`, `report_card.py` (on `result_table.py` and `claimed_speedups.py`).
+noise_scale       the gradient noise scale: how large a minibatch still pays
+learning_speed    how fast a model learns, per sample and per second
+report_card       what is wrong with a table of results
+result_table      finds which columns of a table are configuration; for the report card
+claimed_speedups  checks a claimed speedup against the table; for the report card
 """

@@ -1,4 +1,4 @@
-"""Claimed speedups: over which run of the table, and is that a fair one?"""
+"""Claimed speedups: which run of the table is the baseline, and whether it is a fair one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from minidl.parallel.measures.result_table import (
     HIGHER_IS_BETTER,
     QUALITY,
     SPEED,
-    ResultRow,
-    ResultRows,
     ResultTable,
+    Trial,
+    Trials,
     number_of,
 )
 
@@ -21,8 +21,8 @@ HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", 
 NEAR = 0.05  # times and speeds within 5 % are equal
 
 
-def of_speedup(run: ResultRow, table: ResultTable) -> Iterator[str]:
-    """What is wrong with the speedup that the run claims; nothing if it claims none, or if one of its speeds fits."""
+def of_speedup(run: Trial, table: ResultTable) -> Iterator[str]:
+    """Yield what is wrong with the run's claimed speedup; nothing without a claim, or if one of its speeds fits."""
     speedup = run.number("speedup")
     if speedup is None:
         return
@@ -35,8 +35,8 @@ def of_speedup(run: ResultRow, table: ResultTable) -> Iterator[str]:
         yield found[0]
 
 
-def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) -> str:
-    """What is wrong with the speedup if it is one of this column; "" for nothing."""
+def _problem(run: Trial, column: str, speedup: float, table: ResultTable) -> str:
+    """What is wrong with the speedup, if it is computed from this column; "" for nothing."""
     configurations = (_measured(table.same(other), column) for other in table.configurations if _is_alike(run, other))
     alike = [runs[0] for runs in configurations if runs]
     fewest = min(_nodes(other) for other in alike)
@@ -64,8 +64,8 @@ def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) ->
         return f"its speedup is over a run of better quality: {worse}"
     if (other_hardware := _difference(run, base, HARDWARE)) and _nodes(run) != _nodes(base):
         return f"its speedup is one of more nodes and of other hardware: {other_hardware}"
-    is_judged = any(other.has_quality for other in (*mine, *bases))
-    if column != "seconds_to_target" and not is_judged and (sizes := _difference(run, base, ("batch_size",))):
+    has_quality = any(other.has_quality for other in (*mine, *bases))
+    if column != "seconds_to_target" and not has_quality and (sizes := _difference(run, base, ("batch_size",))):
         return f"its speedup is over a run with another minibatch size, and no quality is given: {sizes}"
     usual = _mean_seconds(bases, column)
     better = [
@@ -83,24 +83,24 @@ def _problem(run: ResultRow, column: str, speedup: float, table: ResultTable) ->
     return ""
 
 
-def _is_alike(run: ResultRow, other: ResultRow) -> bool:
+def _is_alike(run: Trial, other: Trial) -> bool:
     return all(run.value(column) == other.value(column) for column in TASK)
 
 
-def _competes(other: ResultRow, run: ResultRow, base: ResultRow, seconds: float, column: str) -> bool:
+def _competes(other: Trial, run: Trial, base: Trial, seconds: float, column: str) -> bool:
     """Whether the other run claims a speedup over the same baseline itself, on the same number of nodes."""
     over = (other.number("speedup") or 1.0) * _seconds(other, column)
     return _nodes(run) == _nodes(base) and other.method != base.method and abs(over / seconds - 1) <= NEAR
 
 
-def _where(nodes: float, run: ResultRow) -> str:
+def _where(nodes: float, run: Trial) -> str:
     """The nodes, network, model and data of the runs that the run can be compared with."""
     task = "".join(f", {column}={run.value(column)}" for column in TASK if run.value(column))
     return f"{nodes:g} node(s){task}"
 
 
-def _difference(run: ResultRow, base: ResultRow, columns: Sequence[str]) -> str:
-    """The first of the columns in which the run and the baseline say different things; "" for none."""
+def _difference(run: Trial, base: Trial, columns: Sequence[str]) -> str:
+    """The first of the columns in which the run and the baseline have different values; "" for none."""
     for column in columns:
         mine, theirs = run.value(column), base.value(column)
         is_count = column in HARDWARE and number_of(mine) is not None  # gpu=8: how many, not which
@@ -109,34 +109,34 @@ def _difference(run: ResultRow, base: ResultRow, columns: Sequence[str]) -> str:
     return ""
 
 
-def _nodes(run: ResultRow) -> float:
+def _nodes(run: Trial) -> float:
     return run.number("nodes") or 1.0
 
 
-def _seconds(run: ResultRow, column: str) -> float:
-    """Seconds, for a rate those of one sample."""
+def _seconds(run: Trial, column: str) -> float:
+    """The column's seconds; of a throughput, the seconds per sample."""
     number = run.number(column)
     assert number
     return 1 / number if column == "samples_per_second" else number
 
 
-def _measured(runs: ResultRows, column: str) -> list[ResultRow]:
+def _measured(runs: Trials, column: str) -> list[Trial]:
     return [run for run in runs if run.number(column)]
 
 
-def _mean_seconds(runs: ResultRows, column: str) -> float:
+def _mean_seconds(runs: Trials, column: str) -> float:
     return fmean(_seconds(run, column) for run in _measured(runs, column))
 
 
-def _seconds_of_seed(bases: ResultRows, seed: str, column: str) -> list[float]:
-    """What may be divided: the mean of the baseline's seeds, or its run with the same seed; any, if it lacks that."""
+def _seconds_of_seed(bases: Trials, seed: str, column: str) -> list[float]:
+    """Possible baselines, in seconds: runs with that seed, or all runs if there is none; and the mean of all runs."""
     runs = _measured(bases, column)
     own = [run for run in runs if run.seed == seed] or runs
     return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
-def _worse(runs: ResultRows, others: ResultRows) -> str:
-    """How the quality of the runs falls short of that of the others; "" if it does not, or is not known."""
+def _worse(runs: Trials, others: Trials) -> str:
+    """By what quality the runs are worse than the others; "" if they are not, or if no quality is known."""
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
         if not mine or not theirs:
@@ -150,7 +150,7 @@ def _worse(runs: ResultRows, others: ResultRows) -> str:
     return ""
 
 
-def _knows(runs: ResultRows, others: ResultRows) -> bool:
+def _knows(runs: Trials, others: Trials) -> bool:
     """Whether the quality of the runs is known if that of the others is."""
     return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
 

@@ -1,4 +1,4 @@
-"""Learning speed: how much the loss falls per second of training."""
+"""Learning per second: the fall of the loss per second, which throughput or epochs alone do not show."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class LearningSpeed:
-    """How fast a run learned, as a product of two factors.
+    """How fast a run learned, as the product of two factors.
 
         learning per second = learning per sample * samples per second
 
-    Attributes
-        learning_per_sample  fall of the loss per sample; the minibatch, the learning rate and the optimizer decide it
-        samples_per_second   throughput; the nodes and the network decide it
+    learning_per_sample  fall of the loss per sample; depends on the minibatch, the learning rate and the optimizer
+    samples_per_second   throughput; depends on the nodes and the network
 
-    Each factor alone can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
+    Each factor can be raised at the cost of the other: a larger minibatch raises the second and lowers the first.
 
-    Source: J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
+    References
+        J. Gonzalez, Distributed deep learning (lecture, UC Berkeley), on metrics.
 
     >>> LearningSpeed(learning_per_sample=0.001, samples_per_second=5000.0).learning_per_second
     5.0
@@ -30,22 +30,17 @@ class LearningSpeed:
 
     @property
     def learning_per_second(self) -> float:
-        """The fall of the loss per second."""
+        """Fall of the loss per second."""
         return self.learning_per_sample * self.samples_per_second
 
 
 def learning_speed(
     history: Sequence[Mapping[str, Any]], first: int = 0, last: int = -1, loss: str = "loss"
 ) -> LearningSpeed:
-    """Return the learning speed between two rows of a report's `history`, by default the first and the last.
+    """Return the learning speed between two rows of a report's `history`, by default from the first to the last.
 
-    Parameters
-        history      rows of the history, one per epoch
-        first, last  indices of the two rows
-        loss         column whose fall counts as learning: "loss" or "test_loss"
-
-    Raises
-        ValueError   no samples or no time between the rows, as in a simulation without costs of work and messages
+    loss: the column whose fall counts as learning, "loss" or "test_loss".
+    Raises ValueError if no samples or no seconds lie between the rows, as in a simulation without costs of work.
 
     >>> rows = [{"loss": 2.0, "samples": 100, "seconds": 1.0}, {"loss": 0.5, "samples": 400, "seconds": 3.0}]
     >>> learning_speed(rows)

@@ -1,4 +1,4 @@
-"""The gradient noise scale: how large a minibatch still pays, from gradients that data parallelism has anyway.
+"""The gradient noise scale: how large a minibatch still pays, from gradients that data parallelism computes anyway.
 
 With g_i the gradient of sample i of N, and G_B the mean over a minibatch of B random samples:
 
@@ -31,10 +31,8 @@ from minidl.parallel.job import Loss, classification_loss
 class Noise:
     """The two numbers that say how noisy a gradient is, or estimates of them.
 
-    Attributes
-        squared_norm  |G|^2 of the gradient over all samples of the training set
-        trace         tr(Sigma), the variance of one sample's gradient, summed over the parameters; a mean over N
-                      samples, not N - 1
+    squared_norm  |G|^2, of the gradient over all samples of the training set
+    trace         tr(Sigma), the variance of one sample's gradient, summed over the parameters, divided by N, not N - 1
 
     >>> Noise(squared_norm=0.5, trace=20.0).scale
     40.0
@@ -45,10 +43,10 @@ class Noise:
 
     @property
     def scale(self) -> float:
-        """The simple noise scale tr(Sigma) / |G|^2: the minibatch size at which noise and gradient are equally large.
+        """The simple noise scale tr(Sigma) / |G|^2, in samples: at that minibatch size noise and gradient are equal.
 
-        Minibatches far below it gain almost in proportion to their size, those far above it hardly at all. Infinite
-        where |G|^2 is 0, or estimated below 0; below 0 where only tr(Sigma) is; nan where either is nan.
+        Minibatches far below it gain almost in proportion to their size, those far above it hardly at all.
+        Infinite if |G|^2 is 0 or estimated below 0; negative if only tr(Sigma) is; nan if either is nan.
         """
         if isnan(self.squared_norm) or isnan(self.trace):
             return float("nan")
@@ -56,11 +54,12 @@ class Noise:
 
 
 def exact(model: Module, dataset: Dataset, loss: Loss = classification_loss) -> Noise:
-    """The noise of the model's gradient on that data set, from the gradient of every sample by itself.
+    """Return the noise of the model's gradient on that data set, from the gradient of every single sample.
 
     Raises ValueError for a data set without samples.
 
-    Source: McCandlish et al., An empirical model of large-batch training (arXiv:1812.06162), section 2.2.
+    References
+        McCandlish et al., An empirical model of large-batch training (arXiv:1812.06162), section 2.2.
     """
     if not len(dataset):
         raise ValueError("the data set has no samples: a gradient needs one at least")
@@ -78,9 +77,9 @@ def exact(model: Module, dataset: Dataset, loss: Loss = classification_loss) -> 
 def gradient(
     model: Module, dataset: Dataset, samples: Sequence[int] | Array, loss: Loss = classification_loss
 ) -> Array:
-    """The gradient of the mean loss of those samples, as one vector in float64; the model's gradients are replaced.
+    """Return the gradient of the mean loss of those samples as one float64 vector; replaces the model's gradients.
 
-    Raises ValueError for no samples.
+    Raises ValueError without samples.
     """
     if not len(samples):
         raise ValueError("a gradient needs one sample at least, got none")
@@ -157,7 +156,7 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
     if comm.size < 2:
         raise ValueError("one node has one minibatch size: the noise needs two nodes or more")
     mine = np.asarray(gradient, np.float64).ravel()
-    # one reduction: the gradient and, behind it, its squared norm and what shows unequal numbers of samples
+    # one reduction: the gradient, its squared norm, and two moments that reveal unequal numbers of samples
     total = comm.all_reduce(np.concatenate([mine, [mine @ mine, samples, samples**2]])) / comm.size
     mean_gradient, (square, mean_samples, mean_square) = total[:-3], total[-3:]
     if mean_square != mean_samples**2:
@@ -170,9 +169,9 @@ def over_nodes(comm: Communicator, gradient: Array, samples: int, population: in
 
 
 def mean(estimates: Iterable[Noise]) -> Noise:
-    """The mean of several estimates, number by number, so that `scale` is the ratio of means.
+    """Return the mean of several estimates, number by number, so that its `scale` is a ratio of means.
 
-    The mean of their ratios would be far off: an estimate of |G|^2 may be close to 0. Raises ValueError for none.
+    A mean of ratios would be far off, since an estimate of |G|^2 may be close to 0. Raises ValueError for no estimates.
 
     >>> mean([Noise(1.0, 30.0), Noise(3.0, 50.0)]).scale
     20.0

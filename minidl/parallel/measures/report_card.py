@@ -1,4 +1,4 @@
-"""A check of tables of results: does each say what it seems to say?"""
+"""Report card: what is wrong with a table of results, from missing seeds to speedups over a slow baseline."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minidl.parallel.measures.claimed_speedups import of_speedup
-from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultRows, ResultTable
+from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Trials
 
 Row = Mapping[str, Any]
 
@@ -18,9 +18,9 @@ def problems(
     seeds: int = 3,
     measured: Sequence[str] = MEASURED,
 ) -> list[str]:
-    """What is wrong with a table of results, a sentence each; nothing if it is sound.
+    """Return what is wrong with a table of results, one sentence per problem; an empty list if it is sound.
 
-    Found are these ways to fool oneself and others:
+    It finds these ways to fool oneself and others:
 
     * speed and quality of one method from different configurations: fast in float16, accurate in float32
     * no seed, or fewer than `seeds` of them, for what differs from run to run
@@ -37,7 +37,7 @@ def problems(
         rows           dictionaries, or a csv.DictReader of `runs.csv` of `minidl compare`; None, nan and an empty text
                        are no value
         name           the column that says which method a row is about
-        configuration  columns that decide a run, besides the seed; those that no row has are passed over
+        configuration  columns that decide a run, without the seed; those that no row has are skipped
         seeds          runs of one configuration that are needed to see the spread
         measured       columns that are results or remarks, neither configuration nor one of the columns below
 
@@ -52,7 +52,7 @@ def problems(
         TypeError where a row is no dictionary; ValueError where no row has the column `name`.
 
     Notes
-        Every other column is judged by its values. Words are configuration, unless each row has its own (the name of a
+        The values of every other column decide. Words are configuration, unless each row has its own (the name of a
         file, say). Numbers are configuration if they are equal for all seeds of a method, speed rows and quality rows
         each by themselves; numbers that differ from seed to seed were measured, but a number that several seeds of the
         speed rows share, and that no quality row shares, is reported all the same. Numbers that speed rows alone have,
@@ -88,7 +88,7 @@ def problems(
     return list(dict.fromkeys(found))
 
 
-def _of_method(table: ResultTable, runs: ResultRows, seeds: int) -> Iterator[str]:
+def _of_method(table: ResultTable, runs: Trials, seeds: int) -> Iterator[str]:
     fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
@@ -114,7 +114,7 @@ def _of_method(table: ResultTable, runs: ResultRows, seeds: int) -> Iterator[str
                 yield f"{which} where {seeds} are needed to see the spread"
 
 
-def _of_measured_numbers(table: ResultTable, fast: ResultRows, good: ResultRows) -> Iterator[str]:
+def _of_measured_numbers(table: ResultTable, fast: Trials, good: Trials) -> Iterator[str]:
     """Numbers that differ from run to run, but not as measurements do."""
     for column in table.varying:
         there = {run.value(column) for run in good} - {""}

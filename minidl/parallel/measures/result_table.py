@@ -1,4 +1,4 @@
-"""A table of results, sorted out: which columns decide a run, and which rows are of one configuration."""
+"""Result table: finds which columns decide a run, and which rows have the same configuration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Key = tuple[str, ...]
 
 
 def text_of(value: Any) -> str:
-    """The value as text that is equal for equal values: "4" for 4, 4.0 and "4.0"; "" for none, that is for nan too.
+    """Return the value as text, equal for equal values: "4" for 4, 4.0 and "4.0"; "" for None, nan and blank text.
 
     >>> text_of("64.0"), text_of(None), text_of(float("nan")), text_of(True), text_of(" ring ")
     ('64', '', '', 'True', 'ring')
@@ -47,7 +47,7 @@ def number_of(value: Any) -> float | None:
 
 
 @dataclass(frozen=True)
-class ResultRow:
+class Trial:
     """A row: its method, its seed ("" for none), and its configuration, as the values of the table's columns."""
 
     row: Mapping[str, Any]
@@ -56,11 +56,11 @@ class ResultRow:
     key: Key = ()
 
     def value(self, column: str) -> str:
-        """What the row says in that column; "" for nothing."""
+        """The row's value in that column as text; "" for none."""
         return text_of(self.row.get(column))
 
     def number(self, column: str) -> float | None:
-        """The number in that column, if there is one and the run came to its end."""
+        """The number in that column; None if there is none, or if the run ended early."""
         return None if self.is_ended else number_of(self.row.get(column))
 
     @cached_property
@@ -77,21 +77,24 @@ class ResultRow:
         return any(self.number(column) is not None for column in QUALITY)
 
 
-ResultRows = Sequence[ResultRow]
+Trials = Sequence[Trial]
 
 
 class ResultTable:
-    """The runs of a table, with the columns that were found to decide them.
+    """The runs of a table, and the columns that decide them.
 
-    columns: those of the configuration, given and found. varying: columns of numbers that differ between the seeds of
-    one configuration. may_be_blank: found columns of numbers, which may be measurements that only some rows have.
+    Attributes
+        runs          one per row
+        columns       of the configuration, given and found
+        varying       columns of numbers that differ between the seeds of one configuration
+        may_be_blank  found columns of numbers, which may be measurements that only some rows have
     """
 
     def __init__(
         self, rows: Sequence[Mapping[str, Any]], name: str, configuration: Sequence[str], measured: Sequence[str]
     ) -> None:
         self._name = name
-        self._same: dict[tuple[str, Key], list[ResultRow]] = {}
+        self._same: dict[tuple[str, Key], list[Trial]] = {}
         self.columns = list(configuration)
         self.varying: list[str] = []
         self.may_be_blank: set[str] = set()
@@ -111,9 +114,9 @@ class ResultTable:
         self.runs = self._keyed(rows)
 
     @cached_property
-    def methods(self) -> dict[str, list[ResultRow]]:
+    def methods(self) -> dict[str, list[Trial]]:
         """The runs of each method."""
-        result: dict[str, list[ResultRow]] = defaultdict(list)
+        result: dict[str, list[Trial]] = defaultdict(list)
         for run in self.runs:
             result[run.method].append(run)
         return result
@@ -127,46 +130,46 @@ class ResultTable:
         return any(run.has_quality for run in self.runs)
 
     def agree(self, one: Key, other: Key) -> bool:
-        """Whether two configurations are the same, as far as is said."""
+        """Whether two configurations are the same; a blank may stand for any number in `may_be_blank` columns."""
         return all(
             a == b or (column in self.may_be_blank and "" in (a, b))
             for column, a, b in zip(self.columns, one, other, strict=True)
         )
 
     def agree_but_for_epochs(self, one: Key, other: Key) -> bool:
-        """Whether two configurations are the same, if the epochs of a run that ended early are left out."""
+        """Whether two configurations are the same but for the epochs, of which a run that ended early has fewer."""
         columns = [i for i, column in enumerate(self.columns) if column != "epochs"]
         return all(one[i] == other[i] or self.columns[i] in self.may_be_blank for i in columns)
 
-    def same(self, run: ResultRow) -> list[ResultRow]:
-        """All runs of its method in its configuration: its seeds."""
+    def same(self, run: Trial) -> list[Trial]:
+        """All runs of the same method and configuration, one per seed."""
         place = run.method, run.key
         if place not in self._same:
             self._same[place] = [other for other in self.methods[run.method] if self.agree(run.key, other.key)]
         return self._same[place]
 
     @cached_property
-    def configurations(self) -> list[ResultRow]:
-        """A run of each configuration of each method, for what all its seeds have in common."""
+    def configurations(self) -> list[Trial]:
+        """One run of each configuration of each method, to stand for all its seeds."""
         return list({(run.method, run.key): run for run in self.runs if not run.is_ended}.values())
 
     def key_text(self, key: Key) -> str:
-        """The configuration in words."""
+        """The configuration as text."""
         text = ", ".join(f"{column}={value}" for column, value in zip(self.columns, key, strict=True) if value)
         stated = [column for i, column in enumerate(self.columns) if any(run.key[i] for run in self.runs)]
         return text or ", ".join(f"no {column}" for column in stated)
 
     def where(self, method: str, key: Key) -> str:
-        """Which rows of the method have that configuration, in words: the columns in which its rows differ, or ""."""
+        """The configuration as " with column=value, ...", in the columns in which the method's rows differ; or ""."""
         keys = {run.key for run in self.methods[method]}
         differ = [i for i in range(len(self.columns)) if len({one[i] for one in keys}) > 1]
         return " with " * bool(differ) + ", ".join(
             f"{self.columns[i]}={key[i]}" if key[i] else f"no {self.columns[i]}" for i in differ
         )
 
-    def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[ResultRow]:
+    def _keyed(self, rows: Sequence[Mapping[str, Any]]) -> list[Trial]:
         return [
-            ResultRow(
+            Trial(
                 row,
                 str(row.get(self._name, "?")),
                 text_of(row.get("seed")),
@@ -192,9 +195,9 @@ class ResultTable:
         return all(float(value).is_integer() for run in self.runs if (value := run.value(column)))
 
     def _over_seeds(self, column: str) -> Iterator[list[str]]:
-        """The values of the column in the runs that differ by their seeds alone, for each group of several such runs.
+        """The values of the column in each group of several runs that differ only in their seeds.
 
-        Rows of speed and rows of quality are different groups.
+        Rows of speed and rows of quality are separate groups.
         """
         groups: dict[Any, dict[str, str]] = defaultdict(dict)
         for i, run in enumerate(self.runs):

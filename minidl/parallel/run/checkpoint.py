@@ -1,6 +1,6 @@
-"""Checkpoints: all that a run needs to go on to the same bits, in one file that is either whole or not there.
+"""Checkpoints: the state from which a run goes on to the same bits, in one file that is either complete or absent.
 
-The file is numpy's .npz: arrays, and one JSON text for everything else; no pickles, so that opening a stranger's
+The file is numpy's .npz: arrays, and one JSON text for everything else. It contains no pickles, so opening a stranger's
 file is safe.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from minidl import kernels
+from minidl.parallel.run.history import HistoryRow
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
 FORMAT = 1
@@ -31,21 +32,25 @@ class CheckpointError(ValueError):
 class Checkpoint:
     """The state of a run after `epoch` epochs.
 
-    model, optimizer: their `state_dict()`. schedule: its state_dict, or None. history: a row an epoch.
-    config: what the caller wants to find again, such as the options of the command line; JSON.
+    epoch      epochs done
+    model      its `state_dict()`
+    optimizer  its `state_dict()`
+    schedule   its `state_dict()`, or None
+    history    one row per epoch
+    config     kept for the caller, such as the options of the command line; JSON
     """
 
     epoch: int
     model: dict[str, Any]
     optimizer: dict[str, Any]
     schedule: dict[str, Any] | None = None
-    history: list[dict[str, Any]] = field(default_factory=list)
+    history: list[HistoryRow] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: str | Path) -> None:
-        """Write to `path` atomically: to a temporary file beside it, flushed to the disk, then renamed.
+        """Write to `path` atomically: to a temporary file in the same folder, flushed to the disk, then renamed.
 
-        Errors: OSError if there is no space or no permission; the former checkpoint is then still there.
+        Raises OSError without space or permission; the previous checkpoint is then still there.
         """
         path = Path(path)
         arrays: dict[str, Any] = {}
@@ -58,15 +63,15 @@ class Checkpoint:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except BaseException as error:
-            with contextlib.suppress(OSError):  # if it cannot be made, it cannot be removed either
+            with contextlib.suppress(OSError):  # what was never created cannot be removed
                 temporary.unlink()
-            if isinstance(error, OSError):  # a full disk is noticed on writing, when the error knows no file any more
+            if isinstance(error, OSError):  # that of a full disk names no file
                 raise OSError(error.errno, error.strerror or str(error), str(path)) from error
             raise
 
     @staticmethod
     def remove_unfinished(path: str | Path) -> None:
-        """Remove what a process that was killed while it saved to `path` has left behind."""
+        """Remove the temporary files of processes that were killed while they saved to `path`."""
         path = Path(path)
         for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
             temporary.unlink(missing_ok=True)
@@ -92,11 +97,11 @@ class Checkpoint:
             if error.errno in (errno.EACCES, errno.EPERM, errno.EIO):
                 raise  # not the file's fault
             raise _damaged(path, error) from error
-        except Exception as error:  # what a zip file, an array's header or JSON can be wrong in has no common class
+        except Exception as error:  # errors of a zip file, an array's header and JSON have no common class
             raise _damaged(path, error) from error
 
     def restore(self, model: Any, optimizer: Any, schedule: Any) -> None:
-        """Put the state back; raises CheckpointError if the checkpoint is of another model or optimizer."""
+        """Load the state into the three; raises CheckpointError if the checkpoint is of another model or optimizer."""
         try:
             model.load_state_dict(self.model)
             optimizer.load_state_dict(self.optimizer)
@@ -116,7 +121,7 @@ def _pack(value: Any, name: str, arrays: dict[str, Any]) -> Any:
     """`value` as JSON, its arrays moved to `arrays` and replaced by {"array": name}."""
     if isinstance(value, dict):
         pairs = [[key, _pack(item, f"{name}.{key}", arrays)] for key, item in value.items()]
-        return {"pairs": pairs}  # pairs, since JSON would turn the integer keys of an optimizer's state into strings
+        return {"pairs": pairs}  # pairs: as keys of a JSON object, an optimizer's integer keys would become strings
     if isinstance(value, (list, tuple)):
         return [_pack(item, f"{name}.{index}", arrays) for index, item in enumerate(value)]
     if hasattr(value, "dtype"):

@@ -1,4 +1,4 @@
-"""A loss that is no longer a number: stop, and say where it began."""
+"""NonFiniteLoss: the error that stops a run whose loss is no longer a finite number, and names the first cause."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from minidl.tensor import Tensor
 
 
 class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, as ZeroDivisionError is)
-    """The loss is infinite or not a number; attributes `epoch`, `step` (from 1), `rank` and `parameter` say where."""
+    """The loss is infinite or nan.
+
+    Attributes
+        epoch, step  when, counted from 1
+        rank         which rank's loss it was
+        parameter    name of the first parameter that is not finite, or has such a gradient; "" for none
+    """
 
     def __init__(self, message: str, epoch: int, step: int, rank: int, parameter: str) -> None:
         super().__init__(message, epoch, step, rank, parameter)
@@ -22,11 +28,10 @@ class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, 
 
 
 def check_finite(value: float, model: Any, epoch: int, step: int, rank: int, loss: Tensor | None = None) -> None:
-    """Raise NonFiniteLoss unless `value` is finite; names the first parameter at fault.
+    """Raise NonFiniteLoss unless `value` is finite; the error names the first parameter at fault.
 
-    If an update made a weight infinite, that is the one. If all weights are finite, it is the first whose gradient
-    is not: that of `loss`, the tensor that has the value; without it, `value` is the loss on the test set after the
-    step.
+    That is the first whose weights are not finite; if all are, the first whose gradient of `loss` is not. `loss` is the
+    tensor with that value; None: `value` is the loss on the test set after the step.
     """
     if math.isfinite(value):
         return

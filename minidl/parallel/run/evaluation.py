@@ -1,10 +1,9 @@
-"""Judging a model by the test set: on the ranks together, or after the run from the weights that they have kept."""
+"""Evaluation on the test set: by all ranks together during a run, or in the calling process after it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,27 +21,28 @@ EVALUATION_BATCH = 256  # samples at a time: the activations of a whole test set
 def evaluate(
     job: Job, model: Module, dataset: Dataset, comm: Communicator, algorithm: str = "auto"
 ) -> tuple[float, float]:
-    """The mean loss and the accuracy, the fraction of labels that are the likeliest class; the ranks share the work.
+    """Return the mean loss and the accuracy, the fraction of labels that are the likeliest class; ranks share the work.
 
-    algorithm: of the all-reduce that adds up what the ranks have found. Where the targets are no classes, as in
-    regression, there is no accuracy: it is not a number (nan).
+    algorithm: the all-reduce that adds up the ranks' sums. If the targets are no classes, as in regression, the
+    accuracy is nan.
     """
     mine = np.arange(len(dataset))[comm.rank :: comm.size]
     return _means(comm.all_reduce(_sums(job, [model], dataset, mine), algorithm=algorithm))
 
 
 def evaluate_ensemble(job: Job, models: Sequence[Module], dataset: Dataset) -> tuple[float, float]:
-    """The mean loss and the accuracy of the models' mean output, here and now; of one model, its own."""
+    """Return the mean loss and the accuracy of the models' mean output, computed by this process alone."""
     return _means(_sums(job, models, dataset, np.arange(len(dataset))))
 
 
 @no_grad()
 def _sums(job: Job, models: Sequence[Module], dataset: Dataset, samples: Array) -> Array:
-    """Losses, samples, right answers, answers."""
+    """Sum of the losses, number of samples, number of right answers, number of answers."""
     total = np.zeros(4, dtype=np.float64)
     for model in models:
         model.eval()
-    for x, y in _pieces(dataset, samples):
+    for start in range(0, len(samples), EVALUATION_BATCH):
+        x, y = dataset[samples[start : start + EVALUATION_BATCH]]
         outputs = models[0](x)
         for model in models[1:]:
             outputs = outputs + model(x)
@@ -51,11 +51,6 @@ def _sums(job: Job, models: Sequence[Module], dataset: Dataset, samples: Array) 
         if _are_classes(y, outputs):
             total[2:] += (outputs.numpy().argmax(axis=-1) == y).sum(), y.size
     return total
-
-
-def _pieces(dataset: Dataset, samples: Array) -> Iterator[tuple[Any, Any]]:
-    for start in range(0, len(samples), EVALUATION_BATCH):
-        yield dataset[samples[start : start + EVALUATION_BATCH]]
 
 
 def _are_classes(y: Array, outputs: Tensor) -> bool:

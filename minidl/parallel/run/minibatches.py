@@ -1,28 +1,24 @@
-"""Minibatches: which samples a node reads in an epoch: its part of common minibatches, or minibatches of its own."""
+"""Minibatches: the samples that a node reads in an epoch, as its share of common minibatches or as its own ones."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from minidl.data import DataLoader, DistributedSampler
-
-if TYPE_CHECKING:
-    from minidl.parallel.run.session import Session
+from minidl.data import DataLoader, Dataset, DistributedSampler
+from minidl.parallel.job import Job
 
 
-def common_minibatches(session: Session) -> DataLoader:
-    """This rank's part of every minibatch of the present epoch; the minibatches are common to all nodes."""
-    batch_size = session.job.batch_size_of(session.epoch)
-    order = session.job.order(session.train, session.nodes, batch_size)
-    return DataLoader(session.train, batch_size, order=order, rank=session.comm.rank, num_replicas=session.nodes)
+def common_minibatches(job: Job, train: Dataset, nodes: int, rank: int, epoch: int) -> DataLoader:
+    """Node `rank`'s share of every minibatch of that epoch; all nodes together read the minibatch."""
+    batch_size = job.batch_size_of(epoch)
+    order = job.order(train, nodes, batch_size)
+    return DataLoader(train, batch_size, order=order, rank=rank, num_replicas=nodes)
 
 
-def own_minibatches(session: Session, seed: int | None = None) -> DataLoader:
-    """This rank's own minibatches of its own shard; with a seed, of the whole training set as Serial shuffles it."""
-    job, nodes, rank, samples = session.job, session.nodes, session.comm.rank, len(session.train)
+def own_minibatches(job: Job, train: Dataset, nodes: int, rank: int, epoch: int, seed: int | None = None) -> DataLoader:
+    """Node `rank`'s own minibatches of its own shard; with a seed, of the whole training set as Serial shuffles it.
+
+    epoch: counts the passes of this node, of which a fast node makes more than the job has epochs.
+    """
     if seed is not None:
-        job, nodes, rank = replace(job, seed=seed), 1, 0
-    sampler = DistributedSampler(samples, nodes, rank, order=job.order(session.train, nodes, max(samples, 1)))
-    epoch = min(session.epoch, job.epochs - 1)  # of a stream, a fast node makes more passes than there are epochs
-    return DataLoader(session.train, job.batch_size_of(epoch), sampler=sampler)
+        nodes, rank = 1, 0
+    order = job.order(train, nodes, max(len(train), 1), seed)
+    return DataLoader(train, job.batch_size_of(epoch), sampler=DistributedSampler(len(train), nodes, rank, order=order))

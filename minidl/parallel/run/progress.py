@@ -1,23 +1,24 @@
-"""Progress: what a run tells its caller while it goes on."""
+"""Progress: what rank 0 reports to the caller during a run."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from minidl.cluster.trace.recording import Shares
-
-if TYPE_CHECKING:
-    from minidl.parallel.run.session import Session
+from minidl.parallel.run.history import HistoryRow
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What rank 0 tells the caller while the run goes on.
+    """The message to `train(progress=...)`.
 
-    loss: the mean of rank 0's parts of the epoch's minibatches so far. shares: of rank 0's time since the start.
-    row: the new row of the history after an epoch, else None.
+    epoch               number of the present epoch, from 1
+    epochs              epochs of the run
+    step, steps         number of the present step in its epoch, from 1; steps of the epoch
+    loss                mean over rank 0's samples of this epoch so far
+    samples_per_second  of all nodes together
+    shares              fractions of rank 0's time since the start: computing, communicating, waiting
+    row                 the new row of the history at the end of an epoch, else None
     """
 
     epoch: int
@@ -27,23 +28,9 @@ class Progress:
     loss: float
     samples_per_second: float
     shares: Shares
-    row: dict[str, Any] | None = None
+    row: HistoryRow | None = None
 
     @classmethod
-    def of_session(
-        cls, session: Session, steps: int, loss: float, samples_per_second: float, row: dict[str, Any] | None
-    ) -> Progress:
-        """A rank's progress in an epoch of `steps` steps; with a row, at the end of the epoch."""
-        epochs, shares = session.job.epochs, session.comm.shares()
-        epoch = session.epoch if row else min(session.epoch + 1, epochs)
-        return cls(epoch, epochs, session.step + 1, steps, loss, samples_per_second, shares, row)
-
-    @classmethod
-    def of_row(cls, row: dict[str, Any], epochs: int, shares: Shares) -> Progress:
+    def of_row(cls, row: HistoryRow, epochs: int, shares: Shares) -> Progress:
         """The message for a row that was made after the run."""
         return cls(row["epoch"], epochs, 1, 1, row["loss"], row["samples_per_second"], shares, row)
-
-
-def per_second(samples: int, seconds: float) -> float:
-    """The throughput; infinite where a simulation has been told neither what work takes nor what messages take."""
-    return samples / seconds if seconds > 0 else math.inf

@@ -1,7 +1,8 @@
-"""What a rank of a training run brings back, and the snapshots of weights among it."""
+"""RankRecord: what a rank of a training run records and brings back, with its snapshots of weights."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,14 @@ from minidl.parallel.run.checkpoint import Checkpoint
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One rank's piece of the weights, from element `offset` of the vector of all, when `epoch` epochs were done.
+    """The weights that one rank held at the end of an epoch, all or a slice.
 
-    seconds: since the run began. steps: updates of these weights so far. lr: the learning rate of the last one.
+    epoch    epochs done by then
+    seconds  training time since the start of the run
+    steps    updates of these weights so far
+    lr       learning rate by then
+    weights  the values
+    offset   number of the slice's first element in the flattened weights
     """
 
     epoch: int
@@ -26,19 +32,23 @@ class Snapshot:
 
 @dataclass
 class RankRecord:
-    """What a rank of a training run brings back.
+    """What a rank of a training run records and brings back. A pass is one reading of its shard, or of an epoch.
 
-    state: the run's last state, from rank 0, where all nodes have the same weights; else None, and there are snapshots.
-    losses: for each pass, the sum of this node's losses and the number of samples. buffers: of the model (the running
-    statistics of batch norm) after each pass; of the nodes that have not failed, the first one's hold. bytes_by_pass:
-    sent by the end of each pass. recorded: what the strategy has recorded.
+    digest         hash of the rank's weights at the end
+    state          the run's last state, from rank 0, if the nodes evaluated their model together; else None
+    snapshots      else: the weights at the end of each epoch, from the ranks that own them
+    losses         for each pass, the sum of this node's losses over its samples, and the number of samples
+    buffers        for each pass, the model's buffers (running statistics of batch norm) at its end
+    bytes_by_pass  bytes sent since the start, at the end of each pass
+    bytes_sent     bytes sent in the whole run
+    recorded       what the strategy recorded: a list per name
     """
 
-    digest: str
+    digest: str = ""
     state: Checkpoint | None = None
     snapshots: list[Snapshot] = field(default_factory=list)
     losses: list[tuple[float, int]] = field(default_factory=list)
     buffers: list[list[Array]] = field(default_factory=list)
-    recorded: dict[str, list[Any]] = field(default_factory=dict)
+    recorded: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     bytes_by_pass: list[int] = field(default_factory=list)
     bytes_sent: int = 0

@@ -1,4 +1,4 @@
-"""Report: what a training run brings back, and the folder it is kept in."""
+"""Report: the outcome of a training run, and the folder that keeps it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from minidl.cluster.trace.trace import Trace
 from minidl.nn import Module
 from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE, Checkpoint
+from minidl.parallel.run.history import HistoryRow
 from minidl.parallel.run.rank_record import RankRecord
 
 if TYPE_CHECKING:
@@ -25,20 +26,22 @@ if TYPE_CHECKING:
 class Report:
     """The outcome of `parallel.train`.
 
-    history: a row (dict) an epoch: epoch; loss (the mean over the training samples, each before the step that it helps
-    to make); test_loss and accuracy (on the test set; accuracy is nan where the targets are no classes); seconds (of
-    training up to then, those before `resume` included, evaluation not); samples_per_second; bytes (sent by rank 0);
-    lr; steps (updates of the weights); samples (processed by all nodes). Where nodes do not stop to be judged (with a
-    parameter server, or local weights), the rows are made after the run, of the weights at each epoch's end.
-    nodes: those that train; the ranks of servers come after theirs. seconds: of this run, all included. trace: who
-    computed, sent, received and waited. checkpoint: the last state. failures: with `on_failure="continue"`, what
-    happened to each rank that failed.
+    job         what was trained
+    strategy    how
+    nodes       number of ranks that trained; the servers' ranks come after theirs
+    history     one row per epoch, a dict with epoch, loss, test_loss, accuracy, seconds, samples_per_second, bytes, lr,
+                steps, samples: see `HistoryRow` for their meaning and units
+    seconds     of the whole run, evaluation included; measured, or virtual in a simulation
+    trace       who computed, sent, received and waited
+    checkpoint  the last state
+    results     by rank, what it recorded; None for a rank that failed
+    failures    by rank, the error that ended it, with `on_failure="continue"`
     """
 
     job: Job = field(repr=False)
-    strategy: Any
+    strategy: Any  # a Strategy, whose file stands above this one
     nodes: int
-    history: list[dict[str, Any]]
+    history: list[HistoryRow]
     seconds: float
     trace: Trace = field(repr=False)
     checkpoint: Checkpoint = field(repr=False)
@@ -47,23 +50,23 @@ class Report:
 
     @property
     def accuracy(self) -> float:
-        """On the test set, after the last epoch."""
+        """Fraction of the test set's labels that are the likeliest class after the last epoch; nan without classes."""
         return float(self.history[-1]["accuracy"])
 
     @property
     def digests(self) -> list[str]:
-        """A hash of every node's weights; all equal after a synchronous strategy."""
+        """A hash of each surviving node's weights; all equal after a synchronous strategy."""
         return [result.digest for result in self.results[: self.nodes] if result is not None]
 
     @property
     def recorded(self) -> dict[str, list[list[Any]]]:
-        """What the ranks of the strategy have recorded: under its name, a list for each rank."""
+        """By name, what the strategy recorded with `session.record`: one list per rank."""
         names = sorted({name for result in self.results if result is not None for name in result.recorded})
         return {name: [[] if r is None else r.recorded.get(name, []) for r in self.results] for name in names}
 
     @property
     def staleness(self) -> Counter[int]:
-        """How many gradients were applied that were so many updates old; empty where none can be."""
+        """By age in updates, the number of gradients applied at that age; empty for synchronous strategies."""
         return Counter(chain.from_iterable(self.recorded.get("staleness", ())))
 
     def model(self) -> Module:
@@ -73,10 +76,7 @@ class Report:
         return model
 
     def timeline(self, path: str | Path | None = None, steps: int = 3) -> Figure:
-        """The Gantt picture of `steps` steps in a row, saved to `path` if given.
-
-        Of all such spans in the trace the one of median length is shown.
-        """
+        """The Gantt picture of `steps` consecutive steps of median duration; saved to `path` if given."""
         begins = [e.start for e in self.trace.events if e.rank == 0 and e.kind == "compute" and e.label == "forward"]
         spans = sorted(zip(begins, begins[steps:], strict=False), key=lambda span: span[1] - span[0])
         start, end = spans[len(spans) // 2] if spans else (0.0, None)
@@ -95,7 +95,7 @@ class Report:
     def save(self, folder: str | Path) -> Path:
         """Write config.json, metrics.csv, trace.json (opens in Perfetto), loss.png, timeline.png and checkpoint.npz.
 
-        Errors: OSError if the folder cannot be written.
+        Raises OSError if the folder cannot be written.
         """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)

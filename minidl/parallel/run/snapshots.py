@@ -1,14 +1,15 @@
-"""Snapshots: the weights at the end of each epoch, kept where nodes do not stop to be judged, and judged after the run.
+"""Evaluation after the run, by the snapshots of weights that the ranks kept at the end of each epoch.
 
-An asynchronous run has no moment at which all nodes could evaluate a model together, and local models are not one
-model. So whoever holds weights when an epoch ends (a server, or each node) keeps a copy of them and of the time, and
-`parallel.train` makes the history of the copies when the run is over.
+In an asynchronous run no moment exists at which all nodes could evaluate a model together, and models that differ from
+node to node are not one model. So the ranks that own weights (servers, or every node) keep a copy of them and the time
+when an epoch ends, and `parallel.train` makes the history from these copies after the run.
 """
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,47 +21,54 @@ from minidl.parallel.job import Job
 from minidl.parallel.run.checkpoint import Checkpoint
 from minidl.parallel.run.divergence import check_finite
 from minidl.parallel.run.evaluation import evaluate_ensemble
+from minidl.parallel.run.history import HistoryRow, per_second
 from minidl.parallel.run.rank_record import RankRecord, Snapshot
-from minidl.parallel.strategy import Strategy
+
+Combine = Callable[[Sequence[Array]], list[Array]]
+"""Makes the models that are evaluated from those of several nodes: `Strategy.combine`."""
 
 
-def judged(job: Job, strategy: Strategy, results: Sequence[RankRecord], config: dict[str, Any]) -> Checkpoint:
-    """The last state of a run whose ranks have kept snapshots, with the history that these give.
+def evaluated(job: Job, combine: Combine, records: Sequence[RankRecord], config: dict[str, Any]) -> Checkpoint:
+    """The last state of a run whose ranks kept snapshots, with the history made from them.
 
-    Pieces of equal offset are the weights of several nodes: `strategy.combine` says what model they make.
+    job: the model that it builds is overwritten. config: see `Checkpoint`.
     """
-    splits = job.build_data()
-    history: list[dict[str, Any]] = []
-    models = [job.build_model()]
+    train, test = job.build_data()
+    model = job.build_model()
+    optimizer = job.build_optimizer(model)
+    schedule = job.build_schedule(optimizer, len(train))
+    models, history = [model], list[HistoryRow]()
     for epoch in range(1, job.epochs + 1):
-        snapshots = [snapshot for result in results for snapshot in result.snapshots if snapshot.epoch == epoch]
+        snapshots = [snapshot for record in records for snapshot in record.snapshots if snapshot.epoch == epoch]
         if not snapshots:  # the nodes that would have reached it have failed
             continue
-        models = [_model(job, weights, _buffers(results, epoch, job.epochs)) for weights in _whole(strategy, snapshots)]
-        test_loss, accuracy = evaluate_ensemble(job, models, splits.test)
+        weights = _whole(combine, snapshots)
+        models += [copy.deepcopy(model) for _ in weights[len(models) :]]
+        buffers = _buffers(records, epoch, job.epochs)
+        for one, its_weights in zip(models, weights, strict=False):  # fewer than before where nodes have failed
+            _set_state(one, its_weights, buffers)
+        test_loss, accuracy = evaluate_ensemble(job, models[: len(weights)], test)
         steps = max(snapshot.steps for snapshot in snapshots)
-        check_finite(test_loss, models[0], epoch, steps, rank=0)
+        check_finite(test_loss, model, epoch, steps, rank=0)
         seconds = max(snapshot.seconds for snapshot in snapshots)
-        samples = epoch * len(splits.train)
+        samples = epoch * len(train)
         history.append(
-            {
-                "epoch": epoch,
-                "loss": _mean_loss(results, epoch),
-                "test_loss": test_loss,
-                "accuracy": accuracy,
-                "seconds": seconds,
-                "samples_per_second": samples / seconds if seconds > 0 else float("inf"),
-                "bytes": _bytes(results, epoch, job.epochs),
-                "lr": snapshots[-1].lr,
-                "steps": steps,
-                "samples": samples,
-            }
+            HistoryRow(
+                epoch=epoch,
+                loss=_mean_loss(records, epoch),
+                test_loss=test_loss,
+                accuracy=accuracy,
+                seconds=seconds,
+                samples_per_second=per_second(samples, seconds),
+                bytes=_bytes(records, epoch, job.epochs),
+                lr=snapshots[-1].lr,
+                steps=steps,
+                samples=samples,
+            )
         )
-    optimizer = job.optimizer(list(models[0].parameters()))
-    schedule = job.build_schedule(optimizer, len(splits.train))
     return Checkpoint(
         epoch=len(history),
-        model=models[0].state_dict(),
+        model=model.state_dict(),
         optimizer=optimizer.state_dict(),
         schedule=None if schedule is None else schedule.state_dict(),
         history=history,
@@ -68,40 +76,38 @@ def judged(job: Job, strategy: Strategy, results: Sequence[RankRecord], config: 
     )
 
 
-def _whole(strategy: Strategy, snapshots: Sequence[Snapshot]) -> list[Array]:
-    """The weights of each model that the run is judged by."""
+def _whole(combine: Combine, snapshots: Sequence[Snapshot]) -> list[Array]:
+    """The weights of each model that is evaluated. Snapshots of equal offset are combined, then the slices joined."""
     by_offset: dict[int, list[Array]] = defaultdict(list)
     for snapshot in snapshots:
         by_offset[snapshot.offset].append(snapshot.weights)
-    pieces = [strategy.combine(by_offset[offset]) for offset in sorted(by_offset)]
-    return [np.concatenate(parts) for parts in zip(*pieces, strict=True)]
+    slices = [combine(by_offset[offset]) for offset in sorted(by_offset)]
+    return [np.concatenate(of_one_model) for of_one_model in zip(*slices, strict=True)]
 
 
-def _model(job: Job, weights: Array, buffers: list[Array]) -> Module:
-    model = job.build_model()
+def _set_state(model: Module, weights: Array, buffers: list[Array]) -> None:
     vector.set_weights(list(model.parameters()), weights, keep_frozen=True)
     for buffer, value in zip(model.buffers(), buffers, strict=False):
         buffer.copy_(value)
-    return model
 
 
-def _buffers(results: Sequence[RankRecord], epoch: int, epochs: int) -> list[Array]:
-    """Those after the same part of the run: a fast node makes more passes than there are epochs, a slow one fewer."""
-    passes = results[0].buffers
+def _buffers(records: Sequence[RankRecord], epoch: int, epochs: int) -> list[Array]:
+    """The first surviving node's buffers after the same fraction of its run: nodes may make more or fewer passes."""
+    passes = records[0].buffers
     return passes[max(1, epoch * len(passes) // epochs) - 1] if passes else []
 
 
-def _bytes(results: Sequence[RankRecord], epoch: int, epochs: int) -> int:
-    """What the first node has sent after the same part of the run; by the last epoch, all."""
-    passes = results[0].bytes_by_pass
+def _bytes(records: Sequence[RankRecord], epoch: int, epochs: int) -> int:
+    """Bytes sent by the first surviving node after the same fraction of its run; in the last epoch, all."""
+    passes = records[0].bytes_by_pass
     if epoch == epochs or not passes:
-        return results[0].bytes_sent
+        return records[0].bytes_sent
     return passes[max(1, epoch * len(passes) // epochs) - 1]
 
 
-def _mean_loss(results: Sequence[RankRecord], epoch: int) -> float:
-    """Of the samples in each node's pass of that number; of the passes before where none has come so far."""
-    sums = [result.losses[epoch - 1] for result in results if len(result.losses) >= epoch]
+def _mean_loss(records: Sequence[RankRecord], epoch: int) -> float:
+    """The mean over the samples of each node's pass number `epoch`; of earlier passes if no node has made it."""
+    sums = [record.losses[epoch - 1] for record in records if len(record.losses) >= epoch]
     if not sums:
-        return _mean_loss(results, epoch - 1) if epoch > 1 else float("nan")
+        return _mean_loss(records, epoch - 1) if epoch > 1 else float("nan")
     return sum(loss for loss, _ in sums) / max(sum(samples for _, samples in sums), 1)

@@ -120,5 +120,5 @@ def share_weights(session: Session) -> None:
     if session.comm.rank == 0:
         shared[:] = weights
     session.comm.barrier()
-    for parameter, view in vector.parts(session.parameters, shared):
+    for parameter, view in vector.slices(session.parameters, shared):
         parameter.data = view

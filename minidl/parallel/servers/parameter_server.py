@@ -106,12 +106,12 @@ class ParameterServer(Strategy):
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
-        parameters = list(job.build_model().parameters())
+        parameters = list((model := job.build_model()).parameters())
         if (size := sum(parameter.size for parameter in parameters)) < self.servers:
             raise ValueError(f"{size} weights cannot be shared by {self.servers} servers: use at most {size}")
         if not all(parameter.requires_grad for parameter in parameters):
             raise ValueError("ParameterServer updates all weights: it cannot keep some frozen (requires_grad=False)")
-        optimizer = job.optimizer(parameters)
+        optimizer = job.build_optimizer(model)
         if isinstance(optimizer, LAYERWISE):
             raise ValueError(
                 f"{type(optimizer).__name__} needs the norm of whole parameters, but a server holds a slice of the "

@@ -8,7 +8,7 @@ from tests.mutants import Alternative, Mutant
 PATH, SUM, WHOLE, ONCE, DEEP = (
     "the chain rule along one path",
     "what was used several times gets the sum",
-    "a node hands on when its gradient is whole",
+    "a node passes its gradient on when it is whole",
     "each node's vjp is called once, whatever was called before",
     "10,000 nodes deep",
 )
@@ -90,7 +90,7 @@ def backward(root):
         "does the walk begin with root.grad = 1.0",
     ),
     walk(
-        "handed on before it is whole (the naive recursion)",
+        "passed on before it is whole (the naive recursion)",
         """
 def backward(root):
     def visit(node):
@@ -102,7 +102,7 @@ def backward(root):
     visit(root)
 """,
         (WHOLE, ONCE, DEEP),
-        "it handed on before",
+        "it passed its gradient on before",
     ),
     walk(
         "along every path",
@@ -133,7 +133,7 @@ def backward(root):
                     stack.append(p)
 """,
         (WHOLE,),
-        "it handed on before",
+        "it passed its gradient on before",
     ),
     walk(
         "breadth first",
@@ -149,7 +149,7 @@ def backward(root):
                     queue.append(p)
 """,
         (WHOLE,),
-        "it handed on before",
+        "it passed its gradient on before",
     ),
     walk(
         "an order found by recursion",
@@ -259,7 +259,7 @@ def backward(root):
                 p.grad += g
 """,
         (WHOLE,),
-        "it handed on before",
+        "it passed its gradient on before",
     ),
     walk(
         "marks are left on the nodes",
@@ -375,7 +375,7 @@ def backward(root):
                     ready.append(parent)
 """,
         (WHOLE,),
-        "handed on before everything that was made from it had done so",
+        "before every node that was made from it had done so",
     ),
     walk(
         "from the largest value to the smallest",
@@ -394,7 +394,7 @@ def backward(root):
                 parent.grad += g
 """,
         (WHOLE,),
-        "handed on before everything that was made from it had done so",
+        "before every node that was made from it had done so",
     ),
     walk(
         "vjp(1), multiplied by the gradient afterwards",

@@ -60,7 +60,7 @@ def broadcast_tree(comm, x):
         "works only for powers of two",
         changed(TREE, " and comm.rank + have < comm.size", ""),
         loses=(ARRAY, MESSAGES, ROUNDS),
-        says="dst must be a rank",
+        says="dst must be from 0 to",
         status=Status.RAISED,
     ),
     Mutant(

@@ -40,7 +40,7 @@ def doubling(mistake: str, loses: tuple[str, ...], says: str, *replacements: str
     return Mutant("recursive_doubling_seconds", mistake, changed(DOUBLING, *replacements), loses, says)
 
 
-def crossing(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
+def crossover_mutant(mistake: str, loses: tuple[str, ...], says: str, *replacements: str) -> Mutant:
     return Mutant("crossover", mistake, changed(CROSSOVER, *replacements), loses, says)
 
 
@@ -143,16 +143,20 @@ MUTANTS = [
     ),
     doubling("chunks instead of the vector", (POWERS, OTHERS), "not a p-th", "nbytes * ", "nbytes / p * "),
     doubling("bytes taken for bits", (POWERS, OTHERS), "not to be divided by 8", "nbytes * ", "nbytes / 8 * "),
-    crossing("in elements", (WITHOUT, WITH), "in elements of 8 bytes", "later / gained", "later / gained / 8"),
-    crossing("rounded", (WITHOUT, WITH), "not to be rounded", "return later / gained", "return round(later / gained)"),
-    crossing("no start-ups of recursive doubling", (WITHOUT, WITH), "has start-ups, too", " - rounds - 2 * fold", ""),
-    crossing("2n for the ring", (WITHOUT, WITH), "not 2 beta", "share = (p - 1) / p", "share = 1"),
-    crossing("no fold", (WITH,), "The fold is missing", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
-    crossing("gamma forgotten", (WITH,), "without gamma", "* gamma", "* 0"),
-    crossing("p instead of p - 1 steps", (WITHOUT, WITH), "not p", "2 * (p - 1)", "2 * p"),
-    crossing("upside down", (WITHOUT, WITH), "upside down", "later / gained", "gained / later"),
-    crossing("0 instead of infinity", (WITH,), "expected math.inf, got 0.", "math.inf", "0.0"),
-    crossing("infinite for two ranks whatever gamma is", (WITH,), "got inf", "if gained > 0", "if p > 2"),
+    crossover_mutant("in elements", (WITHOUT, WITH), "in elements of 8 bytes", "later / gained", "later / gained / 8"),
+    crossover_mutant(
+        "rounded", (WITHOUT, WITH), "not to be rounded", "return later / gained", "return round(later / gained)"
+    ),
+    crossover_mutant(
+        "no start-ups of recursive doubling", (WITHOUT, WITH), "has start-ups, too", " - rounds - 2 * fold", ""
+    ),
+    crossover_mutant("2n for the ring", (WITHOUT, WITH), "not 2 beta", "share = (p - 1) / p", "share = 1"),
+    crossover_mutant("no fold", (WITH,), "The fold is missing", "fold = 0 if p == 2**rounds else 1", "fold = 0"),
+    crossover_mutant("gamma forgotten", (WITH,), "without gamma", "* gamma", "* 0"),
+    crossover_mutant("p instead of p - 1 steps", (WITHOUT, WITH), "not p", "2 * (p - 1)", "2 * p"),
+    crossover_mutant("upside down", (WITHOUT, WITH), "upside down", "later / gained", "gained / later"),
+    crossover_mutant("0 instead of infinity", (WITH,), "expected math.inf, got 0.", "math.inf", "0.0"),
+    crossover_mutant("infinite for two ranks whatever gamma is", (WITH,), "got inf", "if gained > 0", "if p > 2"),
     Mutant(
         "crossover",
         "Rabenseifner's algorithm instead of the ring",
@@ -247,36 +251,38 @@ MUTANTS += [
     doubling(
         "log2 p to the nearest", (OTHERS,), "expected ", "rounds = p.bit_length() - 1", "rounds = round(math.log2(p))"
     ),
-    crossing("in megabytes", (WITHOUT, WITH), "not megabytes", "later / gained", "later / gained / 1e6"),
-    crossing(
+    crossover_mutant("in megabytes", (WITHOUT, WITH), "not megabytes", "later / gained", "later / gained / 1e6"),
+    crossover_mutant(
         "rounded up", (WITHOUT, WITH), "not to be rounded", "return later / gained", "return math.ceil(later / gained)"
     ),
-    crossing(
+    crossover_mutant(
         "the sign the other way",
         (WITHOUT, WITH),
         "The sign is that of the other difference",
         "return later / gained",
         "return -later / gained",
     ),
-    crossing(
+    crossover_mutant(
         "never",
         (WITHOUT, WITH),
         "There is such a size here",
         "return later / gained if gained > 0 else math.inf",
         "return math.inf",
     ),
-    crossing("None where the ring is never faster", (WITH,), "expected math.inf, got None", "math.inf", "None"),
-    crossing("-1 where the ring is never faster", (WITH,), "expected math.inf, got -1", "math.inf", "-1"),
-    crossing("infinity in words", (WITH,), "expected math.inf, got 'inf'", "math.inf", "'inf'"),
-    crossing("no number where the ring is never faster", (WITH,), "expected math.inf, got nan", "math.inf", "math.nan"),
-    crossing(
+    crossover_mutant("None where the ring is never faster", (WITH,), "expected math.inf, got None", "math.inf", "None"),
+    crossover_mutant("-1 where the ring is never faster", (WITH,), "expected math.inf, got -1", "math.inf", "-1"),
+    crossover_mutant("infinity in words", (WITH,), "expected math.inf, got 'inf'", "math.inf", "'inf'"),
+    crossover_mutant(
+        "no number where the ring is never faster", (WITH,), "expected math.inf, got nan", "math.inf", "math.nan"
+    ),
+    crossover_mutant(
         "gamma of n bytes for the ring",
         (WITH,),
         "expected ",
         "(rounds + fold - share) * gamma",
         "(rounds + fold - 1) * gamma",
     ),
-    crossing(
+    crossover_mutant(
         "a power of two that is below the size",
         (WITHOUT, WITH),
         "expected ",
@@ -286,7 +292,7 @@ MUTANTS += [
 ]
 
 MUTANTS += [
-    crossing(
+    crossover_mutant(
         "the size of a chunk",
         (WITHOUT, WITH),
         "This is the size of a chunk",

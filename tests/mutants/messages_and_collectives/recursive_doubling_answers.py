@@ -39,7 +39,7 @@ MUTANTS = [
         "works only for powers of two",
         NO_FOLD,
         loses=(SUM, ROUNDS, KEPT),
-        says="must be a rank",
+        says="must be from 0 to",
         status=Status.RAISED,
     ),
     Mutant(

@@ -18,10 +18,11 @@ def packed(program: Program, args: tuple[Any, ...]) -> bytes:
     return pickle.dumps((dict(os.environ), cells, pickled), 5)
 
 
-def unpacked(task: bytearray) -> bytes:
+def unpack(task: bytearray) -> bytes:
     """Give this process the caller's environment and the cells' source lines; returns the pickled program."""
+    pickled: bytes
     environment, cells, pickled = pickle.loads(task)
     os.environ.clear()
     os.environ.update(environment)
     linecache.cache.update(cells)
-    return bytes(pickled)
+    return pickled

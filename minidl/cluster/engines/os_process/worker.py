@@ -17,7 +17,7 @@ from minidl.cluster.comm import Communicator, world
 from minidl.cluster.diagnosis.errors import ClusterError
 from minidl.cluster.engines import control, report
 from minidl.cluster.engines.anonymous_file import contents
-from minidl.cluster.engines.os_process.task import unpacked
+from minidl.cluster.engines.os_process.task import unpack
 from minidl.cluster.engines.pickled import pickled_result
 from minidl.cluster.engines.printed import KeptFile
 from minidl.cluster.engines.protocol import Endpoint, Pending
@@ -71,15 +71,15 @@ def run_rank(
     sys.stdout = printed
     rank = RankContext(launcher, start, engine_descriptors, endpoint_of, Notes(notes))
     try:
-        packed = contents(task, start.payload_bytes)
+        pickled = unpack(contents(task, start.payload_bytes))
         for descriptor in {output, errors, task} - {1, 2}:
             os.close(descriptor)
-        pickled = unpacked(packed)
         limit_threads(start.threads)
         os.environ["MINIDL_KERNELS"] = start.kernels  # numba is imported when the first kernel is called, if ever
         if kernels.active() != start.kernels:
             kernels.use(start.kernels)
         program, args = cloudpickle.loads(pickled)
+        del pickled  # as large as the arguments, which may be most of the memory
         rank.begin()
         value = program(rank.communicator, *args)
         _end_copy(process)

@@ -116,7 +116,7 @@ def _run_of(world: SimulatedWorld, ranks: list[SimulatedRank]) -> Run:
         "simulated",
         {
             **{rank.number: "it had not begun" for rank in ranks if rank.failure is None and rank.recording is None},
-            **dict.fromkeys(world.stopped, "it was stopped (a fault on purpose)"),
+            **dict.fromkeys(world.stopped, "it was stopped (a planned fault)"),
         },
         {rank.number: rank.whereabouts for rank in ranks if rank.whereabouts is not None},
     )

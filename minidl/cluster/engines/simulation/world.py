@@ -139,7 +139,7 @@ class SimulatedWorld:
     def die(self, rank: int) -> None:
         """End the rank like a crash: at once, with its helpers; does not return."""
         self._park(rank)
-        self.has_failed(rank, "the rank was killed (a fault on purpose)")
+        self.has_failed(rank, "the rank was killed (a planned fault)")
         self.scheduler.switch()
 
     def freeze(self, rank: int) -> None:
@@ -230,7 +230,7 @@ class SimulatedWorld:
         blocked = self.scheduler.blocked()
         if not blocked:
             for rank in sorted(self.stopped):
-                self.has_failed(rank, "the rank has stopped for good (a fault on purpose)")
+                self.has_failed(rank, "the rank has stopped for good (a planned fault)")
             return
         ranks = sorted({task.rank for task in blocked})
         self.deadlock = str(deadlock_of(ranks))

@@ -315,7 +315,7 @@ def test_a_killed_rank_ends_the_run_and_the_fault_is_in_the_trace() -> None:
 
     error = failure_of(program, nodes=3, faults=cluster.FaultPlan().kill(1, at="all_reduce"))
     assert isinstance(error, cluster.RankFailed)
-    assert str(error).startswith("the rank was killed (a fault on purpose)\nrank 1 of 3")
+    assert str(error).startswith("the rank was killed (a planned fault)\nrank 1 of 3")
     assert error.rank == 1
     assert 1 not in error.tracebacks
     assert error.trace is not None
@@ -341,7 +341,7 @@ def test_who_waits_for_a_rank_that_stands_still_finds_out_by_the_timeout() -> No
 def test_a_rank_that_stands_still_while_nobody_waits_for_it_has_failed() -> None:
     faults = cluster.FaultPlan().stop(1, at=1)
     error = failure_of(lambda comm: comm.send(1, comm.rank), faults=faults)
-    assert str(error).startswith("the rank has stopped for good (a fault on purpose)\nrank 1 of 2")
+    assert str(error).startswith("the rank has stopped for good (a planned fault)\nrank 1 of 2")
 
 
 def test_a_slow_rank_computes_for_longer() -> None:

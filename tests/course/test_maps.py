@@ -1,0 +1,65 @@
+"""What pages and the docstrings of packages say is where: every path exists, and every file of the course is named."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from course.setup.bootstrap import ROOT
+
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+THERE = {PurePosixPath(name) for name in TRACKED} | {
+    folder for name in TRACKED for folder in PurePosixPath(name).parents
+}
+PACKAGES = [ROOT / name for name in TRACKED if re.match(r"(course|minidl)/.*__init__\.py$", name)]
+PAGES = [ROOT / name for name in TRACKED if name.endswith(".md") and name != "CHANGELOG.md"]
+ROOMS = [
+    package
+    for package in PACKAGES
+    if re.match(r"course/(building|figures|grading|notebooks|setup|student)", package.relative_to(ROOT).as_posix())
+]
+
+QUOTED = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/?)`")
+FILE = re.compile(r"\.(py|pyx|md|toml|lock|css|ipynb)$")
+MADE = re.compile(
+    r"^(\.venv|\.nbgrader|work|runs|graded|submissions|submitted|feedback|gradebook|state)\b|NAME|NN|FOLDER|STUDENT|ASSIGNMENT"
+)
+"""What commands make, and names to be filled in."""
+
+
+def paths_in(text: str) -> list[str]:
+    """The paths that a text quotes: those with a slash at the end, and those of files."""
+    quoted = [path for path in QUOTED.findall(text) if path.endswith("/") or FILE.search(path)]
+    return [path for path in quoted if not MADE.search(path)]
+
+
+def is_there(path: str, near: Path) -> bool:
+    """Whether a path leads somewhere from the root, from the folder `near`, or, for a bare file name, anywhere."""
+    wanted = PurePosixPath(path)
+    if wanted in THERE or near.relative_to(ROOT) / wanted in THERE:
+        return True
+    return any(one.parts[-len(wanted.parts) :] == wanted.parts for one in THERE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_path_that_a_page_names_is_there(page: Path):
+    assert [path for path in paths_in(page.read_text(encoding="utf-8")) if not is_there(path, page.parent)] == []
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.parent.relative_to(ROOT).as_posix())
+def test_every_path_that_a_packages_docstring_names_is_there(package: Path):
+    docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    named = paths_in(docstring) + re.findall(r"^([\w/]+(?:\.py|/))(?=\s)", docstring, re.M)
+    assert [path for path in named if not MADE.search(path) and not is_there(path, package.parent)] == []
+
+
+@pytest.mark.parametrize("package", ROOMS, ids=lambda package: package.parent.relative_to(ROOT).as_posix())
+def test_the_map_of_a_room_of_the_course_names_its_files_and_no_others(package: Path):
+    docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
+    named = set(re.findall(r"^(\w+)(?:\.py|/)\s", docstring, re.M))
+    rooms = {path.parent.name for path in package.parent.glob("*/__init__.py")}
+    assert named == {path.stem for path in package.parent.glob("*.py")} - {"__init__"} | rooms

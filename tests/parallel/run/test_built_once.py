@@ -1,0 +1,109 @@
+"""How often a training run calls the functions of its job."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from minidl import compress, optim, parallel
+from minidl.parallel.job import built_once
+from tests.parallel.jobs import blobs, decay, small_job, two_layers
+
+NODES = 3
+STRATEGIES = {
+    "synchronous": parallel.Synchronous(),
+    "compressed": parallel.Synchronous(compressor=compress.TopK(0.5)),
+    "sufficient factors": parallel.SufficientFactors(),
+    "parameter server": parallel.ParameterServer(servers=2),
+    "backup workers": parallel.BackupWorkers(1),
+    "hogwild": parallel.Hogwild(),
+    "elastic averaging": parallel.ElasticAveraging(),
+    "elastic averaging in order of arrival": parallel.ElasticAveraging(variant="asynchronous", period=2),
+    "local": parallel.LocalSGD(2),
+    "one shot": parallel.OneShotAveraging(),
+    "gossip": parallel.Gossip(),
+    "ensemble": parallel.Ensemble(),
+}
+
+
+def counted(path: Path, name: str, function, *arguments):
+    """Call the function, and note its name and the rank, -1 in the calling process, in the file.
+
+    A file, since a simulation copies to the ranks what a job refers to.
+    """
+    frame, rank = sys._getframe(), -1
+    while frame is not None:
+        if frame.f_code.co_name == "_node":
+            rank = frame.f_locals["comm"].rank
+        frame = frame.f_back
+    with path.open("a") as file:
+        file.write(f"{name} {rank}\n")
+    return function(*arguments)
+
+
+def plain_sgd(parameters):
+    return optim.SGD(parameters, lr=0.05)
+
+
+def counted_job(path: Path, **changes) -> parallel.Job:
+    functions = {"data": blobs, "model": two_layers, "optimizer": plain_sgd, "schedule": decay}
+    functions |= {"batch_schedule": lambda epoch: 16} | changes
+    return small_job(**{name: partial(counted, path, name, function) for name, function in functions.items()})
+
+
+def calls(path: Path) -> Counter:
+    return Counter(path.read_text().splitlines())
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_calling_process_and_every_rank_build_each_thing_of_a_job_once(name, tmp_path):
+    strategy, path = STRATEGIES[name], tmp_path / "calls"
+    parallel.train(counted_job(path), strategy, NODES, on="simulation")
+    found = calls(path)
+    for rank in range(NODES + strategy.servers):
+        assert found.pop(f"data {rank}") == 1
+        assert found.pop(f"model {rank}") == 1 + (name == "ensemble")  # of the job's seed, and of the member's
+    assert found.pop("batch_schedule -1") == 3  # one per epoch
+    assert set(found.values()) == {1}
+    assert any(one.startswith("optimizer") for one in found)
+
+
+def test_a_resumed_run_builds_each_thing_once_in_the_calling_process(tmp_path):
+    path = tmp_path / "calls"
+    parallel.train(small_job(optimizer=plain_sgd, epochs=1), on="simulation", folder=tmp_path)
+    parallel.train(counted_job(path), on="simulation", resume=tmp_path / "checkpoint.npz")
+    found = calls(path)
+    assert {one: found[f"{one} -1"] for one in ("data", "model", "optimizer", "schedule")} == {
+        "data": 0,
+        "model": 1,
+        "optimizer": 1,
+        "schedule": 1,
+    }
+
+
+def test_what_is_built_once_is_the_same_object_and_the_job_itself_still_builds_new_ones():
+    job = small_job()
+    once = built_once(job)
+    assert once == job
+    assert once.build_data() is once.build_data()
+    model = once.build_model()
+    assert model is once.build_model() is not job.build_model()
+    assert once.build_optimizer(model) is once.build_optimizer(model)
+
+
+def test_the_batch_size_after_the_last_epoch_is_that_of_the_last():
+    job = small_job(batch_schedule=lambda epoch: np.int64(8 * (epoch + 1)))
+    assert [job.batch_size_of(epoch) for epoch in range(5)] == [8, 16, 24, 24, 24]
+    assert [small_job().batch_size_of(epoch) for epoch in (0, 9)] == [16, 16]
+
+
+@pytest.mark.parametrize("name", ["batch_size", "epochs", "seed"])
+def test_the_whole_numbers_of_a_job_are_those_of_python_or_numpy_and_no_bool(name):
+    assert type(getattr(small_job(**{name: np.int32(3)}), name)) is int
+    with pytest.raises(TypeError, match=f"{name} must be a whole number of at least .*: write 1"):
+        small_job(**{name: True})

@@ -1,0 +1,34 @@
+"""The rows of a history: one dict per epoch, the same columns wherever they were made."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+
+import pytest
+
+from minidl import parallel
+from minidl.parallel.run.history import HistoryRow
+from tests.parallel.jobs import small_job
+
+COLUMNS = list(HistoryRow.__annotations__)
+
+
+@pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.LocalSGD(2), parallel.ParameterServer()])
+def test_rows_are_dicts_with_the_columns_of_history_row_in_report_progress_checkpoint_and_csv(strategy, tmp_path):
+    told: list[parallel.Progress] = []
+    report = parallel.train(small_job(epochs=2), strategy, 2, on="simulation", progress=told.append)
+    assert [list(row) for row in report.history] == [COLUMNS, COLUMNS]
+    assert all(type(row) is dict for row in report.history)
+    assert [one.row for one in told if one.row is not None] == report.history == report.checkpoint.history
+    assert json.loads(json.dumps(report.history)) == report.history
+    report.save(tmp_path)
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        assert [list(row) for row in csv.DictReader(file)] == [COLUMNS, COLUMNS]
+    assert parallel.Checkpoint.load(tmp_path / "checkpoint.npz").history == report.history
+
+
+def test_history_row_documents_each_of_its_columns():
+    columns = str(inspect.getdoc(HistoryRow)).partition("Columns\n")[2].partition("\n\n")[0]
+    assert [line.split()[0] for line in columns.splitlines() if line[4:5].strip()] == COLUMNS
