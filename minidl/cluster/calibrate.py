@@ -1,14 +1,14 @@
 """Calibration: fit a Network to the measured messages of this machine.
 
     t(n) = alpha + beta n      a message of n bytes: half of the round trip of a ping-pong, or an exchange
-    r(n) = c + gamma n         the reduction of n bytes; c, the time of the call itself, is not part of the model
+    r(n) = c + gamma n         the reduction of n bytes; the model leaves out c, the time of the call itself
 
 The fit is least squares with relative weights: each residual is divided by the time itself, so the microseconds of
 small messages count as much as the milliseconds of large ones. Each point is the median of many repetitions. Each
 repetition measures every size, so a moment in which the machine is busy slows all sizes alike.
 
 A blocking ping-pong packs the message, passes it to the system, wakes the receiver (which sleeps until it arrives),
-moves it through memory and unpacks it. On processes waking is the larger part of alpha. A collective pays for it
+moves it through memory and unpacks it. On processes waking takes most of alpha. A collective pays for it
 whenever a rank sleeps until its partner is ready, and pays less when the message is there first.
 
 An exchange (both ranks send and receive at once, as in a ring) should take as long as one message on a full-duplex

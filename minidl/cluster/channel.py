@@ -19,7 +19,11 @@ REDUCE = {"sum": np.add, "mean": np.add, "max": np.maximum, "min": np.minimum, "
 
 
 class Channel:
-    """Messages among `ranks` of the whole run, which have the numbers 0 ... size - 1 here; this rank is number `rank`.
+    """Sends and receives messages among the ranks of a group.
+
+    ranks   the group: numbers in the whole run; in the methods these ranks are numbered from 0 in this order
+    rank    number of this rank in the group
+    tag     tag of all messages of the channel
 
     Sends are synchronous in a simulation: they return when the receiver has the message.
     """
@@ -73,7 +77,7 @@ class Channel:
         few.rank, few.size = list(ranks).index(self.rank), len(ranks)
         return few
 
-    # The two halves of a message; ranks are those of the whole run
+    # The two halves of a message; here ranks are numbers in the whole run
 
     def post_send(self, x: Any, dst: int, tag: int, synchronous: bool) -> Pending:
         """Start to send."""

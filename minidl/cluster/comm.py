@@ -1,4 +1,4 @@
-"""The communicator: the object with which the program of a rank sends, receives and takes part in collectives."""
+"""The communicator: the object by which the program of a rank sends, receives and calls collectives."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Communicator(CollectiveCalls):
         Every rank of the group makes the same calls in the same order.
         op         "sum", "mean", "max", "min" or "prod", for reductions
         async_op   True: return a Work at once and run concurrently with the program
-        label      a name that must be equal on all ranks; it tells apart calls that a mix-up could exchange
+        label      a name that must be equal on all ranks, so that calls made in another order raise an error
 
     Memory
         broadcast, reduce and all_reduce write into their array and return it (broadcast on rank `src` only reads it).

@@ -39,7 +39,7 @@ DROPPED = object()  # in place of a message that is lost
 
 
 class Target(Protocol):
-    """What a fault needs of the endpoint of its rank."""
+    """The methods of a rank's endpoint that faults call."""
 
     rank: int
 
@@ -54,7 +54,10 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault of `kind` "kill", "stop", "drop" or "corrupt" on `rank` in call `at`; `dst`: in messages to it alone."""
+    """A fault on `rank` in call `at`: `kind` is "kill", "stop", "drop" or "corrupt".
+
+    dst   drop or corrupt only messages to this rank; None: to any
+    """
 
     kind: str
     rank: int

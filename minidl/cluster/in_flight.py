@@ -20,7 +20,7 @@ from numpy.lib.array_utils import byte_bounds
 
 Array = npt.NDArray[Any]
 
-EXACT_STEPS = 10_000  # to search for a common element of two interleaved views; beyond it they count as shared
+EXACT_STEPS = 10_000  # of the search for a common element of two interleaved views; beyond it they count as shared
 
 
 class Memory(NamedTuple):
@@ -32,7 +32,7 @@ class Memory(NamedTuple):
 
 
 class Use(NamedTuple):
-    """An operation in flight, the line that began it, and its intervals among all that are read and written."""
+    """An operation in flight: its name, the line that began it, and the intervals that it reads and writes."""
 
     operation: str
     place: str

@@ -29,7 +29,7 @@ class Until:
 
     def __enter__(self) -> Until:
         if self._owner.until is not None:
-            raise RuntimeError("a block of comm.until cannot stand inside another one: leave the first one before")
+            raise RuntimeError("a block of comm.until cannot stand inside another one: leave the outer block first")
         if self._owner.faults is not None:
             self._owner.faults.computed()
         self._owner.endpoint.now()  # charge what was computed before the block

@@ -44,7 +44,7 @@ def launch(
         on_failure  "raise"     the run ends when a rank fails
                     "continue"  only operations that need the failed rank raise; `run.failures` says what happened
         faults      a `cluster.FaultPlan` of failures to inject
-        seed        of each rank's generator `comm.rng`, together with the rank's number, and of jitter
+        seed        seeds each rank's generator `comm.rng` (together with the rank's number) and jitter
         listener    called in this process as `listener(rank, obj)` for each `comm.tell(obj)`
 
     What ranks print appears here when the run ends, in the order of the ranks; the first 1,048,576 characters of each.

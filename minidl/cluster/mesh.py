@@ -10,7 +10,7 @@ from minidl.arguments import whole_number
 
 
 class Group(Protocol):
-    """What a mesh needs of a communicator."""
+    """The members of a communicator that a mesh uses."""
 
     rank: int
     size: int

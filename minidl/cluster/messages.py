@@ -48,7 +48,7 @@ class Messages(WorkAndTime):
         """Receive the next message with this tag and return its array or object; `comm.last_source` is its sender.
 
         Parameters
-            src   a rank; `cluster.ANY`, any rank; or a collection of ranks, any of these. A receive from a collection
+            src   a rank; `cluster.ANY` for any rank; or a collection, for any of its ranks. A receive from a collection
                   raises once all its ranks have failed, so a server that waits for some clients cannot wait forever.
             tag   0 to 2**32 - 1, the same as the sender's
             out   None, or a contiguous array with the message's dtype and size: it is filled and returned

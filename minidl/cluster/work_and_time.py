@@ -1,4 +1,4 @@
-"""What a rank does without the others: compute, read the clock, label its trace, report progress."""
+"""Calls of a communicator that involve no other rank: compute, read the clock, label the trace, report progress."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class WorkAndTime:
             nbytes    bytes read and written
             label     label of this computation in the trace
 
-        In a simulation the virtual clock advances, by the speed of its `cluster.Node`. On real engines the rank sleeps,
-        as a node of 10 GFLOP/s and 10 GB/s.
+        In a simulation the virtual clock advances, by the speed of its `cluster.Node`. On real engines the rank sleeps
+        for as long as a node of 10 GFLOP/s and 10 GB/s would take.
         """
         if flops < 0 or seconds < 0 or nbytes < 0:
             raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
@@ -56,7 +56,7 @@ class WorkAndTime:
         processes and under MPI the rank leaves at its next check: once per millisecond in `compute`, at the beginning
         of every other communicator call, and in `block.look()`. `work.wait()` receives the message as always.
 
-        Keep collectives out of the block: a rank that leaves before one does not take part, and the others block.
+        Keep collectives out of the block: a rank that leaves before one does not call it, and the others block.
 
         Raises
             ValueError     `work` is not an `irecv`

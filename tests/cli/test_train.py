@@ -69,7 +69,7 @@ def test_trace_json_is_a_chrome_trace_with_a_track_a_node(run):
     events = json.loads((folder / "trace.json").read_text())["traceEvents"]
     slices = [event for event in events if event["ph"] == "X"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
-    programs = {names[event["tid"]] for event in slices if "beside the program" not in names[event["tid"]]}
+    programs = {names[event["tid"]] for event in slices if "concurrent" not in names[event["tid"]]}
     assert programs == {f"rank {node}" for node in range(nodes)}
     assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in slices)
     assert any(event["name"] == "all_reduce" for event in slices) == (nodes > 1)

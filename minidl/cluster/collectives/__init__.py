@@ -2,7 +2,7 @@
 
 `broadcast.py`, `reduce.py`, `gather_and_scatter.py`, `all_to_all.py` and `barrier.py` have one algorithm each.
 `reduce_scatter.py` and `all_gather.py` have two, a ring and halving or doubling; `all_reduce.py` builds its eight from
-all of these. `point_to_point.py` is what they need of a communicator, `partition.py` how they divide arrays and ranks.
+all of these. `point_to_point.py` has the methods that they call, `partition.py` divides arrays and ranks among them.
 
 Every rank calls the function with the same arguments, except where its docstring says otherwise. Symbols in docstrings:
 

@@ -139,10 +139,10 @@ def all_reduce_pipelined_chain(comm: PointToPoint, x: Array, op: str = "sum", se
     Source: the linear pipeline in Sanders, Speck and Träff, Two-tree algorithms for full bandwidth broadcast (Parallel
         Computing, 2009)
     """
-    pieces = split(x, chain_segments(comm.size, len(x), x.nbytes, segments))
-    nothing = [None] * len(pieces)
-    above = pieces if comm.rank < comm.size - 1 else nothing  # what passes between this rank and the one above
-    below = pieces if comm.rank > 0 else nothing
+    views = split(x, chain_segments(comm.size, len(x), x.nbytes, segments))
+    nothing = [None] * len(views)
+    above = views if comm.rank < comm.size - 1 else nothing  # what passes between this rank and the one above
+    below = views if comm.rank > 0 else nothing
     pass_on(comm, above, comm.rank + 1, below, comm.rank - 1, op)
     pass_on(comm, below, comm.rank - 1, above, comm.rank + 1)
 

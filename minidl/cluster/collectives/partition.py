@@ -13,16 +13,16 @@ from minidl.arguments import whole_number
 Array = npt.NDArray[Any]
 
 
-def split(x: Array, parts: int) -> list[Array]:
-    """As `np.array_split(x, parts)`: views along the first axis; if uneven, the first ones are longer by one."""
-    short, longer = divmod(len(x), parts)
-    edges = [i * short + min(i, longer) for i in range(parts + 1)]
+def split(x: Array, chunks: int) -> list[Array]:
+    """As `np.array_split(x, chunks)`: views along the first axis; if uneven, the first ones are longer by one."""
+    short, longer = divmod(len(x), chunks)
+    edges = [i * short + min(i, longer) for i in range(chunks + 1)]
     return [x[start:end] for start, end in pairwise(edges)]
 
 
-def chunk_bytes(nbytes: int, parts: int, itemsize: int) -> int:
-    """The bytes of the largest of `parts` chunks of a vector of nbytes, in whole elements of `itemsize` bytes."""
-    return math.ceil(nbytes / (parts * itemsize)) * itemsize
+def chunk_bytes(nbytes: int, chunks: int, itemsize: int) -> int:
+    """The bytes of the largest of `chunks` chunks of a vector of nbytes, in whole elements of `itemsize` bytes."""
+    return math.ceil(nbytes / (chunks * itemsize)) * itemsize
 
 
 def chain_segments(p: int, elements: int, nbytes: int, segments: int | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What a collective needs of a communicator: messages between two ranks, and the reduction of two arrays."""
+"""The methods on which all collectives are built: messages between two ranks, and the reduction of two arrays."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Network:
             racks      number of racks
             per_rack   nodes in each; ranks 0 ... per_rack - 1 are in rack 0, and so on
             nic        (latency in seconds, bytes per second) of each node's network card
-            uplink     the same of each rack's link to the core switch
+            uplink     the same for each rack's link to the core switch
             gamma      seconds per byte of a reduction
 
         Cards and uplinks are full duplex. A message first waits for the latencies of its path: two cards, between racks
@@ -111,7 +111,7 @@ class Network:
 
     @property
     def ranks(self) -> int | None:
-        """Number of ranks that it connects; None for any number."""
+        """Number of ranks that the network connects; None: any number."""
         return None if self.topology is None else self.topology.ranks
 
     def check(self, nodes: int) -> None:

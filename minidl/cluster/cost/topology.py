@@ -19,7 +19,7 @@ class Tree:
         racks      number of racks
         per_rack   nodes in each
         nic        (latency in seconds, bytes per second) of each node's network card
-        uplink     the same of each rack's link to the core switch
+        uplink     the same for each rack's link to the core switch
 
     Each direction of a cable is a link of its own. Links are numbered: card out and card in of rank 0, of rank 1, ...,
     then up and down of rack 0, of rack 1, ... The switches themselves take no time.
@@ -43,7 +43,7 @@ class Tree:
 
     @property
     def ranks(self) -> int:
-        """Number of ranks that it connects."""
+        """Number of ranks in the tree."""
         return self.racks * self.per_rack
 
     @cached_property
@@ -52,7 +52,7 @@ class Tree:
         return (self.nic[1],) * (2 * self.ranks) + (self.uplink[1],) * (2 * self.racks)
 
     def path(self, src: int, dst: int) -> tuple[float, tuple[int, ...]]:
-        """The latency of a message in seconds and the links that it takes; a rank reaches itself without any."""
+        """The latency of a message in seconds and the numbers of the links on its path; to itself a rank needs none."""
         if src == dst:
             return 0.0, ()
         out, into = 2 * src, 2 * dst + 1

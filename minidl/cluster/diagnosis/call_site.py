@@ -14,7 +14,7 @@ from minidl import arguments
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # minidl/cluster/
 ENGINES = HERE + "engines" + os.sep
-ARGUMENTS = os.path.abspath(arguments.__file__)  # it raises the errors of wrong arguments, which others pass
+ARGUMENTS = os.path.abspath(arguments.__file__)  # skipped like a library: it checks arguments that a program passed
 LIBRARIES = ("<frozen", ARGUMENTS, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")))
 ANYWHERE = 0  # the key of a call whose place in the order is not judged
 

@@ -70,10 +70,10 @@ class Failure:
     operation  the communicator call that raised it; None outside of such calls
     call       number of that call among the rank's calls
     call_site  its place in the program
-    begun      where a concurrent operation was begun, in words
+    begun      text that says where a concurrent operation was begun
     exception  the pickled exception; None if it cannot be pickled
     wait       what the rank was waiting for
-    at_fault   the rank that caused the failure, as far as this rank knows
+    at_fault   the rank that caused the failure, to this rank's knowledge
     """
 
     summary: str

@@ -64,7 +64,7 @@ def deliver(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | 
 
 
 def decode(form: int, description: bytes, body: Bytes, out: npt.NDArray[Any] | None) -> Any:
-    """The payload again, in memory of its own; an array is written into `out` if one is given."""
+    """The payload, in memory of its own; an array is written into `out` if one is given."""
     if form == OBJECT:
         sizes = struct.unpack(f"<{len(description) // 8}Q", description)
         ends = np.cumsum(sizes)

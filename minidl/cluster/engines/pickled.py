@@ -1,4 +1,4 @@
-"""A program on its way to the ranks, and what it returned on the way back; both by cloudpickle."""
+"""Pickles the program for the ranks and its results for the caller, by cloudpickle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def pickled_program(program: Program, args: tuple[Any, ...]) -> bytes:
 
 
 def pickled_result(value: Any, rank: int) -> bytes:
-    """What the program returned on this rank, as bytes; TypeError when it cannot be pickled."""
+    """The result of the program on this rank, as bytes; TypeError when it cannot be pickled."""
     try:
         return cloudpickle.dumps(value, 5)
     except Exception as error:
@@ -34,7 +34,7 @@ def pickled_result(value: Any, rank: int) -> bytes:
 
 
 def loaded_result(rank: int, value: bytes) -> Any:
-    """What the program returned on that rank, in the caller's process; RankFailed when it cannot be unpickled."""
+    """The result of the program on that rank, from its bytes; RankFailed when it cannot be unpickled."""
     try:
         return cloudpickle.loads(value)
     except (Exception, SystemExit) as error:

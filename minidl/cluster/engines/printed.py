@@ -1,4 +1,4 @@
-"""What ranks print: kept while they run, up to a limit, and shown in the order of the ranks when the run has ended.
+"""The output of the ranks: kept while they run, up to a limit, and shown rank by rank when the run has ended.
 
 Without the limit, a program that prints forever would fill the memory, and showing it would exceed the deadline.
 """

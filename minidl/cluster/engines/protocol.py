@@ -126,8 +126,8 @@ class Endpoint(Protocol):
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
         """Reduce the contiguous one-dimensional x over the ranks by the engine's own all-reduce, if it has one for x.
 
-        Returns whether it did; size, dtype and op decide, so that all ranks decide alike. The transfers are recorded as
-        messages, as far as the engine knows them.
+        Returns whether it did; size, dtype and op decide, so that all ranks decide alike. The transfers that the
+        engine knows of are recorded as messages.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""What a rank reports when its program fails: in which call, where in the program, and what it was waiting for."""
+"""The report of a rank whose program has failed: the call, the place in the program, and what it waited for."""
 
 from __future__ import annotations
 

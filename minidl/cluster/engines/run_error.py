@@ -19,12 +19,12 @@ NOT_BEGUN = "its program had not begun: to start the ranks took longer (the firs
 
 
 def deadline_text(deadline: float | None) -> str:
-    """What every error of a run says that has exceeded its deadline."""
+    """The first line of the error of a run that has exceeded its deadline."""
     return f"the run did not finish within its deadline of {deadline or 0.0:g} s"
 
 
 def abort_error(culprit: int, failure: Failure | None, cause_of_death: str = "") -> ClusterError:
-    """What the other ranks raise when rank `culprit` has failed; without a `failure` it died without a report.
+    """The error that the other ranks raise when rank `culprit` has failed; None as `failure`: it died without a report.
 
     A mismatch of collectives or a deadlock concerns all ranks, so it keeps its class.
     """
@@ -36,7 +36,7 @@ def abort_error(culprit: int, failure: Failure | None, cause_of_death: str = "")
 
 @dataclass(frozen=True)
 class RankReports:
-    """What is known of every rank at the end of a run.
+    """The reports of all ranks at the end of a run.
 
     failures     the report of each rank that failed
     returned     the ranks whose programs have returned

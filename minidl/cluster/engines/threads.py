@@ -1,4 +1,4 @@
-"""How many threads BLAS and numba may use in each rank, so that the ranks share the cores."""
+"""Limits the threads of BLAS and numba in each rank, so that the ranks share the cores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def threads_of_a_rank(nodes: int) -> int:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -40,12 +40,12 @@ def write(path: str | os.PathLike[str], events: Events, ranks: int, source: str,
 
 
 def entries(events: Events, ranks: int, source: str) -> Iterator[TraceEvent]:
-    """Yield a thread for every rank and every other lane of it, and a slice for each call around its messages."""
+    """Yield a thread for each lane of each rank, and for each call a slice that contains those of its messages."""
     lanes = sorted({(rank, 0) for rank in range(ranks)} | {(event.rank, event.lane) for event in events()})
     threads = {track: track[1] * ranks + track[0] for track in lanes}
     yield _metadata("process_name", 0, {"name": f"minidl ({source})"})
     for index, (rank, lane) in enumerate(lanes):
-        name = f"rank {rank}, beside the program ({lane})" if lane else f"rank {rank}"
+        name = f"rank {rank}, concurrent ({lane})" if lane else f"rank {rank}"
         yield _metadata("thread_name", threads[rank, lane], {"name": name})
         yield _metadata("thread_sort_index", threads[rank, lane], {"sort_index": index})
     numbered = zip(events(), _arrows(events()), strict=True)
@@ -83,8 +83,8 @@ def _entries(event: Event, thread: int, arrow: int) -> Iterator[TraceEvent]:
 def _arrows(events: Iterable[Event]) -> Iterator[int]:
     """Yield for each event the number of its message if the trace has both of its ends, else -1.
 
-    The two ends have the same sender, receiver and time of posting; of several such messages, the k-th to be sent is
-    the k-th to be received. The numbers are in arrays, because a trace may hold a million events.
+    The two ends have the same sender, receiver and time of posting; if several messages have the same, the k-th sent is
+    the k-th received. The numbers are in arrays, because a trace may hold a million events.
     """
     ends, moments, count = array("i"), array("d"), 0  # of each end: event, sender, receiver, 1 if received
     for count, event in enumerate(events, 1):

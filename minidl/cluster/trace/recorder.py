@@ -43,7 +43,7 @@ class Recorder:
     now          the clock, in seconds
     max_events   events kept in each lane; beyond it only the ledger and the sums of seconds are updated
     lane         0 for the program; concurrent collectives (`async_op=True`) have lanes 1, 2, ..., one thread each
-    calls        is notified of each communicator call of the program
+    calls        observer that is notified of each communicator call of the program
 
     Time outside communicator calls is compute, labelled by the last `mark`. Inside a call, each message's interval
     starts where the previous one ended: first waiting for the peer, then the transfer.

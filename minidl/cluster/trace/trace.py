@@ -25,7 +25,7 @@ class Trace:
 
     source    origin of the times: "measured" or "simulated"
     size      number of ranks
-    dropped   number of events that are missing, because each rank keeps a bounded number, the first ones
+    dropped   number of events that were not kept: each rank keeps only its first events, up to a bound
 
     The ledger and the shares always cover the whole run.
     """

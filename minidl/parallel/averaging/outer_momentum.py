@@ -12,7 +12,7 @@ OUTER_FORMS = ("u", "v")
 
 
 class OuterMomentum:
-    """The outer step after each round of local SGD; every node makes it, and all get the same bits.
+    """Makes the outer step after each round of local SGD, on every node alike: all get the same bits.
 
         x0   = weights with which the round began, the same on all nodes
         mean = mean of the nodes' weights after it
@@ -28,8 +28,8 @@ class OuterMomentum:
     Parameters
         groups     the inner optimizer's `param_groups`; parameters in none of them are left as they are
         lr         learning rate of the outer step
-        momentum   of the outer step, at least 0 and below 1
-        nesterov   whether it is Nesterov's
+        momentum   momentum of the outer step, at least 0 and below 1
+        nesterov   True: Nesterov's form of this momentum
         form       "u" or "v"
     """
 
@@ -40,19 +40,19 @@ class OuterMomentum:
         self._rates: list[list[float]] = [[] for _ in groups]  # of the round's steps so far
 
     def begin_round(self) -> None:
-        """The round begins with the present weights."""
+        """Begin a round: keep a copy of the present weights."""
         for group, starts in zip(self.groups, self._starts, strict=True):
             for parameter, start in zip(group["params"], starts, strict=True):
                 start.copy_(parameter.numpy())
         self._rates = [[] for _ in self.groups]
 
     def begin_local_step(self) -> None:
-        """A local step follows, at the present learning rates."""
+        """Note the learning rates of the local step that follows."""
         for group, rates in zip(self.groups, self._rates, strict=True):
             rates.append(group["lr"])
 
     def step(self) -> None:
-        """Replace the nodes' mean, which the parameters hold, by the outer step from the weights before the round."""
+        """Make the outer step: the parameters hold the nodes' mean before it, and the new weights after it."""
         rates = [sum(rates) / len(rates) if self.form == "u" else 1.0 for rates in self._rates]
         for group, outer, gamma in zip(self.groups, self._outer.param_groups, rates, strict=True):
             outer["lr"] = self.lr * gamma

@@ -75,7 +75,7 @@ class Counts:
 
     @property
     def samples(self) -> int:
-        """Samples of all nodes, as far as this one knows."""
+        """Samples of all nodes, by the newest known counts."""
         return int(self.rows[:, 0].sum())
 
     def apply(self) -> None:
@@ -98,7 +98,7 @@ class Active:
         self.open: tuple[int, Work, Work] | None = None  # the neighbour asked, the question, the answer
 
     def receive(self) -> None:
-        """Take the answer if it has come."""
+        """Apply the answer if it has arrived."""
         if self.open is not None and self.open[-1].is_completed():
             self._take(*self.open)
         self.counts.apply()
@@ -115,7 +115,7 @@ class Active:
                 self.open = neighbour, question, self.pairs.irecv(neighbour)
 
     def finish(self) -> None:
-        """Take the last answer, and notify the neighbours that no question follows."""
+        """Apply the last answer, and notify the neighbours that no question follows."""
         if self.open is not None:
             self._take(*self.open)
         for neighbour in list(self.neighbours):
@@ -133,7 +133,7 @@ class Active:
 
     @contextlib.contextmanager
     def _until_failed(self, neighbour: int) -> Iterator[None]:
-        """Go on without the neighbour if it has failed."""
+        """Inside, a failure of the neighbour ends the block, and the node goes on without this neighbour."""
         try:
             yield
         except RankFailed as error:

@@ -1,4 +1,4 @@
-"""Batch norm over the whole minibatch, although every node has only some of its samples."""
+"""Batch norm over the samples of all nodes: each node has only a share of the minibatch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ from minidl.tensor import Tensor
 
 
 class SynchronizedBatchNorm(BatchNorm):
-    """Batch norm with the mean and variance of the samples of all nodes; `layer` is the BatchNorm1d or 2d it replaces.
+    """Batch norm with the mean and variance of the samples of all nodes.
+
+    Parameters
+        layer      the BatchNorm1d or BatchNorm2d to replace; its parameters and buffers are kept
+        comm       communicator of the nodes
+        algorithm  all-reduce in backward, as in `comm.all_reduce`
 
     Forward and backward wait for all nodes, which must therefore make the same calls: a node without samples sets
     `counts` to False and calls with a sample that is left out of the statistics. In evaluation, a layer without running
@@ -62,7 +67,7 @@ class StatisticsOfAllNodes:
 
     def __init__(self, comm: Communicator, algorithm: str, counts: bool) -> None:
         self.comm, self.algorithm, self.counts = comm, algorithm, counts
-        self.count = 0  # values a channel on all nodes together
+        self.count = 0  # values per channel, of all nodes together
 
     def join(self, count: int, mean: Array, var: Array) -> tuple[int, Array, Array]:
         local = [np.full(len(mean), count if self.counts else 0), kernels.to_numpy(mean), kernels.to_numpy(var)]
@@ -79,9 +84,9 @@ class StatisticsOfAllNodes:
 
 
 def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> Module:
-    """The model with its batch norms (1d, 2d) synchronised over the ranks of comm; parameters and buffers stay.
+    """Replace the batch norms (1d, 2d) of the model by SynchronizedBatchNorm over the ranks of comm; return the model.
 
-    algorithm: of the all-reduce in backward.
+    The model is changed in place; its parameters and buffers are kept. algorithm: all-reduce in backward.
     """
     done: dict[Module, Module] = {}
 
@@ -99,7 +104,7 @@ def synchronized(model: Module, comm: Communicator, algorithm: str = "auto") -> 
 
 
 def backward_without_samples(session: Session) -> None:
-    """Take part in what the layers above do together, with a sample that counts nothing: all gradients are 0."""
+    """Make the collective calls of the layers above on a node without samples; all its gradients are 0."""
     layers = [module for module in session.model.modules() if isinstance(module, SynchronizedBatchNorm)]
     for layer in layers:
         layer.counts = False

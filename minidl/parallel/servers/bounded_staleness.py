@@ -1,4 +1,4 @@
-"""Bounded staleness: how far a worker may be ahead of the slowest one, from not at all to as far as it likes."""
+"""Bounded staleness: by how many updates a worker may be ahead of the slowest one."""
 
 from __future__ import annotations
 

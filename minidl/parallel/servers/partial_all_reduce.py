@@ -8,7 +8,7 @@
 
 No rank coordinates. Neighbours are those of a hypercube: ranks whose numbers differ in one bit. The activation spreads
 along it, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages a round. A rank that
-computes takes part in the background.
+computes participates in the background.
 
 References
     Li, Ben-Nun, Di Girolamo, Alistarh and Hoefler, Taming unbalanced training workloads in deep learning with
@@ -93,7 +93,7 @@ class PartialAllReduce:
         return rounds, is_used
 
     def _begin(self) -> None:
-        """Take part in the background until a round contains this rank's gradient, or until the last round."""
+        """Participate in rounds, in the background, until one contains this rank's gradient or the last one is over."""
         if self.neighbours:  # a single rank begins its rounds itself, when it is ready
             self._work = self.comm.background(self._take_part)
 

@@ -37,7 +37,7 @@ class Quorum(Strategy):
                        gets them as the answer to its next request, in advance; so at most one set of weights is on its
                        way to each worker
 
-    `report.recorded` has of the coordinator the ages, in updates, of the gradients that are used ("staleness"; 0: of
+    `report.recorded` has, on the coordinator, the ages in updates of the gradients that are used ("staleness"; 0: of
     the present weights), "dropped" and "abandoned".
     """
 
@@ -48,7 +48,7 @@ class Quorum(Strategy):
 
     @abstractmethod
     def needed(self, nodes: int) -> int:
-        """How many gradients an update waits for."""
+        """The number of gradients that an update waits for."""
 
     def check(self, job: Job, nodes: int) -> None:
         super().check(job, nodes)
@@ -116,5 +116,5 @@ class Quorum(Strategy):
         session.set_gradient(gradient)
         for parameter in session.parameters:
             if not parameter.requires_grad:
-                parameter.grad = None  # the optimizer passes it over
+                parameter.grad = None  # the optimizer skips it
         session.update(samples=processed)

@@ -1,4 +1,4 @@
-"""The loop of every server: it hears one request after the other, for as long as it has clients."""
+"""The loop of every server: it receives one request after the other, for as long as it has clients."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class ServerLoop:
             answer this client, or others that wait, or none
 
     A client waits from its request (`ask`) to the answer (`answer`) and sends nothing in between. A client that leaves
-    (`leave`) or fails comes as the pair (client, None). A failure is detected only once no other client can send. The
+    (`leave`) or fails gives the pair (client, None). A failure is detected only once no other client can send. The
     server also keeps one lock for its clients: see `locked`.
 
     Parameters
         clients         the ranks that may ask
-        in_turn         False: hear the clients in order of arrival
+        in_turn         False: take requests in order of arrival
                         True: in the order of `clients`, again and again; a client that has left or failed is skipped
-        one_at_a_time   False: hear the next request while a large answer is fetched
-                        True: hear it when the answer has been received
+        one_at_a_time   False: receive the next request while the client still receives a large answer
+                        True: receive it when the client has the answer
 
     Attributes
         present   the clients that have neither left nor failed
-        waiting   for each client that waits its request, in order of arrival
-        ahead     the clients that have been sent the answer to their next request already
-        failed    for each client that has failed the error
+        waiting   the request of each client that waits, in order of arrival
+        ahead     the clients that already have been sent the answer to their next request
+        failed    the error of each client that has failed
 
     A request is any object but None, a string or an array.
 
@@ -68,7 +68,7 @@ class ServerLoop:
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         while self.present:
-            client, request = self._hear()
+            client, request = self._receive()
             if request == LOCK:
                 self._lock.append(client)
                 if self._lock[0] == client:
@@ -99,8 +99,8 @@ class ServerLoop:
             self.present.discard(client)
         self._reply(client, reply)
 
-    def _hear(self) -> tuple[int, Any]:
-        """The next message and its sender; of a client that has failed it is LEAVE."""
+    def _receive(self) -> tuple[int, Any]:
+        """The sender and the message of the next request; LEAVE for a client that has failed."""
         sources = self.present - self.waiting.keys() - set(self._lock[1:])
         if self._turns and sources:
             sources = {next(client for client in self._turns if client in sources)}
@@ -114,7 +114,7 @@ class ServerLoop:
             return error.rank, LEAVE
 
     def _reply(self, client: int, reply: Any) -> None:
-        with contextlib.suppress(RankFailed):  # it fails to ask again, which is detected then
+        with contextlib.suppress(RankFailed):  # detected when its next request does not come
             self._send(reply, client)
 
     def _unlock(self, client: int) -> None:

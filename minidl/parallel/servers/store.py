@@ -21,7 +21,7 @@ class Store:
 
         put(key, x)    the array under this key is x
         get(key)       a copy of it
-        add(key, x)    it becomes itself + x
+        add(key, x)    the array under this key becomes array + x
 
     Every array is divided into `servers` shards of about equal length, one on each server, so that each server carries
     an equal share of the traffic. A server serves one request at a time: on a shard a request is atomic, and additions
@@ -30,7 +30,7 @@ class Store:
     `with store.lock():` a client has the store to itself if the others take the lock too.
 
     A request costs a message to each server and one back: the bytes of the array, and about 150 more a message.
-    Servers call `serve`; clients leave the store with `close()`, or use it in a `with`.
+    Servers call `serve`; clients leave the store with `close()`, or use it as a context manager.
 
     Raises
         KeyError     for a key under which there is nothing
@@ -118,7 +118,7 @@ class Store:
 
 
 def handle(shards: dict[str, tuple[Any, Array]], operation: str, key: str, shape: Any, x: Any) -> Any:
-    """Do what a client asks, and return the answer; for a request that cannot be done that is the error."""
+    """Execute a client's request, and return the answer; if it cannot be executed, the error is the answer."""
     if operation == "put":
         shards[key] = shape, x
         return None

@@ -97,7 +97,7 @@ def test_the_file_of_a_real_run_has_a_thread_a_rank_and_a_lane_with_calls_around
     slices = check(document)
     assert document["otherData"]["source"] == "measured"
     names = [e["args"]["name"] for e in document["traceEvents"] if e["name"] == "thread_name"]
-    assert names == [f"rank {rank}{lane}" for rank in range(3) for lane in ("", ", beside the program (1)")]
+    assert names == [f"rank {rank}{lane}" for rank in range(3) for lane in ("", ", concurrent (1)")]
     for rank in range(3):
         assert {"sendrecv", "barrier", "all_reduce", "forward"} <= {e["name"] for e in slices[0, rank]}
         assert {"all_reduce", "send", "receive"} <= {e["name"] for e in slices[0, rank + 3]}

@@ -1,4 +1,4 @@
-"""The endpoint of a rank under MPI: the mailbox for its messages, and the rest of what an endpoint offers."""
+"""The endpoint of a rank under MPI: a mailbox, with helper threads, fingerprints, shared arrays, MPI's all-reduce."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from minidl.cluster.trace.recorder import Recorder
 
 
 class MPIEndpoint(MPIMailbox, RealRank):
-    """The endpoint of this process among those of `comm`.
+    """The endpoint of this process, which is a rank of `comm`.
 
     news        returns the error to raise when the run is over, else None
     tell        sends an object to the listener of `launch`
     last_words  called before a planned fault kills or stops this rank
     memory      the file behind shared arrays
     may_reduce  whether all-reduces may be left to MPI
-    debug       whether the ranks compare their collectives, by a message to every rank of the group for each
+    debug       whether the ranks compare their collectives; costs a message to every rank of the group for each
     """
 
     network: Network | None = None
@@ -53,9 +53,9 @@ class MPIEndpoint(MPIMailbox, RealRank):
         self._last_words = last_words
         self._may_reduce = may_reduce
         self._fingerprints = FingerprintTable() if debug else None
-        # Each is (group, call, rank): called here and not yet reported by that rank; and the other way round.
-        self._awaited: set[tuple[int, int, int]] = set()
-        self._early: set[tuple[int, int, int]] = set()
+        # Collective calls as (group, call, rank)
+        self._awaited: set[tuple[int, int, int]] = set()  # made here, not yet reported by that rank
+        self._early: set[tuple[int, int, int]] = set()  # reported by that rank, not yet made here
         self._program = threading.get_ident()
         self._helpers = Helpers(self._finished)
         self._finishing = threading.Condition()
@@ -110,7 +110,7 @@ class MPIEndpoint(MPIMailbox, RealRank):
     # MPI's own all-reduce
 
     def native_all_reduce(self, x: Array, op: str, ranks: tuple[int, ...], tag: int, recorder: Recorder) -> bool:
-        """Leave it to MPI, which does not report its messages; recorded is one message of this rank's bytes."""
+        """By MPI, which does not report its messages: the ledger counts one message with the bytes of x."""
         if not (self._may_reduce and self._reduction.run(x, op, ranks, tag)):
             return False
         recorder.exchanged(1, x.nbytes)

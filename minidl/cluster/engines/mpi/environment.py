@@ -1,4 +1,4 @@
-"""What a process knows of its place in an MPI job before it initializes MPI."""
+"""The place of a process in an MPI job, known before it initializes MPI."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class MpiexecJob:
             self._stack.close()
 
     def words(self) -> str:
-        """What mpiexec itself has printed."""
+        """The output of mpiexec itself."""
         self._said.seek(0)
         return self._said.read().decode(errors="replace").strip()
 

@@ -36,8 +36,8 @@ from minidl.cluster.engines.protocol import EAGER_BYTES, Array, Peer, Pending
 
 HEADERS, BODIES = 0, 1  # MPI's tags: of every header; the first of those for announced bodies
 
-QUICK_LOOKS = 200  # a waiting rank yields its core so often between two looks; then it pauses, ever longer
-SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3
+QUICK_LOOKS = 200  # after this number of looks, a waiting rank no longer only yields its core, but pauses
+SHORTEST_PAUSE, LONGEST_PAUSE = 20e-6, 1e-3  # seconds; each pause is twice as long as the last, up to the longest
 
 WHOLE, ANNOUNCEMENT, ACKNOWLEDGEMENT, NOTE, GOODBYE = range(5)
 
@@ -227,7 +227,7 @@ class MPIMailbox:
             return request
 
     def has_returned(self, rank: int) -> bool:
-        """Whether the program of that rank has returned, as far as this rank knows."""
+        """Whether this rank knows that the program of that rank has returned."""
         return rank in self._ended
 
     def _handle(self, source: int, data: bytearray) -> None:
@@ -251,7 +251,7 @@ class MPIMailbox:
         raise NotImplementedError(f"{type(self).__name__} posts notes, but has no _read_note that says what they mean")
 
     def _farewell(self) -> bytes:
-        """What this rank sends with its goodbye when its program has returned."""
+        """The contents of the goodbye that this rank sends when its program has returned."""
         return b""
 
     def _receive_farewell(self, source: int, farewell: bytes) -> None:

@@ -34,7 +34,7 @@ class RankProcess:
     is_ready       its process is ready to begin the program
     result         what the program returned
     failure        how the program failed
-    last_words     what it recorded, sent before a planned fault killed it
+    last_words     its recording, sent before a planned fault killed it
     is_gone        its process has ended, or its socket has closed
     is_aborted     it has been sent the end of the run
     stopped_since  when its process was first found stopped by a signal; infinity while it runs
@@ -105,7 +105,7 @@ class RankProcess:
         return 2
 
     def printed(self) -> str:
-        """What the program has printed so far."""
+        """The output of the program so far."""
         return os.pread(self.output, 4 * (KEPT + 1), 0).decode("utf-8", errors="replace")
 
     def has_been_stopped(self, seconds: float) -> bool:
@@ -120,7 +120,7 @@ class RankProcess:
 
     @cached_property
     def cause_of_death(self) -> str:
-        """Why the process is gone, in words."""
+        """A sentence that says why the process is gone."""
         if self.stopped_since < float("inf"):
             return "the process was stopped by a signal and did not go on"
         self.process.join(1.0)
@@ -133,7 +133,7 @@ class RankProcess:
 
     @property
     def why_silent(self) -> str:
-        """Why the rank does not report, in words; empty if that is not known."""
+        """A sentence that says why the rank does not report; empty if that is not known."""
         if self.is_gone:
             return self.cause_of_death
         return "it was stopped by a signal" if self.stopped_since < float("inf") else ""

@@ -17,7 +17,7 @@ LOOK_SECONDS = 1e-3  # between two looks of a sleeping rank for a message
 
 
 class RealRank:
-    """The part of an Endpoint that is the same on processes and under MPI."""
+    """The methods of an Endpoint that are the same on processes and under MPI."""
 
     _last_words: Callable[[], None]  # called before a planned fault kills or stops the rank
     _helpers: Helpers

@@ -1,4 +1,4 @@
-"""The endpoint of a rank that is a process: the mailbox for its messages, and the rest of what an endpoint offers."""
+"""The endpoint of a rank that is a process: a mailbox, with helper threads and operations in shared memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank knows of the others: which have ended or failed, and so which operations can never complete."""
+"""The other ranks as one rank sees them: which have ended or failed, and which operations can never complete."""
 
 from __future__ import annotations
 

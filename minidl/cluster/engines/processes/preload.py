@@ -1,4 +1,4 @@
-"""What the fork server does before it forks the first rank: it imports modules and calls each compiled kernel once.
+"""Prepares the fork server before it forks the first rank: imports modules and calls each compiled kernel once.
 
 A compiled kernel costs a fresh process some tenths of a second even when it comes from numba's cache; ranks forked from
 a process that has called it start in hundredths.

@@ -24,10 +24,10 @@ def fair_rates(flows: Sequence[Sequence[int]], capacities: Sequence[float] | Map
 
     Parameters
         flows       for each flow, the numbers of its links, each once
-        capacities  of each link, in bytes a second
+        capacities  bytes per second of each link
 
-    By progressive filling: all rates rise together; when a link is full, its flows keep their rate and the others rise
-    further. A flow without links gets an infinite rate. f flows of l links each take O(f l log(f l)).
+    The algorithm is progressive filling: all rates rise together; when a link is full, its flows keep their rate and
+    the others rise further. A flow without links gets an infinite rate. f flows of l links each take O(f l log(f l)).
 
     Source: Bertsekas and Gallager, Data Networks (2nd edition, 1992), section 6.5.2.
 

@@ -1,4 +1,4 @@
-"""A simulation in a child process, which the deadline can always end: a program of one rank on processes."""
+"""Runs a simulation in a child process, which the deadline can always end; the child is a launch of one rank."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ class Node:
     """How fast a simulated node computes. Work takes max(flops / flops_per_s, bytes / bytes_per_s), the roofline model.
 
     Parameters
-        flops_per_s  floating-point operations a second; math.inf for no limit
-        bytes_per_s  bytes of memory traffic a second; math.inf for no limit
+        flops_per_s  floating-point operations per second; math.inf for no limit
+        bytes_per_s  bytes of memory traffic per second; math.inf for no limit
         jitter       each interval of work is multiplied by a random log-normal factor of mean 1; this is the standard
                      deviation of the factor's logarithm, and the seed of the launch decides the factors
         speeds       divides the time of each rank's work: a list with one speed for each rank, or a dictionary by rank
@@ -65,11 +65,11 @@ class Node:
             raise ValueError(f"the node has {len(self.speeds)} speeds, but the run has {nodes} ranks")
 
     def seconds(self, flops: float, nbytes: float) -> float:
-        """How long the work takes on a node of speed 1, in seconds."""
+        """The seconds that the work takes on a node of speed 1."""
         return max(flops / self.flops_per_s, nbytes / self.bytes_per_s)
 
     def speed(self, rank: int) -> float:
-        """How many times as fast as a node of speed 1 this rank is."""
+        """The speed of this rank; 2 takes half the time of 1."""
         if self.speeds is None:
             return 1.0
         return float(self.speeds.get(rank, 1.0) if isinstance(self.speeds, Mapping) else self.speeds[rank])
@@ -88,7 +88,7 @@ class Core:
         self._rng = stream(Purpose.JITTER, seed, rank)
 
     def seconds(self, seconds: float, flops: float, nbytes: float) -> float:
-        """How long this rank takes for the stated seconds and the work together."""
+        """The seconds that this rank takes for the stated seconds and the work together."""
         seconds += self._node.seconds(flops, nbytes)
         if self._jitter and seconds:
             seconds *= self._rng.lognormal(-(self._jitter**2) / 2, self._jitter)  # the mean of the factor is 1

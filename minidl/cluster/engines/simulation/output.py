@@ -30,7 +30,7 @@ class Router:
         (_output.get() or self.original).flush()
 
     def close(self) -> None:
-        """Nothing, because a rank does not own the stream."""
+        """Do nothing, because a rank does not own the stream."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
@@ -54,7 +54,7 @@ _installed = ProcessWide(_install, _remove)
 
 @contextmanager
 def routed() -> Iterator[TextIO]:
-    """Inside, what ranks print goes to the streams that `keep` has set; yields the stream in place of sys.stdout."""
+    """Inside, the output of ranks goes to the streams that `keep` has set; yields the stream in place of sys.stdout."""
     with _installed as router:
         before, stdout = sys.stdout, cast(TextIO, router)
         sys.stdout = stdout

@@ -18,7 +18,7 @@ Queue = dict[int, Transfer]  # by number, in the order of being ready
 
 
 class Ports:
-    """Transport over single ports; `alpha` seconds a message, `beta` seconds a byte."""
+    """Transport over single ports; `alpha` seconds per message, `beta` seconds per byte."""
 
     def __init__(self, nodes: int, alpha: float, beta: float) -> None:
         self._alpha, self._beta = alpha, beta

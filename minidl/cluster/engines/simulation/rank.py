@@ -98,5 +98,5 @@ class SimulatedRank:
         return self._recorder.close() if self._recorder else None
 
     def printed(self) -> str:
-        """What the program has printed."""
+        """The output of the program."""
         return self._output.getvalue() if self._sealed is None else self._sealed

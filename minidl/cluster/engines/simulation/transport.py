@@ -1,4 +1,4 @@
-"""What a model of the network must offer to the simulation; `ports.py` and `flows.py` are two such models.
+"""The interface of a model of the network; `ports.py` and `flows.py` are two such models.
 
 A transfer is a message whose send and receive have both been posted. The endpoint announces it with `ready`. When
 nothing is left to do at this instant, the scheduler moves the clock to `next_event()`, and `advance` returns the
