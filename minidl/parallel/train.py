@@ -85,7 +85,7 @@ def train(
     strategy.check(here, nodes)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
-            f"{type(strategy).__name__} cannot go on from a checkpoint, which does not hold the whole state of its ranks: "
+            f"{type(strategy).__name__} cannot go on from a checkpoint, which lacks some of its ranks' state: "
             "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
     checkpoint = None if resume is None else _matching_checkpoint(resume, here)

@@ -6,15 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from minidl.parallel.measures.result_table import (
-    HIGHER_IS_BETTER,
-    QUALITY,
-    SPEED,
-    ResultTable,
-    Trial,
-    Trials,
-    number_of,
-)
+from minidl.parallel.measures.result_table import HIGHER_IS_BETTER, QUALITY, SPEED, ResultTable, Trial, number_of
 
 TASK = ("network", "model", "data")  # what two runs must have in common to be compared
 HARDWARE = ("device", "hardware", "machine", "processor", "accelerator", "cpu", "gpu", "kernels")
@@ -120,22 +112,22 @@ def _seconds(run: Trial, column: str) -> float:
     return 1 / number if column == "samples_per_second" else number
 
 
-def _measured(runs: Trials, column: str) -> list[Trial]:
+def _measured(runs: Sequence[Trial], column: str) -> list[Trial]:
     return [run for run in runs if run.number(column)]
 
 
-def _mean_seconds(runs: Trials, column: str) -> float:
+def _mean_seconds(runs: Sequence[Trial], column: str) -> float:
     return fmean(_seconds(run, column) for run in _measured(runs, column))
 
 
-def _seconds_of_seed(bases: Trials, seed: str, column: str) -> list[float]:
+def _seconds_of_seed(bases: Sequence[Trial], seed: str, column: str) -> list[float]:
     """Possible baselines, in seconds: runs with that seed, or all runs if there is none; and the mean of all runs."""
     runs = _measured(bases, column)
     own = [run for run in runs if run.seed == seed] or runs
     return [*(_seconds(run, column) for run in own), _mean_seconds(bases, column)]
 
 
-def _worse(runs: Trials, others: Trials) -> str:
+def _worse(runs: Sequence[Trial], others: Sequence[Trial]) -> str:
     """By what quality the runs are worse than the others; "" if they are not, or if no quality is known."""
     for column in QUALITY:
         mine, theirs = ([n for run in group if (n := run.number(column)) is not None] for group in (runs, others))
@@ -150,7 +142,7 @@ def _worse(runs: Trials, others: Trials) -> str:
     return ""
 
 
-def _knows(runs: Trials, others: Trials) -> bool:
+def _knows(runs: Sequence[Trial], others: Sequence[Trial]) -> bool:
     """Whether the quality of the runs is known if that of the others is."""
     return any(run.has_quality for run in runs) or not any(other.has_quality for other in others)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from minidl.parallel.measures.claimed_speedups import of_speedup
-from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Trials
+from minidl.parallel.measures.result_table import CONFIGURATION, MEASURED, TEST_QUALITY, ResultTable, Trial
 
 Row = Mapping[str, Any]
 
@@ -88,7 +88,7 @@ def problems(
     return list(dict.fromkeys(found))
 
 
-def _of_method(table: ResultTable, runs: Trials, seeds: int) -> Iterator[str]:
+def _of_method(table: ResultTable, runs: Sequence[Trial], seeds: int) -> Iterator[str]:
     fast, good = [run for run in runs if run.has_speed], [run for run in runs if run.has_quality]
     if table.has_speed and table.has_quality:  # a table of one of them claims nothing about both
         for what, other, some, others in (("speed", "quality", fast, good), ("quality", "speed", good, fast)):
@@ -114,7 +114,7 @@ def _of_method(table: ResultTable, runs: Trials, seeds: int) -> Iterator[str]:
                 yield f"{which} where {seeds} are needed to see the spread"
 
 
-def _of_measured_numbers(table: ResultTable, fast: Trials, good: Trials) -> Iterator[str]:
+def _of_measured_numbers(table: ResultTable, fast: Sequence[Trial], good: Sequence[Trial]) -> Iterator[str]:
     """Numbers that differ from run to run, but not as measurements do."""
     for column in table.varying:
         there = {run.value(column) for run in good} - {""}

@@ -77,9 +77,6 @@ class Trial:
         return any(self.number(column) is not None for column in QUALITY)
 
 
-Trials = Sequence[Trial]
-
-
 class ResultTable:
     """The runs of a table, and the columns that decide them.
 
