@@ -68,9 +68,7 @@ async def execute(
         except CellTimeoutError:
             raise Failed(f"not finished after {SECONDS_A_CELL} s", current) from None
         except DeadKernelError:
-            if (
-                task := asyncio.current_task()
-            ) and task.cancelling():  # nbclient reports this as death
+            if (task := asyncio.current_task()) and task.cancelling():  # nbclient reports this as death
                 raise asyncio.CancelledError from None
             raise Failed("the kernel died", current) from None
         except RuntimeError as problem:
