@@ -3,8 +3,8 @@
     python benchmarks/grading.py [--submissions 100] [--workers N] [--seconds 20] [--keep FOLDER]
 
 A class over all chapters is graded as `python3 -m course grade` does it: right, wrong, empty, hostile and damaged
-notebooks (`tests/course/grading/submitted_class.py`). Seconds per submission are those of one worker, so they rise with the load of
-the machine, which is printed; outcomes do not depend on it.
+notebooks (`tests/course/grading/submitted_class.py`). Seconds per submission are those of one worker, so they rise with
+the load of the machine, which is printed; outcomes do not depend on it.
 """
 
 from __future__ import annotations
