@@ -35,12 +35,12 @@ class Classroom:
         self.reference = reference
         cells = judged_notebook.code_cells(self.reference, self.reference, [])
         definitions = [source for name, source in cells if not name.startswith("cell ")]
-        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, since each costs a round trip
+        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
         self._answer = ""
         self.session = Session(self._load, Limits(seconds=SECONDS_A_CALL))
 
     def _load(self, session: Session) -> None:
-        """Define all functions of the solution, then the answer; an earlier answer is overwritten."""
+        """Define all as the solution has it, then the answer: the one before it is forgotten."""
         judged_notebook.run_cells(session, [self._solution, ("the answer", self._answer)], set(), [])
 
     def outcomes(self, exercise: str, code: str = "", check_cell: str = "") -> list[Outcome]:
