@@ -2,9 +2,9 @@
 
     python benchmarks/grading.py [--submissions 100] [--workers N] [--seconds 20] [--keep FOLDER]
 
-A class over all chapters (`tests/course/submitted_class.py`: right, wrong, empty, hostile, damaged notebooks) is graded
-as `python3 -m course grade` does it. Seconds per submission are those of one worker, so they rise with the load of
-the machine, which is printed; outcomes do not depend on it.
+A class over all chapters is graded as `python3 -m course grade` does it: right, wrong, empty, hostile and damaged
+notebooks (`tests/course/grading/submitted_class.py`). Seconds per submission are those of one worker, so they rise with
+the load of the machine, which is printed; outcomes do not depend on it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rich.table import Table  # noqa: E402
 
 from course.commands import grade  # noqa: E402
 from course.grading import grader  # noqa: E402
-from tests.course.submitted_class import hand_in  # noqa: E402
+from tests.course.grading.submitted_class import hand_in  # noqa: E402
 
 
 def main() -> None:

@@ -59,8 +59,8 @@ For teachers and authors
 
 Without a command: {overview}.
 NN is a chapter's number. Most commands explain their options, for instance
-`python3 -m course check --help`. The first start makes the environment .venv; with
-MINIDL_NO_VENV=1 the Python that you start is used as it is.
+`python3 -m course check --help`. The first start makes the environment .venv;
+with MINIDL_NO_VENV=1 the Python that you start is used as it is.
 """
 
 

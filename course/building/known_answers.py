@@ -35,7 +35,7 @@ class Classroom:
         self.reference = reference
         cells = judged_notebook.code_cells(self.reference, self.reference, [])
         definitions = [source for name, source in cells if not name.startswith("cell ")]
-        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, since each costs a round trip
+        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
         self._answer = ""
         self.session = StudentSession(self._load, Limits(seconds=SECONDS_A_CALL))
 

@@ -1,4 +1,4 @@
-"""Draw the arguments of hidden tests anew, and prove with known answers that the new tests judge correctly."""
+"""Draw new arguments for hidden tests, and prove with known answers that the new tests judge correctly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ATTEMPTS = 5
 
 
 def redraw(source: Source, seed: int) -> list[str]:
-    """Draw the hidden tests of an assignment anew and write those that are proven; return a sentence for each other."""
+    """Draw new hidden tests for an assignment and write those that are proven; returns a sentence for each other one."""
     before = source.path.read_text(encoding="utf-8")
     tests = hidden_tests(before)
     new: dict[int, Mapping[str, Any]] = {}

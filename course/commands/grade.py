@@ -134,7 +134,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--to", type=Path, default=Path("graded"), help="where grades and feedback go (graded/)")
     parser.add_argument("--assignment", default="", help="what all of them answer, whatever the files say: 04")
     parser.add_argument(
-        "--again", action="append", default=[], metavar="STUDENT", help="grade this student anew; `all`: everybody"
+        "--again", action="append", default=[], metavar="STUDENT", help="grade this student again; `all`: everybody"
     )
     parser.add_argument(
         "--seconds", type=positive(float), default=Limits().seconds,

@@ -56,9 +56,9 @@ def print_report(
             console.print(Text("\n" + display.as_text(outcome, hint_call(request, outcome)) + "\n"))
         elif outcome.status is not Status.NOT_ATTEMPTED:
             print_first_fault(console, request, outcome)
-    told = "".join(part.message for outcome in outcomes for part in outcome.parts)
+    shown = "".join(part.message for outcome in outcomes for part in outcome.parts)
     for remark in judgement.remarks:
-        if remark not in told:
+        if remark not in shown:
             console.print(Text(f"Note: {remark}"))
     if any(re.search(OF_GIVEN_CELLS, remark) for remark in judgement.remarks):
         console.print(GIVEN_CELLS)

@@ -26,5 +26,6 @@ def end_with_standard_input() -> None:
 
 
 if __name__ == "__main__":
+    command = import_module(sys.argv[1])
     threading.Thread(target=end_with_standard_input, daemon=True).start()
-    sys.exit(import_module(sys.argv[1]).run(sys.argv[2:]))
+    sys.exit(command.run(sys.argv[2:]))

@@ -63,7 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--late", default="", metavar="RATE", help="cost of each begun unit: 10%%/day, 2points/hour")
     group.add_argument("--grace", default="", metavar="SPAN", help="tolerance after the deadline: 15min")
     group.add_argument("--late-at-most", default="", metavar="MOST", help="the most that lateness costs: 50%%")
-    group.add_argument("--similarity", action="store_true", help="list the answers that are alike")
+    group.add_argument("--similarity", action="store_true", help="list pairs of similar answers")
 
 
 def chosen(options: argparse.Namespace) -> Reports:

@@ -199,8 +199,8 @@ def summary(lines: Sequence[Line]) -> list[str]:
     for assignment in sorted({line.assignment for line in lines}):
         those = [line for line in lines if line.assignment == assignment]
         count = Counter(line.status for line in those)
-        told = ", ".join(f"{number} {status}" for status, number in count.most_common())
-        sentences.append(f"{assignment or 'no assignment'}: {told}.")
+        counts = ", ".join(f"{number} {status}" for status, number in count.most_common())
+        sentences.append(f"{assignment or 'no assignment'}: {counts}.")
         missing = [line.student.called for line in those if line.status == MISSING and line.student]
         if missing and len(missing) < len(those):
             sentences.append(f"  {MISSING}: {listed(missing)}.")

@@ -15,7 +15,7 @@ from course.grading.submissions.own_folders import given_to_none, own_folder
 from course.grading.submissions.submission import find
 from course.judging.helper_files import copy_helper_files, helper_files, shadows
 from course.judging.judged_notebook import judge_notebook
-from tests.course.submitted_class import ROOT
+from tests.course.grading.submitted_class import ROOT
 
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"

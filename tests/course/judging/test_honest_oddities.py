@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 
 from course.judging.judged_notebook import judge_notebook
-from tests.course.submitted_class import ROOT
+from tests.course.grading.submitted_class import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

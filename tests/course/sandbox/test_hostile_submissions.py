@@ -25,7 +25,7 @@ from course.notebooks.roles import role_of
 from course.sandbox import landlock, scratch
 from course.sandbox.limits import Limits
 from course.sandbox.supervisor import TOKEN
-from tests.course.submitted_class import ROOT
+from tests.course.grading.submitted_class import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from course.building.sources import Source
-from tests.course import lecture_record
+from tests.course.building import lecture_record
 
 
 class Kept(dict[str, Any]):

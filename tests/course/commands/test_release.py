@@ -198,6 +198,16 @@ def test_every_module_of_the_course_and_every_import_of_a_notebook_works_in_the_
     assert int(imported) > 50
 
 
+@pytest.mark.timeout(300)
+def test_the_floors_can_be_checked_in_the_release(edition: Path):
+    lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    done = subprocess.run(
+        [sys.executable, "-c", lint, "--no-cache"],
+        cwd=edition, env={**os.environ, "PYTHONPATH": str(edition)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @each_assignment
 def test_no_file_of_the_release_has_a_hidden_test_or_the_body_of_a_solution(source: Source, edition: Path):
     solution = text.read(source.path)

@@ -16,7 +16,7 @@ import pytest
 
 from course.chapters import FIRST_LECTURE
 from course.commands import lab
-from tests.course.submitted_class import ROOT
+from tests.course.grading.submitted_class import ROOT
 
 
 @pytest.fixture(scope="module")

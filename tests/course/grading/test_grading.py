@@ -22,7 +22,7 @@ from course.commands import grade, release
 from course.grading.grade import BY_HAND
 from course.grading.submissions.submission import find
 from course.grading.tables import grade_tables
-from tests.course.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
+from tests.course.grading.submitted_class import ROOT, SOLUTIONS, hand_in, notebook
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

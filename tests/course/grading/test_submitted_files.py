@@ -18,7 +18,7 @@ from course.grading.feedback.places import MOST_OF_NAME, places_of
 from course.grading.submissions.files import MOST_FOLDERS
 from course.grading.submissions.submission import Submission, find
 from course.notebooks.notebook_file import MOST_CELLS, MOST_SOURCE, NotebookFile
-from tests.course.submitted_class import SOLUTIONS, notebook
+from tests.course.grading.submitted_class import SOLUTIONS, notebook
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -21,7 +21,7 @@ import pytest
 
 from course.commands import grade
 from course.grading.container import outside
-from tests.course.submitted_class import ROOT
+from tests.course.grading.submitted_class import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -12,7 +12,7 @@ from course.grading.roster.class_table import Result, class_lines, summary
 from course.grading.roster.gradebooks import write_gradebooks
 from course.grading.roster.lateness import policy
 from course.grading.roster.roster import read_roster
-from tests.course.test_roster import CANVAS, MOODLE, WORKSHEET
+from tests.course.grading.test_roster import CANVAS, MOODLE, WORKSHEET
 
 CHAPTER = "04_messages_and_collectives"
 NOON = datetime.fromisoformat("2027-01-31T12:00+00:00")

@@ -22,7 +22,7 @@ from course.grading.results.results import Results
 from course.grading.submissions.fingerprint import fingerprint
 from course.grading.submissions.submission import Submission
 from course.grading.tables import grade_tables
-from tests.course.submitted_class import ROOT, SOLUTIONS, notebook
+from tests.course.grading.submitted_class import ROOT, SOLUTIONS, notebook
 from tests.tiers import exhaustively
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

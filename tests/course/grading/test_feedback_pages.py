@@ -17,7 +17,7 @@ from course.grading.feedback.formulas import as_mathml
 from course.grading.feedback.markdown import Renderer, as_html
 from course.grading.grade import Grade
 from course.judging.judged_notebook import Judgement
-from tests.course.submitted_class import ROOT, SOLUTIONS
+from tests.course.grading.submitted_class import ROOT, SOLUTIONS
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 

@@ -12,7 +12,7 @@ from course.building import text
 from course.building.execution import execute
 from course.building.sources import Source, orphans, sources
 from course.building.staleness import built_notebook, stale_notebooks
-from tests.course import lecture_record
+from tests.course.building import lecture_record
 
 SOURCES = sources()
 LECTURES = [source for source in SOURCES if source.is_lecture]
