@@ -78,7 +78,7 @@ def print_first_fault(console: Console, request: CheckRequest, outcome: Outcome)
     if fault is None:
         return
     console.print(Text(f"{outcome.exercise}: {fault.title}", "bold"))
-    console.print(Padding(Text(display.told(fault)), (0, 0, 0, 2), expand=False))
+    console.print(Padding(Text(display.explanation(fault)), (0, 0, 0, 2), expand=False))
     others = sum(part.status is not Status.CORRECT for part in outcome.parts) - 1
     if others:
         more = f"python3 -m course check {request.chapter.number} {outcome.exercise}"
