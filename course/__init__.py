@@ -1,4 +1,21 @@
-"""The course: `python3 -m course` from the root of a clone, with nothing but Python installed."""
+"""The course: `python3 -m course` from the root of a clone, with nothing but Python installed.
+
+commands/        what is typed, one file per command; command_line.py finds them
+student/         one student: the copy of the exercises, the report of a check, the points
+grading/         a class: submissions, results, feedback, roster
+building/        from texts to notebooks
+lectures/, assignments/    these texts
+checks/          what answers must do, one folder per chapter
+judging/         what checks are made of
+sandbox/         where a student's code runs
+probes/          measurements inside a student's process
+notebooks/       notebook files
+figures/         pictures of the lectures
+setup/           the environment `.venv`
+chapters.py      the list of chapters
+whole_file.py    writing a file whole or not at all
+plural.py        numbers with nouns
+"""
 
 import sys
 

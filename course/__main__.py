@@ -1,7 +1,7 @@
-"""The door of the course: refuse a wrong Python in one sentence, else hand over to the command line.
+"""Start the course: refuse an unsupported Python with one sentence, else call the command line.
 
-This file and `course/__init__.py` keep to syntax that any Python reads, Python 2 included; otherwise a wrong Python
-would answer with a SyntaxError instead of the sentence.
+This file and `course/__init__.py` use only syntax that every Python reads, Python 2 included. Otherwise an unsupported
+Python would print a SyntaxError instead of the sentence.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""The map of the course: sixteen chapters in four parts, and how to find one by what a person types.
-
-Standard library alone: the commands read it before the environment stands.
-"""
+"""The sixteen chapters of the course in four parts, and finding one by what a person types. Standard library only."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ DEMO_FOLDER = "runs/demo"
 
 
 class UnknownChapterError(Exception):
-    """What was typed names no chapter, or one that has no exercises yet; the text says which there are."""
+    """No such chapter, or it has no exercises yet; the text lists those that exist."""
 
 
 @dataclass(frozen=True)
@@ -32,16 +29,16 @@ class Chapter:
         return self.name[:2]
 
     def lectures(self, root: Path) -> list[Path]:
-        """Its lectures that are there, in reading order."""
+        """Its existing lectures, in reading order."""
         beginning = re.compile(rf"{self.number}[a-z]?_")
         return sorted(path for path in (root / "notebooks").glob("*.ipynb") if beginning.match(path.name))
 
     def exercises(self, root: Path) -> Path:
-        """Where the notebook is, or will be, that students get."""
+        """The path of the notebook that students get; it may not exist yet."""
         return root / "exercises" / self.name / f"{self.name}.ipynb"
 
     def work(self, root: Path) -> Path:
-        """Where the student's own copy of it is, once it was started."""
+        """The path of the student's own copy; it exists once the chapter was started."""
         return root / "work" / self.name / f"{self.name}.ipynb"
 
 
@@ -115,7 +112,7 @@ def chapter_called(typed: str) -> Chapter:
 
 
 def chapter_with_exercises(typed: str, root: Path) -> Chapter:
-    """The same, of a chapter whose exercises are there. Raises UnknownChapterError."""
+    """The same, for chapters with exercises only. Raises UnknownChapterError."""
     there = [chapter.number for chapter in CHAPTERS if chapter.exercises(root).exists()]
     choice = f"there are exercises for {', '.join(there)}" if there else "no chapter has any yet"
     try:

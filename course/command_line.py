@@ -1,7 +1,7 @@
-"""The commands of the course by name, and the way from `python3 -m course NAME …` to the function that does it.
+"""The commands of the course, and dispatching `python3 -m course NAME …` to one of them.
 
-Every command is a module with `run(arguments) -> exit code`, imported only once the environment stands. Up to there
-nothing but the standard library is used.
+Every command is a module with `run(arguments) -> exit code`. It is imported after the environment has been set up;
+until then only the standard library is used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from course.setup import bootstrap
 
 @dataclass(frozen=True)
 class Command:
-    """A command: the module whose `run` does it, what it does in a line, the extras of pyproject.toml that it needs,
-    and what is typed after its name.
+    """A command.
+
+    module: its `run` is called.
+    meaning: what it does, in one line.
+    extras: the extras of pyproject.toml that it needs.
+    operand: what is typed after its name.
     """
 
     module: str
@@ -54,15 +58,15 @@ For teachers and authors
 {others}
 
 Without a command: {overview}.
-NN is a chapter's number. `python3 -m course check --help` tells more of check,
-and so with most commands. The first start makes the environment .venv; with
+NN is a chapter's number. Most commands explain their options, for instance
+`python3 -m course check --help`. The first start makes the environment .venv; with
 MINIDL_NO_VENV=1 the Python that you start is used as it is.
 """
 
 
 def main(arguments: list[str]) -> int:
     """Run one command of the course and return its exit code (2 for a command that does not exist)."""
-    for stream in (sys.stdout, sys.stderr):  # a terminal that lacks a sign gets a question mark in its place
+    for stream in (sys.stdout, sys.stderr):  # a character that the terminal lacks becomes a question mark
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     name = arguments[0] if arguments else None
@@ -86,12 +90,12 @@ def main(arguments: list[str]) -> int:
 
 
 def available() -> list[str]:
-    """The commands that are here: the students' edition of the course has none of the teacher's."""
+    """The commands that exist; the students' edition of the course lacks those of teachers."""
     return [name for name, command in COMMANDS.items() if find_spec(command.module) is not None]
 
 
 def usage() -> str:
-    """The help text, a line a command."""
+    """The help text, one line per command."""
     lines = {name: f"  {f'{name} {COMMANDS[name].operand}':<15} {COMMANDS[name].meaning}" for name in available()}
     students = "\n".join(lines[name] for name in FOR_STUDENTS)
     others = "\n".join(line for name, line in lines.items() if name not in FOR_STUDENTS)

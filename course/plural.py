@@ -1,10 +1,10 @@
-"""How many of something, in words."""
+"""Numbers with nouns in the singular or plural."""
 
 from __future__ import annotations
 
 
 def counted(number: float, noun: str, plural: str = "") -> str:
-    """A number with its noun; plural: the noun's plural if it is not the noun and an s.
+    """A number with its noun; plural: the noun's plural, if it does not just add an s.
 
     >>> counted(1, "submission"), counted(2, "submission"), counted(0.5, "point")
     ('1 submission', '2 submissions', '0.5 points')

@@ -1,7 +1,4 @@
-"""Write a file whole or not at all. A reader sees the old content or the new one, never half of it.
-
-Standard library alone: the set-up uses it before the environment stands.
-"""
+"""Write a file whole or not at all: a reader sees the old content or the new one. Standard library only."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import minidl  # noqa: F401  (before any test imports numpy, whose instruction s
 TESTS = Path(__file__).parent
 
 LONGEST_FIRST = (
-    "course/test_hostile_submissions.py",
+    "course/sandbox/test_hostile_submissions.py",
     "course/test_grading.py",
     "cli/test_interrupts.py",
     "cluster/conformance/test_conformance.py",
@@ -28,9 +28,9 @@ LONGEST_FIRST = (
     "course/test_release.py",
     "cluster/engines/processes/test_fork_server.py",
     "course/test_student_check.py",
-    "course/test_hostile_answers.py",
+    "course/sandbox/test_hostile_answers.py",
     "cluster/test_scripts.py",
-    "course/test_checking_notebooks.py",
+    "course/judging/test_checking_notebooks.py",
     "reproductions/test_reproductions.py",
     "test_solutions.py",
     "house/test_style.py",

@@ -1,4 +1,4 @@
-"""What every assignment keeps to, so that it can be graded and students get what the chapter promises."""
+"""The rules for every assignment, so that it can be graded and has what the chapter promises."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HINTS_AN_EXERCISE = 2
 
 @dataclass
 class Cells:
-    """The cells of an assignment by what they are, then by the name of their exercise."""
+    """The cells of an assignment by role, then by exercise."""
 
     solutions: dict[str, str] = field(default_factory=dict)
     tests: dict[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Cells:
 
 
 def broken_rules(notebook: nbformat.NotebookNode, name: str, chapter: Chapter) -> list[str]:
-    """What is amiss with the assignment `name` whose checks are `chapter`, in sentences."""
+    """The rules that the assignment `name` breaks, in sentences; chapter: its checks."""
     cells = sorted_out(notebook)
     return [
         *chapter_rules(cells, name, chapter),
@@ -56,7 +56,7 @@ def sorted_out(notebook: nbformat.NotebookNode) -> Cells:
 
 
 def chapter_rules(cells: Cells, name: str, chapter: Chapter) -> Iterator[str]:
-    """The name, the points, and an exercise for every cell and the reverse."""
+    """The name and the points are right, and every cell has an exercise and the reverse."""
     if chapter.name != name:
         yield f"its checks call themselves {chapter.name!r}"
     if (total := sum(cells.points.values())) != POINTS_A_CHAPTER:
@@ -76,7 +76,7 @@ def chapter_rules(cells: Cells, name: str, chapter: Chapter) -> Iterator[str]:
 
 
 def solution_rules(cells: Cells, exercise: str) -> Iterator[str]:
-    """A solution cell is the function of its name, with a docstring, and answers between the markers."""
+    """A solution cell defines the function of its name, with a docstring and the answer between the markers."""
     functions = [node for node in ast.parse(cells.solutions[exercise]).body if isinstance(node, ast.FunctionDef)]
     own = next((node for node in functions if node.name == exercise), None)
     if own is None:
@@ -88,7 +88,7 @@ def solution_rules(cells: Cells, exercise: str) -> Iterator[str]:
 
 
 def test_rules(cells: Cells, exercise: str, chapter: Chapter) -> Iterator[str]:
-    """A test cell calls the public check, and between the markers the same check with hidden cases; nothing else."""
+    """A test cell calls the public check and, between the markers, the same check with hidden cases; nothing else."""
     public, hidden = f"check.{exercise}({exercise})", f"check.{exercise}({exercise}, …)"
     calls = [as_call(node) for node in ast.parse(cells.tests[exercise]).body]
     lines = cells.tests[exercise].splitlines()
@@ -107,5 +107,5 @@ def test_rules(cells: Cells, exercise: str, chapter: Chapter) -> Iterator[str]:
 
 
 def as_call(node: ast.stmt) -> ast.Call | None:
-    """The call that a statement is, if it is one."""
+    """The call, if a statement is a call."""
     return node.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None

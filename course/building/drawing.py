@@ -1,18 +1,17 @@
-"""New arguments for a hidden test, of the same kind as those that it has.
+"""New arguments for a hidden test, of the same kind as the old ones.
 
-What makes a case worth testing is not its numbers but how they lie: no element at all, one rank alone, p no power of
-two, n not divisible by p, more ranks than elements, a message too long to be sent at once. So the numbers of a case are
-drawn anew, and the draw keeps
+A case is worth testing because of how its numbers relate: no element, a single rank, p not a power of two, n not
+divisible by p, more ranks than elements, a message too long to be sent at once. So new numbers are drawn that keep
 
-- 0, 1 and 2, which are limits, words, truth values and None;
-- which number is less than which, and which are equal;
+- 0, 1 and 2, which are limits, strings, truth values and None;
+- the order of the numbers, and which are equal;
 - which is a power of two, and which divides which (and whether 8, the bytes of a number, divides the quotient);
-- the size: from 0.6 to 1.5 times, a quarter more at most from 1000 on, where it is about bytes, and the quotient by a
-  smaller number is no less then;
-- fractions: between a half and twice; between a half and 1 the distance from 1 is what is scaled.
+- the magnitude: 0.6 to 1.5 times. From 1000 on, where numbers are bytes, at most a quarter more, and the quotient by a
+  smaller number does not decrease;
+- fractions: 0.5 to 2 times. Between 0.5 and 1 the distance from 1 is scaled instead.
 
-In an argument a list is a list of cases, unless it has numbers alone; a tuple is one case. An argument whose name
-begins with "seed" is a seed.
+A list is a list of cases unless it contains only numbers; a tuple is one case. An argument whose name begins with
+"seed" is a seed.
 """
 
 from __future__ import annotations
@@ -52,14 +51,14 @@ def drawn(name: str, value: Any, rng: np.random.Generator) -> Any:
 
 
 def seeds(value: Any, rng: np.random.Generator) -> Any:
-    """As many new seeds as there were."""
+    """New seeds, as many as before."""
     if isinstance(value, list | tuple):
         return type(value)(int(seed) for seed in rng.choice(900_000, len(value), replace=False) + 1000)
     return int(rng.integers(1000, 901_000))
 
 
 def drawn_case(case: Any, rng: np.random.Generator) -> Any:
-    """A case with new numbers; the same where none are found."""
+    """The case with new numbers; the same case if none are found."""
     numbers = list(numbers_in(case))
     found = solved(numbers, rng)
     return put_back(case, iter(found))
@@ -75,14 +74,14 @@ def numbers_in(case: Any) -> Iterator[float]:
 
 
 def put_back(case: Any, numbers: Iterator[float]) -> Any:
-    """The case with other numbers in their places."""
+    """The case with its numbers replaced."""
     if isinstance(case, list | tuple):
         return type(case)(put_back(item, numbers) for item in case)
     return next(numbers) if isinstance(case, int | float) and not isinstance(case, bool) else case
 
 
 def solved(old: Sequence[float], rng: np.random.Generator) -> list[float]:
-    """New numbers that lie as the old ones do, found one after the other, with steps back; the old ones if none are."""
+    """New numbers with the same relations as the old ones, found by backtracking; the old ones if there are none."""
     candidates = [candidates_for(number, rng) for number in old]
     chosen: list[float] = []
     places = [0] * len(old)
@@ -113,7 +112,7 @@ def solved(old: Sequence[float], rng: np.random.Generator) -> list[float]:
 
 
 def candidates_for(number: int | float, rng: np.random.Generator) -> list[float]:
-    """What may stand in the place of a number, in a random order."""
+    """The numbers that may replace a number, in random order."""
     if number in LIMITS or number < 0 or not math.isfinite(number):
         return [number]
     if isinstance(number, float):
@@ -146,7 +145,7 @@ def is_power_of_two(number: float) -> bool:
 
 
 def lies_alike(old: tuple[float, float], new: tuple[float, float]) -> bool:
-    """Whether two new numbers lie to each other as two old ones do."""
+    """Whether two new numbers have the same relations as two old ones."""
     if (old[0] < old[1], old[0] == old[1]) != (new[0] < new[1], new[0] == new[1]):
         return False
     if not all(isinstance(number, int) for number in old):

@@ -25,8 +25,8 @@ RULE = "-" * 70
 ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 
 
-class Failed(Exception):  # noqa: N818  (the name says what happened)
-    """A notebook that cannot be kept: `cell` (from 0) and `line` (from 1) say where, `details` is the traceback."""
+class Failed(Exception):  # noqa: N818
+    """A notebook failed at `cell` (from 0), `line` (from 1); `details` is the traceback."""
 
     def __init__(self, message: str, cell: int, line: int = 1, details: str = "") -> None:
         super().__init__(message)
@@ -38,9 +38,9 @@ class Failed(Exception):  # noqa: N818  (the name says what happened)
 async def execute(
     notebook: nbformat.NotebookNode, folder: Path, begins: Callable[[int], None] = lambda number: None
 ) -> None:
-    """Fill in the outputs, running in `folder`; `begins` is told the number of each cell. Raises Failed.
+    """Run the cells in `folder` and fill in the outputs; `begins` is called with each cell's number. Raises Failed.
 
-    However it ends, cancelled too, the kernel is gone afterwards, with what it started.
+    Afterwards the kernel and the processes that it started are gone, even if this was cancelled.
     """
     metadata = notebook.metadata.copy()
     current = 0
@@ -68,12 +68,12 @@ async def execute(
         except CellTimeoutError:
             raise Failed(f"not finished after {SECONDS_A_CELL} s", current) from None
         except DeadKernelError:
-            if (task := asyncio.current_task()) and task.cancelling():  # nbclient takes this for the kernel's death
+            if (task := asyncio.current_task()) and task.cancelling():  # nbclient reports this as death
                 raise asyncio.CancelledError from None
             raise Failed("the kernel died", current) from None
         except RuntimeError as problem:
             raise Failed(f"the kernel did not start: {problem}", current) from None
-    notebook.metadata = metadata  # what the kernel says of itself differs from one machine to the next
+    notebook.metadata = metadata  # the kernel's own metadata differ between machines
     for number, cell in enumerate(notebook.cells):
         cell.metadata.pop("execution", None)
         if complaint := unfit_output(cell):
@@ -81,7 +81,7 @@ async def execute(
 
 
 def unfit_output(cell: nbformat.NotebookNode) -> str:
-    """What a committed notebook may not show: errors, warnings, memory addresses; empty if all is well."""
+    """An output that a committed notebook may not have: error, warning, memory address; empty if there is none."""
     for output in cell.get("outputs", []):
         if output.output_type == "error":
             return f"{output.ename}: {output.evalue}"
@@ -97,22 +97,22 @@ def unfit_output(cell: nbformat.NotebookNode) -> str:
 
 
 def raised(error: CellExecutionError, cell: int) -> Failed:
-    """An exception in a cell, with the line of the cell at which it arose."""
+    """An exception in a cell, with the line of the cell that raised it."""
     details = COLOUR.sub("", error.traceback)
-    details = details[max(0, details.find(RULE)) :]  # nbclient puts the cell in front
+    details = details[max(0, details.find(RULE)) :]  # nbclient puts the cell first
     lines = LINE_OF_CELL.findall(details)
     return Failed(f"{error.ename}: {error.evalue}", cell, int(lines[0]) if lines else 1, details)
 
 
 def environment(scratch: str) -> dict[str, str]:
-    """A kernel's environment: the project can be imported, nobody's own IPython settings take part, one BLAS thread."""
+    """A kernel's environment: the project can be imported, personal IPython settings are ignored, one BLAS thread."""
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     own = {"PYTHONPATH": os.pathsep.join(paths), "IPYTHONDIR": scratch, "MINIDL_STATIC": "1"}
     return {**os.environ, **one_thread_each(), **of_children(), **own}
 
 
 def connection(scratch: str) -> Config:
-    """Talk to the kernel through files in `scratch`: a free TCP port may be taken before the kernel gets to it."""
+    """Connect to the kernel through files in `scratch`: a free TCP port may be taken before the kernel opens it."""
     if os.name == "nt":
         return Config()
     return Config({"AsyncKernelManager": {"transport": "ipc", "ip": os.path.join(scratch, "socket")}})

@@ -1,4 +1,4 @@
-"""The hidden tests in an assignment's text: read their arguments, and put others in their place."""
+"""The hidden tests in an assignment's text: read and replace their arguments."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from course.notebooks.roles import HIDDEN_BEGINS, HIDDEN_ENDS
 BLOCK = re.compile(rf"^{HIDDEN_BEGINS}\n(?P<lines>.*?)^{HIDDEN_ENDS}$", re.MULTILINE | re.DOTALL)
 
 KEPT = re.compile(r"^# kept: (?P<names>[\w, ]+)$", re.MULTILINE)
-"""A comment among hidden tests: the arguments that are never drawn anew."""
+"""A comment among hidden tests: the arguments that are never replaced."""
 
 WIDTH = 120
 
 
 @dataclass(frozen=True)
 class HiddenTest:
-    """`check.NAME(NAME, argument=value, ...)`: values are those that are written out; `kept`: what is not to change."""
+    """A call `check.NAME(NAME, argument=value, ...)`.
+
+    values: its literal arguments.
+    kept: those that must not change.
+    """
 
     exercise: str
     values: Mapping[str, Any]
@@ -39,7 +43,7 @@ class HiddenTest:
 
 
 def hidden_tests(text: str) -> list[HiddenTest]:
-    """An assignment's hidden tests whose arguments are all literals, in the order of the text."""
+    """The hidden tests with only literal arguments, in the order of the text."""
     found = []
     for block in BLOCK.finditer(text):
         lines = block["lines"]
@@ -64,7 +68,7 @@ def hidden_tests(text: str) -> list[HiddenTest]:
 
 
 def with_values(text: str, new: Mapping[int, Mapping[str, Any]]) -> str:
-    """The assignment with other values in its hidden tests, by their number in `hidden_tests(text)`."""
+    """The assignment with new values in its hidden tests; new: by number in `hidden_tests(text)`."""
     tests = hidden_tests(text)
     for number in sorted(new, reverse=True):
         test = tests[number]
@@ -73,7 +77,7 @@ def with_values(text: str, new: Mapping[int, Mapping[str, Any]]) -> str:
 
 
 def literal(value: Any) -> str:
-    """A value as people write it: 40_000 with its mark.
+    """A value as people write it, such as 40_000.
 
     >>> literal([(4, 40_000), ("ring", None)]), literal((3,)), literal(0.00003)
     ('[(4, 40_000), ("ring", None)]', '(3,)', '3e-05')
@@ -94,13 +98,13 @@ def literal(value: Any) -> str:
 
 
 def spread(argument: str) -> str:
-    """An argument that is too long for one line: an item of its list a line; an item that is too long likewise."""
+    """An argument that is too long for one line: one item of its list per line, recursively."""
     name, _, value = argument.partition("=")
     return f"    {name}=[\n{items_of(ast.literal_eval(value), 8)}\n    ],"
 
 
 def items_of(items: Sequence[Any], indent: int) -> str:
-    """The items of a list or a tuple, each on lines of its own."""
+    """The items of a list or tuple, each on its own lines."""
     space, lines = " " * indent, []
     for item in items:
         line = f"{space}{literal(item)},"

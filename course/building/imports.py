@@ -1,4 +1,4 @@
-"""Which files of the course a file imports, read from its text: nothing is run."""
+"""The files of the course that a file imports, found without running it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 
 def modules_in(source: str, package: str = "") -> Iterator[str]:
-    """The names of all modules that a program may import, wherever in it; `package` is where it stands.
+    """The names of all modules that a program may import anywhere; package: the package of the program.
 
     >>> sorted(modules_in("try:\\n import minidl.nn\\nexcept ImportError:\\n from course.checks import wrong"))
     ['course.checks', 'course.checks.wrong', 'minidl.nn']
@@ -24,7 +24,7 @@ def modules_in(source: str, package: str = "") -> Iterator[str]:
 
 
 def statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements of a block, those inside of others too; expressions, which import nothing, are not looked into."""
+    """All statements of a block, nested ones included; expressions import nothing and are skipped."""
     for node in block:
         yield node
         inner = [getattr(node, name, ()) for name in ("body", "orelse", "finalbody")]
@@ -34,7 +34,7 @@ def statements(block: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imported(name: str, source: str, files: Iterable[str]) -> set[str]:
-    """Which of `files` the Python file `name` imports; a package's `__init__.py` comes with its modules."""
+    """The `files` that the Python file `name` imports; importing a module imports its packages' `__init__.py`."""
     path, known = PurePosixPath(name), set(files)
     package = ".".join(path.parent.parts)
     found = set()
@@ -47,7 +47,7 @@ def imported(name: str, source: str, files: Iterable[str]) -> set[str]:
 
 
 def reached(starts: Iterable[str], imports: Mapping[str, set[str]]) -> set[str]:
-    """The files that some files import, directly or through others, and these files themselves."""
+    """The files `starts`, and all that they import, directly or indirectly."""
     found, waiting = set(), list(starts)
     while waiting:
         name = waiting.pop()

@@ -1,7 +1,7 @@
-"""Known answers of an assignment, judged: its solution and unusual right answers get all points, wrong ones lose.
+"""Judge known answers: the solution and unusual right answers must get all points, wrong ones must lose some.
 
-`tests/mutants/` has them, a folder a chapter. The tests judge them with the hidden tests as they are committed,
-`python3 -m course redraw` with those that it has drawn.
+They are in `tests/mutants/`, one folder per chapter. The tests judge them with the committed hidden tests, and
+`python3 -m course redraw` with new ones.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ NONE_YET = SimpleNamespace(MUTANTS=[], ALTERNATIVES=[])
 
 
 def known_answers(chapter: str) -> Any:
-    """The module with MUTANTS and ALTERNATIVES of a chapter, such as "messages_and_collectives"; or none of either."""
+    """The module with MUTANTS and ALTERNATIVES of a chapter such as "messages_and_collectives"; both may be empty."""
     name = f"tests.mutants.{chapter}"
     return import_module(name) if find_spec("tests.mutants") and find_spec(name) else NONE_YET
 
 
 class Classroom:
-    """One student's process for an assignment, in which one function of the solution is replaced after another."""
+    """One student process for an assignment; its functions are replaced one at a time."""
 
     def __init__(self, reference: nbformat.NotebookNode) -> None:
         self.reference = reference
         cells = judged_notebook.code_cells(self.reference, self.reference, [])
         definitions = [source for name, source in cells if not name.startswith("cell ")]
-        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, as each is a round trip
+        self._solution = ("the solution", "\n\n".join(definitions))  # one cell, since each costs a round trip
         self._answer = ""
         self.session = StudentSession(self._load, Limits(seconds=SECONDS_A_CALL))
 
     def _load(self, session: StudentSession) -> None:
-        """Define all as the solution has it, then the answer: the one before it is forgotten."""
+        """Define all functions of the solution, then the answer; an earlier answer is overwritten."""
         judged_notebook.run_cells(session, [self._solution, ("the answer", self._answer)], set(), [])
 
     def outcomes(self, exercise: str, code: str = "", check_cell: str = "") -> list[Outcome]:
-        """The public outcome of `code` and the hidden one, or those of another check cell; "" is the solution."""
+        """The public and the hidden outcome of `code`, or those of another check cell; code "" is the solution."""
         self._answer = code
         self._load(self.session)
         cell = check_cell or judged_notebook.check_cells(self.reference)[f"check_{exercise}"]
@@ -55,7 +55,7 @@ class Classroom:
 
 
 def misjudged(outcome: Outcome, wrong: Any = None) -> str:
-    """What is wrong with an outcome: of a right answer, or of the known wrong one `wrong`; "" if nothing is."""
+    """Why an outcome is wrong, for a right answer or for the known wrong one `wrong`; "" if it is right."""
     fault = outcome.first_fault
     if wrong is None:
         return f"it loses {fault.title!r}: {fault.message}" if fault else ""

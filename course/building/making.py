@@ -1,4 +1,4 @@
-"""Make the notebooks of texts, two at a time where that spoils no measurement; write each whole or not at all."""
+"""Build the notebooks of texts, two at a time unless they measure; each is written whole or not at all."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLEARING_UP_SECONDS = 10.0
 
 
 class Display(Protocol):
-    """Who is told how the building goes."""
+    """Shows the progress of a build."""
 
     def begins(self, source: Source, cells: int) -> None: ...
 
@@ -35,9 +35,9 @@ class Display(Protocol):
 
 
 def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Display) -> list[Source]:
-    """Run and write `rerun`, then release the solutions of `release_only` again; those that succeeded.
+    """Run and write `rerun`, then release the solutions of `release_only` again; returns those that succeeded.
 
-    Ctrl-C ends what runs, and leaves no kernel and no half of a notebook behind.
+    Ctrl-C ends the running ones, and leaves no kernel and no partial notebook behind.
     """
     done = in_background(make_all(rerun, display))
     for source in release_only:
@@ -49,7 +49,7 @@ def make(rerun: Sequence[Source], release_only: Sequence[Source], display: Displ
 
 
 async def make_all(texts: Sequence[Source], display: Display) -> list[Source]:
-    """First those that measure nothing, AT_ONCE at a time; then one by one those that do, each alone."""
+    """First the texts that measure nothing, AT_ONCE at a time; then the others, one at a time."""
     measuring = [source for source in texts if text.MEASURED in source.path.read_text(encoding="utf-8")]
     quiet = [source for source in texts if source not in measuring]
     places = asyncio.Semaphore(AT_ONCE)
@@ -64,7 +64,7 @@ async def make_all(texts: Sequence[Source], display: Display) -> list[Source]:
 
 
 async def make_one(source: Source, display: Display) -> bool:
-    """Run a text and write its notebooks; whether that succeeded."""
+    """Run a text and write its notebooks; returns whether that succeeded."""
     started = time.perf_counter()
     try:
         notebook = text.read(source.path, source.root)
@@ -85,16 +85,16 @@ async def make_one(source: Source, display: Display) -> bool:
 
 
 def write_release(source: Source, solution: nbformat.NotebookNode) -> None:
-    """Write what the student gets, if the text is an assignment."""
+    """Write the student's notebook, if the text is an assignment."""
     if source.exercise:
         source.exercise.parent.mkdir(parents=True, exist_ok=True)
         replace(source.exercise, as_bytes(released(solution)))
 
 
 def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:
-    """Run `work` in a thread of its own and wait; if the wait is interrupted, cancel it and wait for its clearing up.
+    """Run `work` in a thread of its own and wait; if interrupted, cancel it and wait for its cleanup.
 
-    In the main thread nbclient would take the signals' handlers for itself, one notebook from the other.
+    In the main thread, nbclient would install signal handlers, and notebooks would replace each other's.
     """
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
@@ -111,7 +111,7 @@ def in_background(work: Coroutine[Any, Any, list[Source]]) -> list[Source]:
 
 
 async def all_others_end() -> None:
-    """Return when no other task is left in this loop, or after a while; what they raise at the end interests nobody."""
+    """Return when no other task of this loop is left, or after a while; their exceptions are ignored."""
     if others := asyncio.all_tasks() - {asyncio.current_task()}:
         ended = asyncio.gather(*others, return_exceptions=True)
         await asyncio.wait([ended], timeout=CLEARING_UP_SECONDS)

@@ -1,4 +1,4 @@
-"""How a build goes, for the person who waits: bars in a terminal, a line a text elsewhere."""
+"""The progress of a build: bars in a terminal, elsewhere one line per text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELL_SECONDS = 10.0
 
 
 class BuildProgress:
-    """A bar for all texts and one for each that runs; with it as a context."""
+    """A bar for all texts and one for each running text; a context manager."""
 
     def __init__(self, texts: int, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
@@ -60,7 +60,7 @@ class BuildProgress:
         self._ends(source, lambda: self._console.print(escape(f"{source} -> {notebooks} ({seconds:.1f} s{slow})")))
 
     def _slow(self, source: Source, seconds: float) -> Iterator[str]:
-        """What takes longer than readers should wait."""
+        """Complaints about what takes longer than readers should wait."""
         if seconds > LECTURE_SECONDS:
             yield f"{LECTURE_SECONDS:g} s are the most"
         starts = [*self._starts[source], time.perf_counter()]
@@ -73,7 +73,7 @@ class BuildProgress:
         self._ends(source, lambda: self._console.print(escape(f"{source}, {message}{indented}"), style="red"))
 
     def _ends(self, source: Source, tell: Callable[[], None]) -> None:
-        """Take the bar of a text away, tell what became of it, and advance the bar of all."""
+        """Remove the bar of a text, print its result, and advance the bar of all texts."""
         if source in self._running:
             self._bars.remove_task(self._running.pop(source))
         tell()

@@ -1,4 +1,4 @@
-"""The texts that people write, the notebooks that are made of each, and the notebooks that have no text."""
+"""The texts that people write, the notebooks built from each, and notebooks without a text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
 
     @property
     def exercise(self) -> Path | None:
-        """What the student gets of an assignment."""
+        """The student's notebook of an assignment."""
         return None if self.is_lecture else self.root / "exercises" / self.name / f"{self.name}.ipynb"
 
     @property
@@ -53,7 +53,7 @@ def sources(root: Path = ROOT) -> list[Source]:
 
 
 def chosen(texts: Sequence[Source], names: Sequence[str]) -> list[Source]:
-    """Those whose name begins with one of `names`; a name may also be a file's. Raises ValueError if one fits none."""
+    """The texts whose names begin with one of `names`, which may be paths. Raises ValueError if one fits none."""
     beginnings = {name: Path(name).stem if name.endswith((".py", ".ipynb")) else name for name in names}
     for name, beginning in beginnings.items():
         if not beginning or not any(text.name.startswith(beginning) for text in texts):

@@ -1,4 +1,4 @@
-"""Whether built notebooks are what their text describes, seen without running anything."""
+"""Find built notebooks that are not what their text describes, without running anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from course.notebooks.release import released
 
 @dataclass(frozen=True)
 class Stale:
-    """A notebook that is not as it should be, and why; `rerun`: whether the text must be run to mend it."""
+    """A notebook that is not up to date, and why; rerun: whether the text must be run again."""
 
     path: Path
     reason: str
@@ -25,9 +25,9 @@ class Stale:
 
 
 def stale_notebooks(source: Source) -> list[Stale]:
-    """The notebooks of a text that are missing, damaged, or not what the text describes; at most one reason each.
+    """The notebooks of a text that are missing, damaged, or not what the text describes; one reason each.
 
-    Raises ValueError if the text itself makes no sense.
+    Raises ValueError if the text itself is invalid.
     """
     expected = text.read(source.path, source.root)
     found: list[Stale] = []
@@ -78,7 +78,7 @@ def difference(built: nbformat.NotebookNode, expected: nbformat.NotebookNode) ->
 
 
 def unfit(built: nbformat.NotebookNode) -> str:
-    """Why a notebook does not show one run from top to bottom without a complaint; empty if it does."""
+    """Why a notebook is not the result of one clean run from top to bottom; empty if it is."""
     code = [cell for cell in built.cells if cell.cell_type == "code"]
     if [cell.execution_count for cell in code] != list(range(1, len(code) + 1)):
         return "it was not run from top to bottom"

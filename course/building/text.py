@@ -1,16 +1,16 @@
-"""A text notebook (py:percent) as a notebook with settled cell ids, nbgrader's metadata, and the hash of its text.
+"""Read a text (py:percent) as a notebook with fixed cell ids, nbgrader's metadata, and the hash of the text.
 
 Tags on a `# %%` line say what a cell of an assignment is:
 
 - `solution="name"`: where the student writes the function `name`; the body is between `### BEGIN SOLUTION` and
   `### END SOLUTION`;
-- `test="name" points=4`: its check; what lies between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS` stays with
-  the teacher, and `python3 -m course redraw` draws its arguments anew (`drawing.py`), but those that a comment
-  `# kept: scale, large` there names;
-- `given="name"`: code that the student is given, and must not change;
+- `test="name" points=4`: its check. Students do not get the lines between `### BEGIN HIDDEN TESTS` and
+  `### END HIDDEN TESTS`; `python3 -m course redraw` draws new arguments for these (`drawing.py`), except those that a
+  comment such as `# kept: scale, large` names;
+- `given="name"`: given code, which the student must not change;
 - `[markdown] manual="name" points=2`: a short answer, graded by hand.
 
-A code cell with the comment MEASURED prints what differs from run to run.
+The output of a code cell with the comment MEASURED differs from run to run.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROLES = {
 
 
 def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
-    """The notebook that the text at `path` describes, not yet run. Raises ValueError for what makes no sense."""
+    """The notebook that the text at `path` describes, not yet run. Raises ValueError for an invalid text."""
     text = path.read_text(encoding="utf-8")
     notebook = jupytext.reads(text, fmt="py:percent")
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -70,7 +70,7 @@ def read(path: Path, root: Path = ROOT) -> nbformat.NotebookNode:
 
 
 def hashes(text: str, root: Path = ROOT) -> dict[str, str]:
-    """What a notebook is built from: the SHA-256 of its text and, for an assignment, of its checks and probes."""
+    """The SHA-256 of the text and, for an assignment, of its checks and probes."""
     found = {"sha256": hashlib.sha256(text.encode()).hexdigest()}
     if files := checks_of(text, root / "course" / "checks") | checks_of(text, root / "course" / "probes"):
         found["checks_sha256"] = hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
@@ -78,7 +78,7 @@ def hashes(text: str, root: Path = ROOT) -> dict[str, str]:
 
 
 def checks_of(program: str, folder: Path) -> set[Path]:
-    """The files of a folder of checks, or of probes, for a program: a chapter's module, or all of its folder."""
+    """The files in a folder of checks or probes that belong to a program: its chapter's module or folder."""
     names = {name.split()[0] for match in CHECKS.finditer(program) for name in match["names"].split(",")}
     return {
         path for name in names for path in (folder / f"{name}.py", *(folder / name).rglob("*.py")) if path.is_file()
@@ -86,12 +86,12 @@ def checks_of(program: str, folder: Path) -> set[Path]:
 
 
 def place_of(path: Path, root: Path = ROOT) -> str:
-    """A text's path as people name it."""
+    """A text's path relative to the root."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
 
 
 def line_of(path: Path, cell: int, line: int = 1) -> int:
-    """The line of the text in which line `line` of code cell number `cell` (from 0) stands."""
+    """The line of the text that holds line `line` of cell number `cell` (from 0)."""
     lines = path.read_text(encoding="utf-8").splitlines()
     marked = [number for number, content in enumerate(lines) if content.startswith("# %%")]
     filled = (number for number in range(marked[cell] + 1, len(lines)) if lines[number].strip())

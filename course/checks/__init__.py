@@ -1,6 +1,7 @@
-"""What an answer must do, a folder a chapter: `from course.checks import messages_and_collectives as check`.
+"""The checks, one folder for each chapter: `from course.checks import messages_and_collectives as check`.
 
-A folder's `__init__.py` has the chapter's exercises, in their order; the files beside it have the cases, right values,
-known mistakes, and (`library_versions.py`) what of the library an answer may not use. No answer can import or read
-these files: what runs beside it is in `course/probes/`. Where a notebook is judged, `check` is a quiet stand-in.
+The `__init__.py` of a folder has the chapter's exercises in order. The other files have test cases, right values and
+known mistakes; `library_versions.py` names what an answer may not use of the library. No answer can import or read
+these files: functions that run in its process are in `course/probes/`. While a notebook is judged, `check` is a
+stand-in whose calls do nothing.
 """

@@ -1,4 +1,4 @@
-"""`python3 -m course check NN`: run a student's notebook against the public checks, and keep the points.
+"""`python3 -m course check NN`: run a student's notebook against the public checks, and store the points.
 
 The code runs in a process of its own. The checks are those of exercises/NN: changed check cells have no effect.
 """
@@ -28,7 +28,7 @@ from course.student.own_copy import shown
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
-    """Check, and return 0 if all points are there, 1 if not, 2 if nothing could be checked."""
+    """Check a notebook: exit code 0 with all points, 1 otherwise, 2 if nothing could be checked."""
     options = parsed(arguments)
     try:
         chapter = chapter_with_exercises(options.chapter, root)
@@ -57,7 +57,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def check(wanted: CheckRequest, root: Path) -> int:
-    """Judge the notebook, keep the results, print the report; 0 if all points are there, else 1."""
+    """Judge the notebook, store the results, print the report; 0 with all points, else 1."""
     console = Console(highlight=False)
     student = read_notebook(wanted.notebook)
     reference = read_notebook(wanted.chapter.exercises(root))

@@ -1,4 +1,4 @@
-"""`python3 -m course grade FOLDER`: grade a folder of submissions; grades as CSV, a feedback page for each student."""
+"""`python3 -m course grade FOLDER`: grade submissions; writes grades as CSV, and a feedback page per submission."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from course.setup.bootstrap import ROOT
 from course.setup.child import cores
 
 ALL_GRADED, SOME_NOT_GRADABLE, NOTHING_TO_GRADE, CANNOT_WRITE, INTERRUPTED = 0, 1, 2, 3, 130
-"""The exit codes; the last one is Ctrl-C's."""
+"""The exit codes; INTERRUPTED after Ctrl-C."""
 
 EXIT_CODES = """\
 exit codes: 0, every file could be graded; 1, some could not, or a check failed of itself, and their rows say why;
@@ -58,7 +58,7 @@ def run(arguments: list[str]) -> int:
 
 
 def graded_folder(options: argparse.Namespace) -> int:
-    """Grade what the options say, what is not graded yet, and report. Raises CannotWriteError."""
+    """Grade the submissions that are not graded yet, and report. Raises CannotWriteError."""
     references = {path.parent.name: path for path in sorted((ROOT / "solutions").glob("*/*.ipynb"))}
     chosen = [name for name in references if options.assignment and name.startswith(options.assignment)]
     problem = (
@@ -122,7 +122,7 @@ def graded_folder(options: argparse.Namespace) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command's options."""
+    """The parser of the command's options."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course grade",
         description="Grade every notebook in a folder of submissions, of any layout, hidden tests included. What is "
@@ -149,7 +149,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    """A type for options: a number that is more than 0."""
+    """A type for options: a finite number greater than 0."""
 
     def number(text: str) -> float:
         value = kind(text)
@@ -162,7 +162,7 @@ def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
 
 
 def report(graded: list[Grade], to: Path, seconds: float) -> None:
-    """What came out, an assignment a row, and where to look."""
+    """Print a table with one row per assignment, and where the results are."""
     table = Table(title=f"{counted(len(graded), 'submission')} in {seconds:.0f} s")
     table.add_column("assignment", no_wrap=True)
     for name in ("submissions", "mean points", "all points", "none", "not gradable"):

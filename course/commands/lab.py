@@ -13,11 +13,10 @@ from minidl.instruction_set import of_children
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
-    """Open JupyterLab and stay until it ends.
+    """Open JupyterLab and wait until it ends.
 
-    A first argument that is no option says where: a chapter (`lab 04` opens its first lecture, `lab work/04` the
-    student's own exercises), or a notebook's path.
-    What else there is goes to JupyterLab (`--no-browser`, `--port=8889` and so on).
+    The first argument, unless it is an option, names a chapter or a notebook's path: `lab 04` opens the first lecture,
+    `lab work/04` the student's own exercises. Further arguments go to JupyterLab (`--no-browser`, `--port=8889`).
     """
     wanted, rest = "", arguments
     if arguments and not arguments[0].startswith("-"):
@@ -34,7 +33,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
 
 
 def place(wanted: str, root: Path) -> str:
-    """The notebook to open, from the root of the clone. Raises UnknownChapterError, also where nothing is there."""
+    """The path of the notebook to open, relative to `root`. Raises UnknownChapterError if there is none."""
     if not wanted:
         return FIRST_LECTURE if (root / FIRST_LECTURE).exists() else ""
     path = Path(wanted) if Path(wanted).is_absolute() else root / wanted
@@ -58,11 +57,10 @@ def place(wanted: str, root: Path) -> str:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """What JupyterLab and its kernels need to find `course` and `minidl`, and the course's settings of JupyterLab.
+    """The environment in which JupyterLab and its kernels find `course`, `minidl` and the course's settings.
 
-    These settings take out what asks the internet (news, updates, the list of extensions to install), and what students
-    stumble over: nbgrader's Validate, a second opinion beside the checks, and its side bar that turns cells into
-    assignments.
+    The settings disable what needs the internet (news, updates, the list of extensions), and what confuses students:
+    nbgrader's Validate, which may contradict the checks, and its side bar, which turns cells into assignments.
     """
     own = {"PYTHONPATH": str(root), "JUPYTER_CONFIG_PATH": str(root / "course" / "jupyter")}
     return {name: os.pathsep.join(filter(None, [path, os.environ.get(name)])) for name, path in own.items()}

@@ -1,4 +1,4 @@
-"""`python3 -m course` alone: the map of the course, what is there today, the points so far, and what to do next."""
+"""`python3 -m course` without a command: the chapters, the points so far, and what to do next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
 
 
 def print_overview(console: Console, root: Path) -> None:
-    """Print it, read from what the folder `root` holds now."""
+    """Print the overview of the clone at `root`."""
     there = standings(root)
     lines = [INTRODUCTION, *course_map(there), "", *commands(), "", TROUBLE, ""]
     for line in [*lines, f"[bold]Next:[/bold] {escape(next_step(root, there))}"]:
@@ -40,14 +40,14 @@ def print_overview(console: Console, root: Path) -> None:
 
 
 def show(root: Path = ROOT) -> None:
-    """Show the map in a notebook of the folder notebooks/: parts, titles and questions, with links to the lectures."""
+    """Show the chapters in a notebook of notebooks/: parts, titles, questions, and links to the lectures."""
     from IPython.display import Markdown, display
 
     display(Markdown("\n".join(markdown_map(root))))
 
 
 def markdown_map(root: Path) -> list[str]:
-    """The map as lists, a part each."""
+    """The chapters as Markdown lists, one per part."""
     lines = []
     for part, chapters in PARTS.items():
         lines += ["", f"**{part}**", ""]
@@ -62,7 +62,7 @@ def markdown_map(root: Path) -> list[str]:
 
 
 def course_map(there: Sequence[Standing]) -> list[str]:
-    """The parts and their chapters: the question of each, what there is, and the points so far."""
+    """The parts and chapters: the question of each, what exists, and the points so far."""
     by_name = {standing.chapter.name: standing for standing in there}
     lines = []
     for part, chapters in PARTS.items():
@@ -76,7 +76,7 @@ def course_map(there: Sequence[Standing]) -> list[str]:
 
 
 def what_is_there(standing: Standing) -> str:
-    """What there is of a chapter; the points once it was started."""
+    """What exists of a chapter; with points once it was started."""
     read = {0: [], 1: ["lecture"]}.get(standing.lectures, [f"{standing.lectures} lectures"])
     write = [counted(len(standing.points), "exercise")] if standing.points else []
     if not read and not write:
@@ -87,7 +87,7 @@ def what_is_there(standing: Standing) -> str:
 
 
 def commands() -> list[str]:
-    """What a student types, a line each."""
+    """The students' commands, one line each."""
     typed = {f"python3 -m course {name} {COMMANDS[name].operand}".rstrip(): name for name in FOR_STUDENTS}
     return [f"{escape(command):<30}{COMMANDS[name].meaning}" for command, name in typed.items()]
 

@@ -35,12 +35,12 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
 
 
 def with_exercises(root: Path) -> list[Standing]:
-    """The standings in the chapters that have exercises."""
+    """The standings in chapters with exercises."""
     return [standing for standing in standings(root) if standing.points]
 
 
 def table(there: list[Standing]) -> Table:
-    """A line a chapter, and their sum, with bars."""
+    """One row per chapter and their sum, with bars."""
     result = Table(box=None, pad_edge=False)
     result.add_column("chapter")
     result.add_column("solved", justify="right")
@@ -66,7 +66,7 @@ def table(there: list[Standing]) -> Table:
 
 
 def state(standing: Standing) -> str:
-    """Where the student is in a chapter, in two words."""
+    """The state of a chapter in one or two words."""
     if standing.complete:
         return "complete"
     if standing.started or standing.earned:
@@ -77,7 +77,7 @@ def state(standing: Standing) -> str:
 def show(root: Path = ROOT) -> None:
     """Show the table of progress in a notebook's cell; without results, how to begin.
 
-    In a notebook that is being built for everybody (MINIDL_STATIC is set) the results on this computer are left out.
+    While notebooks are built for distribution (MINIDL_STATIC is set), this computer's results are left out.
     """
     from IPython.display import display
 
@@ -86,7 +86,7 @@ def show(root: Path = ROOT) -> None:
 
 
 def begun(there: list[Standing]) -> list[Standing]:
-    """The same, if anything of it was started or checked; else nothing."""
+    """The standings if any chapter was started or checked, else none."""
     return there if any(standing.started or standing.earned for standing in there) else []
 
 
@@ -102,7 +102,7 @@ def as_text(there: list[Standing]) -> str:
 
 
 def as_html(there: list[Standing]) -> str:
-    """The table for a notebook; plain enough to be read on a code host."""
+    """The table for a notebook; simple enough for code hosts to show it."""
     if not there:
         return f"<p>{html.escape(NOTHING)}</p>"
     left = 'style="text-align:left"'

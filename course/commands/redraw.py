@@ -1,4 +1,4 @@
-"""`python3 -m course redraw 04`: draw the sizes and seeds of hidden tests anew, and prove that they judge rightly."""
+"""`python3 -m course redraw 04`: draw new sizes and seeds for hidden tests, and prove that they judge correctly."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from course.setup.bootstrap import ROOT
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
-    """Draw, prove, write and build; 1 if a hidden test has to stay as it is, 2 for a wrong name."""
+    """Draw, prove, write and build: exit code 1 if a hidden test could not be changed, 2 for a wrong name."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course redraw",
-        description="Draw the sizes and seeds of an assignment's hidden tests anew. What is drawn has to give the "
-        "solution all points, and known wrong answers none; then it is written into the assignment's text, and the "
-        "notebooks are built.",
+        description="Draw new sizes and seeds for an assignment's hidden tests. They must give the solution all "
+        "points, and make every known wrong answer lose points. Then they are written into the assignment's text, and "
+        "the notebooks are built.",
     )
     parser.add_argument("names", nargs="+", metavar="NN", help="assignments, by the beginnings of their names")
     parser.add_argument("--seed", type=int, help="the same seed draws the same; keep it to yourself (else random)")

@@ -1,4 +1,4 @@
-"""`python3 -m course release FOLDER`: the students' edition, the course without the teacher's side."""
+"""`python3 -m course release FOLDER`: write the students' edition, the course without the teacher's files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TEACHERS = (
     "course/commands/redraw.py", "course/commands/release.py", "nbgrader_config.py", "tests/mutants", "tests/course",
     "tests/test_solutions.py", ".ci",
 )  # fmt: skip
-"""What students do not get: solutions, hidden tests, known answers, and what only works with these."""
+"""The teacher's files: solutions, hidden tests, known answers, and what needs these."""
 
 ONLY_IF_REACHED = ("course/grading/", "course/notebooks/")
 """Of these folders students get only what their own commands import."""
 
 
 def run(arguments: list[str]) -> int:
-    """Copy what students get into a new folder, all of it or nothing; 2 for a folder that cannot be one."""
+    """Copy the students' files into a new folder, all or none; exit code 2 if the folder cannot be made."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course release", description="Write the students' edition: no solutions, no hidden tests."
     )
@@ -52,7 +52,7 @@ def run(arguments: list[str]) -> int:
 
 
 def copy(files: Sequence[str], folder: Path) -> None:
-    """Copy these files of the course; the folder has its name only once it is whole, and half of it is removed."""
+    """Copy files of the course into a new folder. It gets its name when complete, and is removed after an error."""
     unfinished = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
@@ -65,13 +65,13 @@ def copy(files: Sequence[str], folder: Path) -> None:
 
 
 def tracked(root: Path) -> list[str]:
-    """The files of the course that git knows; what lies beside them (work/, .venv/) is nobody else's business."""
+    """The files that git tracks, so not work/ and .venv/."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True).stdout
     return [name for name in listed.split("\0") if name and (root / name).is_file()]
 
 
 def students_files(files: Mapping[str, Path]) -> list[str]:
-    """Those that are not the teacher's, and import nothing of the teacher's: what is here can be imported here."""
+    """The files that are not the teacher's and import none of the teacher's, so that they work without them."""
     imports = {
         name: imported(name, path.read_text(encoding="utf-8"), files)
         for name, path in files.items()
@@ -90,6 +90,6 @@ def students_files(files: Mapping[str, Path]) -> list[str]:
 
 
 def students_commands() -> list[str]:
-    """The files of the commands that students type."""
+    """The files of the students' commands."""
     modules = ["course.__main__", "course.commands.overview", *(COMMANDS[name].module for name in FOR_STUDENTS)]
     return [f"{module.replace('.', '/')}.py" for module in modules]

@@ -12,7 +12,7 @@ from course.student.own_copy import begin
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
-    """Start one chapter, or go on with it; exit code 2 for a chapter that does not exist."""
+    """Start or continue one chapter; exit code 2 for a chapter that does not exist."""
     parser = argparse.ArgumentParser(
         prog="python3 -m course start", description="Copy a chapter's exercises into work/; nothing is overwritten."
     )

@@ -1,4 +1,4 @@
-"""`python3 -m course test`: the tests in parallel; with `--all` the exhaustive ones too (see tests/conftest.py)."""
+"""`python3 -m course test`: run the tests in parallel; with `--all` the exhaustive ones too (see tests/conftest.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from course.setup.child import cores, one_thread_each, run_child
 from minidl.instruction_set import of_children
 
 ONE_PROCESS = ("--pdb", "--trace", "-n", "--numprocesses", "-s", "--capture=no")
-"""Options of pytest that need one process, or that choose the number themselves."""
+"""Options of pytest that need one process, or that set the number of processes."""
 
 
 def run(arguments: list[str]) -> int:
@@ -30,11 +30,11 @@ def compile_kernels() -> None:
 
 
 def parallel(arguments: list[str], cores: int) -> list[str]:
-    """The options that spread the tests over processes, unless `arguments` speak against it.
+    """The options that run the tests in several processes, unless `arguments` exclude that.
 
-    Two processes for each core, 16 at most: a test waits for most of its time, for a timeout or for processes that it
-    starts (two processes on two cores kept them 60 % busy, four 70 %; six were no faster). A file stays in one process,
-    so that what its tests share is made once. Files start in the order of tests/conftest.py, the longest first.
+    There are two processes per core, at most 16, because a test mostly waits for a timeout or for processes that it
+    starts: two processes on two cores kept them 60 % busy, four 70 %; six were no faster. The tests of a file run in
+    one process, so that they share their fixtures. Files start in the order of tests/conftest.py, the longest first.
     """
     if cores == 1 or any(argument.startswith(ONE_PROCESS) for argument in arguments):
         return []

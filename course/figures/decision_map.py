@@ -1,4 +1,4 @@
-"""What a classifier answers at every point of a plane, beside the points that it should get right."""
+"""What a classifier answers at every point of a plane, with the labelled points on top."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from matplotlib.figure import Figure
 from minidl.plots import style
 
 Points = npt.NDArray[Any]
-SIDE = 120  # points a side at which a classifier is asked
+SIDE = 120  # grid points per side
 TINT = "#D9E8F2"
 
 
 @style.applied()
 def draw(classifiers: Mapping[str, Callable[[Points], Points]], corners: Points, classes: Points) -> Figure:
-    """Draw a map for each classifier: tinted where it answers 1; the corners with the class that they should have.
+    """Draw one map per classifier: tinted where it answers 1, with the labelled corners on top.
 
-    classifiers: a title to a function of points, (m, 2) in float32, to their classes, m times 0 or 1.
-    corners: (k, 2); classes: their k classes, 0 or 1.
+    classifiers: by title, a function from points, (m, 2) in float32, to m classes, 0 or 1.
+    corners: the labelled points, (k, 2).
+    classes: their k classes, 0 or 1.
 
     >>> line = lambda points: points.sum(axis=1) > 0.5
     >>> figure = draw({"one unit": line}, np.array([[0, 0], [1, 0]]), np.array([0, 1]))

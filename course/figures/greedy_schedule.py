@@ -1,4 +1,4 @@
-"""A greedy schedule: no machine is idle while a piece of work is ready."""
+"""List scheduling: no machine is idle while a task is ready."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 Pieces = Mapping[str, tuple[float, Sequence[str]]]
-"""A dependency graph: of each piece of work its time, and the pieces whose results it needs."""
+"""A dependency graph: for each task its time, and the tasks whose results it needs."""
 
 
 class Done(NamedTuple):
-    """A piece of work: which machine has done it, and from when to when."""
+    """A scheduled task: its machine, start and end."""
 
     machine: int
     name: str
@@ -19,12 +19,13 @@ class Done(NamedTuple):
 
 
 def greedy_schedule(pieces: Pieces, machines: int) -> list[Done]:
-    """All pieces, in the order in which they begin; of several that are ready the one that comes first in `pieces`.
+    """The tasks in the order in which they start; if several are ready, the first in `pieces` starts.
 
-    It takes at most W/p + D on p machines, for the work W and the depth D. Source: Graham, Bounds for certain
-    multiprocessing anomalies (1966).
+    With work W (sum of all times) and depth D (longest path), it takes at most W/p + D on p machines.
 
-    Errors: ValueError for no machines, or pieces that wait for each other or for what is not there.
+    Errors: ValueError for no machines, or for tasks that wait for each other or for unknown tasks.
+
+    Source: Graham, Bounds for certain multiprocessing anomalies (1966).
 
     >>> greedy_schedule({"a": (1.0, []), "b": (2.0, []), "a + b": (0.5, ["a", "b"])}, machines=2)[-1]
     Done(machine=0, name='a + b', start=2.0, end=2.5)

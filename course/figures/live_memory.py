@@ -1,4 +1,4 @@
-"""How much of what a program has made is still there: the bytes that live at a moment, and the most that ever did."""
+"""The bytes that a program holds at a moment, and their peak."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from types import TracebackType
 
 
 class LiveMemory:
-    """Counts, within `with LiveMemory(unit) as memory:`, the bytes that were made inside and still live.
+    """Measures the memory that is allocated within `with LiveMemory(unit) as memory:` and not yet freed.
 
-    unit: bytes; what is told is in these. `memory.note()` adds what lives now to `memory.notes`; afterwards
-    `memory.peak` is the most that lived at once. Python's tracemalloc counts, which sees numpy's arrays; it cannot be
-    shared, so one of these cannot stand inside another (RuntimeError).
+    unit: bytes per unit of all results.
+
+    `memory.note()` appends the live memory to `memory.notes`; afterwards `memory.peak` is the maximum. The counts are
+    Python's tracemalloc's, which include numpy's arrays. Nesting raises RuntimeError, since tracemalloc cannot be
+    shared.
 
     >>> import numpy as np
     >>> with LiveMemory(unit=8000) as memory:
@@ -36,7 +38,7 @@ class LiveMemory:
         return self
 
     def note(self) -> None:
-        """Add what lives at this moment."""
+        """Append the memory that is live now."""
         self.notes.append(tracemalloc.get_traced_memory()[0] / self.unit)
 
     def __exit__(

@@ -1,4 +1,4 @@
-"""What a lecture shows: a text whose numbers were computed, a table, and a picture with the same in words."""
+"""Texts with computed numbers, tables, and pictures with a description, for a lecture's notebook."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def say(text: str) -> None:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], note: str) -> None:
-    """Show rows under a heading, and under them where their numbers come from. Errors: ValueError for a ragged row."""
+    """Show rows under a heading; note: the source of the numbers. Errors: ValueError for rows of different lengths."""
     for row in rows:
         if len(row) != len(head):
             raise ValueError(f"{len(head)} columns, but {len(row)} values in the row of {row[0]!r}")
@@ -24,5 +24,5 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]], note: str) -> None
 
 
 def see(figure: Figure, words: str) -> None:
-    """Show a picture and, under it in words, what there is to be seen."""
+    """Show a picture, and under it what to see in it."""
     display(figure, Markdown(f"*In words: {words}*"))

@@ -1,7 +1,7 @@
-"""Who has what in a collective, step by step: overheard from a real run, not drawn by hand.
+"""Which rank holds which sums during a collective, step by step, recorded from a simulated run.
 
-Every rank's array has a number for each chunk, which remembers who is in it: bit r says that rank r's number was added,
-the multiple of 256 says which chunk it is. So a sum that arrives tells what it is the sum of.
+Every rank's array has one number per chunk that encodes its contributions: bit r means that rank r's number was added,
+and the multiple of 256 is the chunk. So each received number shows which ranks it is the sum of.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from minidl.cluster.comm import Communicator
 from minidl.plots.chunks import Arrow, Cell, Panel
 
 EXCHANGES = ("ring", "recursive_doubling", "rabenseifner")
-LETTERS = "ABCDEFGH"  # a rank's; eight bits are free below 256
+LETTERS = "ABCDEFGH"  # names of ranks; there are eight bits below 256
 Numbers = npt.NDArray[np.int64]
 
 
 def coded(rank: int, nodes: int) -> Numbers:
-    """A rank's array: a number for each of `nodes` chunks, nodes <= 8.
+    """A rank's array: one number for each of `nodes` chunks, nodes <= 8.
 
     >>> coded(1, 2) + coded(0, 2)
     array([  3, 771])
@@ -32,7 +32,7 @@ def coded(rank: int, nodes: int) -> Numbers:
 
 
 def decoded(number: int) -> tuple[set[int], int]:
-    """The ranks whose numbers were added up, and the chunk.
+    """The ranks whose numbers were summed, and the chunk.
 
     >>> decoded(771)
     ({0, 1}, 1)
@@ -42,13 +42,13 @@ def decoded(number: int) -> tuple[set[int], int]:
 
 
 def table(title: str, rows: Iterable[Iterable[int | None]]) -> Panel:
-    """A panel of what each rank has: coded numbers, or None for nothing; the chunk's number is written, too."""
+    """A panel of what each rank holds: coded numbers, or None; each cell also shows its chunk's number."""
     cells = [[Cell("", 0.0) if number is None else _cell(*decoded(number)) for number in row] for row in rows]
     return Panel(title, [[Cell(text, share / len(cells)) for text, share in row] for row in cells])
 
 
 def step_by_step(algorithm: str, nodes: int = 4) -> list[Panel]:
-    """The panels of an all-reduce: before, and after each step, with an arrow for each chunk that has arrived.
+    """The panels of an all-reduce: before it, and after each step, with an arrow for each received chunk.
 
     algorithm: one in which every rank exchanges with one other in each step: "ring", or "recursive_doubling" or
     "rabenseifner" with a power of two nodes, at most 8. ValueError for others.
@@ -74,7 +74,7 @@ def step_by_step(algorithm: str, nodes: int = 4) -> list[Panel]:
 
 
 class Overheard:
-    """What a collective needs of a communicator, with a log of what this rank has received, and from whom."""
+    """The communicator that a collective needs, with a log of what this rank received from which rank."""
 
     def __init__(self, comm: Communicator) -> None:
         self.comm, self.rank, self.size = comm, comm.rank, comm.size
@@ -111,7 +111,7 @@ def _letters(ranks: set[int]) -> str:
 
 
 def _fraction(parts: int, of: int) -> str:
-    """So many of so many parts of n, in lowest terms: n, n/2, 3n/4."""
+    """The fraction parts/of of n in lowest terms: n, n/2, 3n/4."""
     divisor = int(np.gcd(parts, of))
     above, below = parts // divisor, of // divisor
     return ("n" if above == 1 else f"{above}n") + ("" if below == 1 else f"/{below}")

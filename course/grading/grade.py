@@ -1,4 +1,4 @@
-"""Grades: what a submission got by the checks, and from the teacher; as rows of the two tables."""
+"""The grade of a submission: points from the checks and from the teacher, and its rows in the two tables."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ COLUMNS = (
     "student", "assignment", "points", "of", "by_hand", "by_hand_of", "to_read", "total", "total_of", "remarks",
 )  # fmt: skip
 EXERCISE_COLUMNS = ("student", "assignment", "exercise", "outcome", "points", "of", "message")
-"""Of grades.csv and exercises.csv."""
+"""The columns of grades.csv and exercises.csv."""
 
 
 @dataclass(frozen=True)
 class Grade:
-    """What a submission got: judged automatically, and by the teacher.
+    """The points of a submission, from the checks and from the teacher.
 
-    by_hand: the short answers, each with its name, its points, and the text that the student wrote. given: the points
-    that the teacher has given, by exercise: of a short answer, or in place of those of a check. `remarks` are on what
-    was given.
+    judgement: the outcomes of the checks.
+    by_hand: the short answers: name, possible points, the student's text.
+    given: the teacher's points by exercise, for a short answer or instead of those of a check.
+    remarks: what is odd about the teacher's points.
     """
 
     student: str
@@ -41,7 +42,7 @@ class Grade:
 
     @property
     def points(self) -> float:
-        """The points by the checks."""
+        """The points from the checks."""
         return self.judgement.points
 
     @property
@@ -51,12 +52,12 @@ class Grade:
 
     @property
     def checked(self) -> dict[str, float]:
-        """The points by the checks, by exercise."""
+        """The points from the checks, by exercise."""
         return {outcomes[-1].exercise: outcomes[-1].points for outcomes in self.judgement.outcomes.values()}
 
     @property
     def points_by_hand(self) -> float:
-        """The points that the teacher has given; where a check has given some, the difference."""
+        """The teacher's points; where they replace those of a check, the difference."""
         return sum((points - self.checked.get(exercise, 0.0) for exercise, points in self.given.items()), 0.0)
 
     @property
@@ -66,18 +67,18 @@ class Grade:
 
     @property
     def to_read(self) -> int:
-        """The short answers that wait for the teacher."""
+        """The number of short answers that the teacher has not graded yet."""
         return sum(bool(answer) and name not in self.given for name, _, answer in self.by_hand)
 
     @property
     def unfinished(self) -> list[str]:
-        """The exercises whose check failed through no fault of the answer, and that have no points by hand."""
+        """The exercises whose check itself failed, and that have no points from the teacher."""
         last = (outcomes[-1] for outcomes in self.judgement.outcomes.values())
         return [one.exercise for one in last if one.defect and one.exercise not in self.given]
 
     @property
     def waiting(self) -> float:
-        """The points of the short answers that wait for the teacher."""
+        """The points of the short answers that the teacher has not graded yet."""
         return sum((points for name, points, answer in self.by_hand if answer and name not in self.given), 0.0)
 
     @property
@@ -114,7 +115,7 @@ class Grade:
             outcome = outcomes[-1]
             fault = outcome.first_fault
             yield one | {
-                "exercise": outcome.exercise, "outcome": told(outcome),
+                "exercise": outcome.exercise, "outcome": in_words(outcome),
                 "points": self.given.get(outcome.exercise, outcome.points), "of": outcome.possible,
                 "message": fault.message if fault else "",
             }  # fmt: skip
@@ -124,13 +125,13 @@ class Grade:
             yield one | {"exercise": name, "outcome": outcome, "points": earned, "of": points, "message": answer}
 
 
-def told(outcome: Outcome) -> str:
-    """An outcome in a word or two: what the answer is, or that the check says nothing of it."""
+def in_words(outcome: Outcome) -> str:
+    """An outcome in a word or two."""
     return CHECK_FAILED if outcome.defect else outcome.status.value
 
 
 def answers_by_hand(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> list[tuple[str, float, str]]:
-    """Name, points and text of the answers that a person has to read; "" where nothing was written."""
+    """Name, points and text of the answers that a person has to read; the text is "" where nothing was written."""
     stub = settings().ClearSolutions.text_stub.strip()
     student = with_roles(student, reference)
     texts: dict[str, list[str]] = {}

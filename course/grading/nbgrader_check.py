@@ -1,7 +1,7 @@
-"""nbgrader's autograding step, made safe: the checks are made outside of the student's process.
+"""nbgrader's autograding step, made safe: the checks run outside of the student's process.
 
-nbgrader itself would run the notebook, checks and all, in one kernel, where a student's code can change what the checks
-do. `nbgrader_config.py` puts this in place of its step `Execute`.
+nbgrader itself runs the notebook with its checks in one kernel, where a student's code can change what the checks do.
+`nbgrader_config.py` replaces its step `Execute` by this one.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def shown_apart(want: Any, got: Any) -> tuple[str, str]:
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it, in at most 120 characters."""
+    """A short text for a value, as a message shows it."""
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, np.ndarray):

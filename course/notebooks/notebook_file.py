@@ -1,4 +1,4 @@
-"""Notebook files: read within bounds, whoever wrote them, with a sentence on what is wrong; and written."""
+"""Read notebook files within bounds, since students write them, with a sentence on what is wrong; and write them."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ from course.sandbox.exchange.plain_data import writable
 MOST_BYTES = 50 * 2**20
 
 MOST_VALUES, DEEPEST = 500_000, 100
-"""JSON values in a notebook, outputs included, and levels of lists in lists."""
+"""JSON values in a notebook, outputs included, and levels of nesting."""
 
 MOST_CELLS, MOST_SOURCE = 2_000, 2 * 2**20
 """Cells in a notebook, and characters in all of them."""
 
 MOST_ATTACHED = 10 * 2**20
-"""Characters of pictures in text cells; where there are more, none is kept."""
+"""Characters of pictures in text cells; if there are more, all are removed."""
 
 LONGEST_NUMBER = 20
-"""Digits of a whole number that is read as one."""
+"""Digits of an integer; longer ones are read as floats."""
 
 CONFLICT = ("<<<<<<< ", "=======\n", ">>>>>>> ")
 
 
 class NotANotebookError(ValueError):
-    """A file is not a notebook that can be read; the text is a sentence with the file's name."""
+    """A file is not a readable notebook; the text is a sentence with the file's name."""
 
 
 @dataclass(frozen=True)
 class NotebookFile:
-    """A file that should hold a notebook: its bytes as they were when it was read, or why it could not be."""
+    """A file that should hold a notebook: its bytes when it was read, or the problem."""
 
     path: Path
     content: bytes = b""
@@ -46,18 +46,18 @@ class NotebookFile:
 
     @property
     def digest(self) -> str:
-        """Changes when the content does."""
+        """A hash of the content."""
         return hashlib.sha256(self.content).hexdigest()
 
     def notebook(self) -> nbformat.NotebookNode:
-        """The notebook in it, in the present format, with outputs as they are. Raises NotANotebookError."""
+        """The notebook in the current format, with its outputs. Raises NotANotebookError."""
         if self.problem:
             raise NotANotebookError(f"{self.path} {self.problem}")
         return notebook_of(self.content, self.path)
 
 
 def read_file(path: Path, follow_links: bool = True) -> NotebookFile:
-    """The file's bytes, or why they cannot be had; what is no file (a device, a pipe) is not waited for."""
+    """The file's bytes, or why they cannot be read. Devices and pipes are refused without waiting."""
     how = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow_links else os.O_NOFOLLOW)
     try:
         descriptor = os.open(path, how)
@@ -77,12 +77,12 @@ def read_file(path: Path, follow_links: bool = True) -> NotebookFile:
 
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """The notebook at `path`, in the present format, with outputs as they are. Raises NotANotebookError."""
+    """The notebook at `path` in the current format, with its outputs. Raises NotANotebookError."""
     return read_file(path).notebook()
 
 
 def as_bytes(notebook: nbformat.NotebookNode) -> bytes:
-    """A notebook as its file holds it."""
+    """The content of a notebook's file."""
     return (nbformat.writes(notebook) + "\n").encode("utf-8")
 
 
@@ -98,7 +98,7 @@ def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:
         cells = [sound(cell, number) for number, cell in enumerate(notebook.cells, 1)]
     except NotANotebookError as error:
         raise NotANotebookError(f"{path} is damaged: {error}") from None
-    except Exception as error:  # the converter trusts in what it reads, and stumbles in many ways
+    except Exception as error:  # the converter trusts its input, and fails in many ways
         raise NotANotebookError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     if sum(len(cell["source"]) for cell in cells) > MOST_SOURCE:
         raise NotANotebookError(f"{path} is too long: its cells have more than {MOST_SOURCE:,} characters.")
@@ -110,7 +110,7 @@ def notebook_of(data: bytes, path: Path) -> nbformat.NotebookNode:
 
 
 def json_of(data: bytes, path: Path) -> Any:
-    """What the file's JSON says. The bounds are checked before anything is decoded."""
+    """The decoded JSON. The bounds are checked before decoding."""
     try:
         check_size(data, MOST_VALUES, DEEPEST)
         text = data.decode("utf-8-sig")
@@ -133,12 +133,12 @@ def json_of(data: bytes, path: Path) -> Any:
 
 
 def number(digits: str) -> float:
-    """A whole number, or about that number where it has more digits than any in a notebook."""
+    """An integer; a float if it has too many digits."""
     return int(digits) if len(digits) <= LONGEST_NUMBER else float(digits[:400])
 
 
 def without_many_attachments(cells: list[nbformat.NotebookNode]) -> None:
-    """Take the pictures out of text cells if there are more than a page can show."""
+    """Remove the pictures of text cells if they are larger than MOST_ATTACHED."""
     total = 0
     for cell in cells:
         for bundle in cell.get("attachments", {}).values():
@@ -149,7 +149,7 @@ def without_many_attachments(cells: list[nbformat.NotebookNode]) -> None:
 
 
 def sound(cell: Any, number: int) -> nbformat.NotebookNode:
-    """A cell that has what every cell must have."""
+    """The cell with all fields that every cell must have."""
     if not isinstance(cell, dict) or cell.get("cell_type") not in ("code", "markdown", "raw"):
         raise NotANotebookError(f"cell {number} is neither code nor text.")
     source = cell.get("source", "")

@@ -1,4 +1,4 @@
-"""What the student gets: a solution without its answers, hidden tests and outputs, made by nbgrader's own steps."""
+"""The student's notebook: a solution without its answers, hidden tests and outputs, made by nbgrader's own steps."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ STEPS = (
     LockCells, ClearSolutions, ClearOutput, CheckCellMetadata, ComputeChecksums,
     ClearHiddenTests, ClearMarkScheme, ComputeChecksums, CheckCellMetadata,
 )  # fmt: skip
-"""Those of `nbgrader generate_assignment`, without the data base."""
+"""The steps of `nbgrader generate_assignment`, without the data base."""
 
 
 def released(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The student's notebook of a solution; `nbgrader generate_assignment` makes the same, to the byte."""
+    """The student's notebook of a solution; the same bytes as from `nbgrader generate_assignment`."""
     notebook, resources = copy.deepcopy(solution), {"nbgrader": {}}
     config = settings()
     for step in STEPS:
@@ -39,5 +39,5 @@ def released(solution: nbformat.NotebookNode) -> nbformat.NotebookNode:
 
 @cache
 def settings() -> Config:
-    """What nbgrader_config.py says."""
+    """The settings in nbgrader_config.py."""
     return PyFileConfigLoader("nbgrader_config.py", path=os.fspath(ROOT)).load_config()

@@ -1,4 +1,4 @@
-"""What nbgrader's metadata say of a cell, and giving them back to cells that have lost them.
+"""The role of a cell (answer, check, given code) in nbgrader's metadata, and restoring lost metadata.
 
 A student may have edited them, and editors other than Jupyter do not keep all of them.
 """
@@ -16,15 +16,15 @@ HIDDEN_BEGINS, HIDDEN_ENDS = "### BEGIN HIDDEN TESTS", "### END HIDDEN TESTS"
 
 
 def role_of(cell: nbformat.NotebookNode) -> Mapping[str, Any]:
-    """nbgrader's metadata of a cell; empty if there are none that name it."""
+    """nbgrader's metadata of a cell; empty if they lack a name (`grade_id`)."""
     role = cell.metadata.get("nbgrader")
     return role if isinstance(role, Mapping) and isinstance(role.get("grade_id"), str) else {}
 
 
 def with_roles(student: nbformat.NotebookNode, reference: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The student's notebook, in which cells without metadata have those of the cell of `reference` that they are.
+    """The student's notebook; cells that lost their metadata get those of the same cell of `reference`.
 
-    They are known by their id (Colab keeps it among the metadata), given cells and checks also by their source.
+    Cells are identified by their id (Colab keeps it in the metadata); given cells and checks also by their source.
     """
     there = {role_of(cell).get("grade_id") for cell in student.cells}
     named = {role_of(cell)["grade_id"]: cell for cell in reference.cells if role_of(cell)}
@@ -39,7 +39,7 @@ def with_roles(student: nbformat.NotebookNode, reference: nbformat.NotebookNode)
 
 
 def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.NotebookNode]) -> str:
-    """Which of the lost cells a cell is; "" if none."""
+    """The name of the lost cell that a cell is; "" if none."""
     for name, original in lost.items():
         if cell.cell_type != original.cell_type:
             continue
@@ -52,9 +52,9 @@ def name_among(cell: nbformat.NotebookNode, lost: Mapping[str, nbformat.Notebook
 
 
 def as_released(source: str) -> str:
-    """A check cell of the solutions as students have it, without hidden tests."""
+    """A check cell of a solution without hidden tests, as students get it."""
     kept: list[str] = []
-    hidden: list[str] = []  # since the line that begins them; they stay where none ends them
+    hidden: list[str] = []  # lines since the beginning mark; they are kept if there is no end mark
     for line in source.split("\n"):
         if hidden and line == HIDDEN_ENDS:
             kept.append("")

@@ -1,10 +1,10 @@
-"""What runs beside an answer, in the student's process: a file a chapter, named as its folder in `course/checks/`.
+"""Functions of checks that run in the student's process: one file for each chapter, named as in `course/checks/`.
 
-A probe is a function `probe(function, *arguments)`, for what cannot be seen from the check's side: how often something
-was visited, what was left in an object, how much memory a call took. `answer.run(probe, *arguments)` has it called. The
-other things here are what an assignment gives out, such as a training set.
+A probe is a function `probe(function, *arguments)` for what cannot be seen from the check's side: the number of visits,
+what was left in an object, the memory of a call. `answer.run(probe, *arguments)` calls it. The other names here are
+given to students by an assignment, such as a training set.
 
-The student's code shares a process with these files, and may read them. So nothing here knows a right value, a known
-mistake or a hidden case: these stand in `course/checks/`, which that process can neither import nor read. A file here
-imports from `minidl`, numpy and other probes alone.
+The student's code runs in the same process and may read these files. So they contain no right value, known mistake or
+hidden case: these are in `course/checks/`, which that process can neither import nor read. A file here imports only
+`minidl`, numpy and other probes.
 """

@@ -1,4 +1,4 @@
-"""Beside the answers of chapter 01: graphs of nodes that count, the memory of a call."""
+"""Probes for the answers of chapter 01: graphs whose nodes count visits, and the memory of a call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 Recipe = list[Any]
-"""A graph: an item a node, in the order of creation; a number for a leaf, ("add" | "mul", i, j) for a made node."""
+"""A graph, one item for each node in order of creation: a number for a leaf, ("add" | "mul", i, j) for a made node."""
 
 
 class CountedNode:
-    """A node as the assignment gives it, which notes when it is looked at."""
+    """A node as in the assignment, which records when it is used."""
 
     deepest = looks = 0  # calls nested inside each other, as seen now and then
 
@@ -39,7 +39,7 @@ class CountedNode:
 def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -> dict[str, Any]:
     """Probe: make the graph, call function(node) for each root, with every .grad 0.0 beforehand.
 
-    Returns each node's gradient after the last call, and what its vjp was handed in that call.
+    Returns each node's gradient after the last call, and the arguments of its vjp in that call.
     """
     CountedNode.deepest = CountedNode.looks = 0
     nodes: list[CountedNode] = []
@@ -64,7 +64,7 @@ def walked(function: Callable[..., Any], recipe: Recipe, roots: Sequence[int]) -
 
 
 def peak_bytes(function: Callable[..., Any], *arguments: Any) -> int:
-    """Probe: the most memory that arrays took at once during a call, beside the arguments."""
+    """Probe: the peak memory of arrays during a call, without the arguments, in bytes."""
     function(*arguments)
     tracemalloc.start()
     try:

@@ -1,8 +1,8 @@
-"""Beside the answers of chapter 02: the batches of an epoch, and a small training problem.
+"""Probes for the answers of chapter 02: the batches of an epoch, and a small training problem.
 
-The problem has digits sorted by class, some with a wrong label; what is held out tells errors only. Its arrays are made
-here from a seed, in the check's process as well as in the student's; `trained` is the probe that has a student's
-function train on them.
+The problem has digits sorted by class, some with a wrong label; the held-out sets report errors only. Its arrays are
+made here from a seed, in the check's process as well as in the student's. The probe `trained` has a student's function
+train on them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Sets = tuple[Samples, Samples, Samples]
 SIZES = (64, 32, 10)
 TRAINING, HELD_OUT = 300, 300
 WRONG_LABELS = 0.2
-"""The share of the training samples whose label is wrong: a network that learns them by heart reads worse."""
+"""The share of the training samples with a wrong label; a network that memorises them generalises worse."""
 
 
 def listed(function: Callable[..., Any], n: int, batch_size: int, seed: int, epoch: int) -> Any:
-    """Probe: the batches as lists of their items, whatever holds them; at most n + 2 batches."""
+    """Probe: the batches as lists, from any iterable; at most n + 2 batches."""
     batches = function(n, batch_size, seed, epoch)
     if not isinstance(batches, Iterable):
         return batches
@@ -43,9 +43,9 @@ def orders_of(
 
 
 class HeldOut:
-    """Samples that only tell how many of them a model reads wrongly: `held_out.error(model)`, from 0 to 1.
+    """Samples that only report a model's error rate on them: `held_out.error(model)`, from 0 to 1.
 
-    errors: what it told, in order; weights: those of the model, each time.
+    errors: the reported ones, in order. weights: the model's weights at each call.
     """
 
     def __init__(self, x: Array, y: Array) -> None:

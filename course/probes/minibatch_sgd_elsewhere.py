@@ -1,4 +1,4 @@
-"""Probe: a call as if in another process, at another time, after other random numbers; and what it left of these."""
+"""Probe: a call as if in another process, at another time, or after other random numbers."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def states() -> dict[str, str]:
 
 
 def later(clock: Callable[[], Any]) -> Callable[[], Any]:
-    """A clock that is half a year ahead, whatever its unit."""
+    """A clock that is half a year ahead, in any unit."""
     return lambda: clock() + type(clock())(15_778_800 * (10**9 if isinstance(clock(), int) else 1))
 
 
 def salted(original: Callable[[Any], int]) -> Callable[[Any], int]:
-    """hash() as it is in another process: of a text, and of tuples with texts, it is another number."""
+    """hash() as in another process: different for strings, and for tuples with strings."""
     return lambda value: original((value, "salt")) if has_text(value) else original(value)
 
 

@@ -1,9 +1,12 @@
-"""What happens in the student's process: it runs cells or holds a function, and calls what a check asks for.
+"""The program of the student's process: it runs cells or receives a function, and makes the calls of a check.
 
-Started by `supervisor.py` as `python -m course.sandbox.answer_process REQUESTS REPLIES PASSED STACK` with four
-descriptors. A request is a pickled tuple from the check, after Terms as the first; a reply is plain data: the request's
-number, and `"value", value` or `"error", {...}`. Through the third come the descriptors of a run's ranks
-(`rank_process.py`). Into the fourth it writes in which line it is, when asked by SIGUSR1.
+`supervisor.py` starts it as `python -m course.sandbox.answer_process REQUESTS REPLIES PASSED STACK`, with four
+descriptors:
+
+    REQUESTS   pickled messages from the check: first Terms, then requests (number, method, arguments)
+    REPLIES    plain data: (number, "value", value) or (number, "error", {...})
+    PASSED     a socket that passes the descriptors of ranks (`rank_process.py`)
+    STACK      a file; on SIGUSR1 the process writes its stack into it
 """
 
 from __future__ import annotations
@@ -36,11 +39,11 @@ from course.sandbox.streams import Streams, flush
 from course.sandbox.terms import CONNECTION_CLOSED, Terms
 
 THIS_MODULE = sys.modules[__name__]
-"""Kept, since the shell for cells takes its place among the modules: for cells, `__main__` is the notebook."""
+"""Kept here, since the shell replaces it in sys.modules: for cells, `__main__` is the notebook."""
 
 
 class StudentSide:
-    """The student's names, and the requests that a check makes of them."""
+    """The student's names; each public method is a request that a check can make."""
 
     def __init__(self, terms: Terms, passed: socket.socket) -> None:
         self._passed = passed
@@ -51,16 +54,16 @@ class StudentSide:
         self._originals: Originals | None = None
 
     def prepare(self, modules: Sequence[str]) -> None:
-        """Import what checks will need, so that this takes none of the answer's time."""
+        """Import modules that checks need, so that the import does not count as the answer's time."""
         for name in modules:
             import_module(name)
 
     def stand_in(self, chapters: Sequence[stand_in.CheckNames]) -> None:
-        """Have calls of these chapters' checks do nothing, before the student's code makes some."""
+        """Replace these chapters' checks by stand-ins, whose calls do nothing, before the student's code runs."""
         stand_in.put_in_place(chapters)
 
     def refuse(self, exercise: str, builds: Builds | None) -> None:
-        """From now on, refuse the library's version of what this exercise builds, and of no other's."""
+        """From now on refuse the library's version of what this exercise builds, and nothing else."""
         self._guard().refusals.allow()
         if builds is not None:
             functions = [value for value in self._functions.values() if type(value) is FunctionType]
@@ -69,14 +72,14 @@ class StudentSide:
             self._guard().refusals.refuse(exercise, builds, students)
 
     def load(self, name: str, payload: bytes, cells: dict[str, tuple[str, str]]) -> None:
-        """Hold a function that was shipped from a notebook's kernel, with its cells by file: title and text."""
+        """Store a function from a notebook's kernel; cells: title and text of each of its cells, by file name."""
         for file, (title, text) in cells.items():
             self.sources.add(file, title, text)
         self._guard()
         self._functions[name] = pickle.loads(payload)
 
     def run_cell(self, name: str, source: str) -> None:
-        """Run one cell of a notebook, as its kernel would; its error is raised here."""
+        """Run one cell of a notebook as its kernel does; an error of the cell is raised here."""
         if self._shell is None:
             from course.sandbox.cells.shell import new_shell
 
@@ -87,34 +90,34 @@ class StudentSide:
         self._shell.run_cell(source).raise_error()
 
     def _guard(self) -> Originals:
-        """minidl and the course as they are now; made before any of the student's code runs."""
+        """The functions of minidl and the course, recorded before any of the student's code runs."""
         if self._originals is None:
             self._originals = Originals(THIS_MODULE)
         return self._originals
 
     def put_back(self) -> None:
-        """Undo what cells have replaced in minidl and the course: before anything of a request is looked up."""
+        """Restore what cells replaced in minidl and the course; called before anything of a request is looked up."""
         if self._originals is not None:
             self._originals.put_back()
 
     def call(self, probe: Any, name: str, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """What the student's function `name` returns, or `probe(function, *arguments)`; and the arguments as they are
-        then, which the check compares with those that it sent.
+        """The result of the student's function `name`, or of `probe(function, *arguments)`; and the arguments after the
+        call, which the check compares with those that it sent.
         """
         function = self._function(name)
         return function(*arguments) if probe is None else probe(function, *arguments), arguments
 
     def parameters(self, name: str) -> list[str]:
-        """What the student calls the parameters of the function `name` that are given by position."""
+        """The student's names of the positional parameters of the function `name`."""
         parameters = inspect.signature(self._function(name)).parameters.values()
         return [one.name for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
 
     def fork_ranks(self, number: int, ranks: int) -> list[int]:
-        """The processes of new ranks, for which descriptors come with that number."""
+        """Fork new ranks, whose descriptors come with that number; returns their process numbers."""
         return rank_process.fork(self._function, self.sources, self._passed, number, ranks)
 
     def ended(self, process: int) -> int | None:
-        """How a rank's process has ended, as subprocess says it; None if it has not."""
+        """The exit code of a rank's process, as in subprocess; None if it has not ended."""
         until = time.monotonic() + 0.5
         while time.monotonic() < until:
             with contextlib.suppress(ChildProcessError):
@@ -125,7 +128,7 @@ class StudentSide:
         return None
 
     def end_ranks(self, processes: Sequence[int]) -> None:
-        """End ranks."""
+        """Kill the processes of ranks."""
         for process in processes:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(process, signal.SIGKILL)
@@ -138,7 +141,7 @@ class StudentSide:
 
 
 def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
-    """Answer requests until there are no more, with at most `limit` bytes each."""
+    """Reply to requests until there are no more, with at most `limit` bytes each."""
     process, reserve, streams = os.getpid(), [bytearray(RESERVE)], Streams()
     connection.requests, connection.replies = requests, replies
     while (message := channel.read_message(requests)) is not None:
@@ -151,12 +154,12 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
             reply = plain_data.dumps((number, "value", value))
             if len(reply) > limit:
                 raise ValueError(f"what it returned takes {len(reply):,} bytes; the check takes at most {limit:,}")
-        except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
+        except BaseException as error:  # the check reports whatever a student's code raises, SystemExit included
             reserve.clear()
             reply = plain_data.dumps((number, "error", safely_described(error, side.sources)))
             error.__traceback__ = None  # it holds the student's variables
         if os.getpid() != process:
-            os._exit(0)  # a copy that the student's code made by os.fork, and that has come back here
+            os._exit(0)  # a copy of this process, which the student's code made with os.fork
         flush()
         try:
             channel.write_message(replies, reply)
@@ -168,7 +171,7 @@ def serve(requests: int, replies: int, side: StudentSide, limit: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Keep the limits, put up the fence, then serve."""
+    """Apply the limits, put up the fence, then serve requests."""
     requests, replies, passed, stack = map(int, arguments)
     first = channel.read_message(requests)
     if first is None:

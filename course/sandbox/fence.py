@@ -1,8 +1,8 @@
-"""What a student's code is told when it reaches for others' files and processes: a PermissionError that says why.
+"""Refuses access to files and processes of others, with a PermissionError that says why.
 
-Built on audit events (PEP 578), whose hooks Python code cannot remove. What has no event (`os.mkfifo`, a shell, ctypes)
-and what replaces Python's own functions is stopped by the kernel, as far as it can: see `landlock.py`. What the process
-has started is ended by `supervisor.py`.
+It is built on audit events (PEP 578), whose hooks Python code cannot remove. Actions without an event (`os.mkfifo`, a
+shell, ctypes) and replaced functions of Python are left to the kernel: see `landlock.py`. Processes that the student's
+code starts are ended by `supervisor.py`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from course.sandbox.terms import MAY_WRITE
 
 MOST_STARTED = 200
-"""Processes that a session may start, one after the other."""
+"""Processes that a session may start in total."""
 
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
 
@@ -30,12 +30,12 @@ CHANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "os.chown": ((0, 3),), "os.utime": ((0, 3),), "os.setxattr": ((0, -1),), "os.removexattr": ((0, -1),),
     "shutil.rmtree": ((0, 1),), "shutil.move": ((0, -1), (1, -1)), "sqlite3.connect": ((0, -1),),
 }  # fmt: skip
-"""Events that change files: which of their arguments are paths, and which the folders' descriptors that these are
-relative to (-1: none).
+"""Events that change files. For each path: its position among the arguments, and the position of the descriptor of the
+folder to which it is relative (-1 for none).
 """
 
 FOLLOWED = {"open", "os.truncate", "os.chmod", "os.chown", "os.utime", "os.setxattr", "sqlite3.connect"}
-"""Those that, of a symbolic link, change what it points to."""
+"""Events that, for a symbolic link, change its target."""
 
 LISTS = ("os.listdir", "os.scandir")
 
@@ -46,21 +46,21 @@ STARTS = ("os.fork", "os.forkpty", "subprocess.Popen", "os.posix_spawn", "os.sys
 NETWORK = ("socket.connect", "socket.bind")
 
 CODE = ("object.__setattr__", ("__code__", "__defaults__", "__kwdefaults__"))
-"""How a function is made to do something else."""
+"""The event, and the attributes, by which a function's code is replaced."""
 
 WATCHED = frozenset({"open", "os.kill", "os.killpg", CODE[0], *CHANGES, *LISTS, *BOUNDS, *STARTS, *NETWORK})
 
 
 class Fence:
-    """Refuses, with a PermissionError, what reaches beyond the folders `inside` and the processes below the supervisor,
-    and to read what is in the folders `secret`.
+    """Refuses to write outside of the folders `inside`, to read the folders `secret`, to use the network, and to signal
+    processes that are not below the supervisor.
     """
 
     def __init__(self, inside: Sequence[Path], secret: Sequence[Path] = ()) -> None:
         self._hook = audit_hook(folders(inside), folders(secret), os.getppid())
 
     def put_up(self) -> None:
-        """From now on, for good; `input`, for which nobody is there, says so as well."""
+        """Put the fence up, permanently; also make `input` raise, since nobody is there to type."""
         builtins.input = no_input
         sys.addaudithook(self._hook)
 
@@ -72,7 +72,7 @@ def folders(paths: Sequence[Path]) -> tuple[str, ...]:
 def audit_hook(
     inside: tuple[str, ...], secret: tuple[str, ...], supervisor: int
 ) -> Callable[[str, tuple[Any, ...]], None]:
-    """The hook. All that it goes by is its own: names of this module can be given other values by a student's code."""
+    """The audit hook. It uses local names only: a student's code can assign to the names of this module."""
     watched, changes, followed = WATCHED, MappingProxyType(dict(CHANGES)), FOLLOWED
     lists, bounds, starts, network, (setting, names_of_code) = LISTS, BOUNDS, STARTS, NETWORK, CODE
     writing_flags, may, separator, place, is_below = WRITING, MAY_WRITE, os.sep, place_finder(), descent(supervisor)
@@ -115,7 +115,7 @@ def audit_hook(
             raise PermissionError("an answer may not replace the code of the fence around it")
 
     def reading(where: str) -> None:
-        """Refuse to look into the teacher's files."""
+        """Refuse to read the teacher's files."""
         if f"{where}{separator}".startswith(secret) and not f"{where}{separator}".startswith(inside):
             raise PermissionError(f"an answer may not read the teacher's files, such as {where}")
 
@@ -134,13 +134,13 @@ def audit_hook(
             raise PermissionError(f"an answer may not send a signal to a process that it did not start ({target})")
 
     def bounding(what: int, new: Any) -> None:
-        """Refuse to widen a bound, which an administrator's process may."""
+        """Refuse to raise a limit, which the operating system allows to an administrator's process."""
         own, hard = getrlimit(what)[1], tuple(new)[1]
         if own != unlimited and (hard == unlimited or hard > own):
             raise PermissionError("an answer may not widen the bounds of its process")
 
     def starting() -> None:
-        """Refuse to start ever more processes."""
+        """Refuse to start more than MOST_STARTED processes."""
         count = int.from_bytes(started[:8], "little")
         if count >= most:
             raise PermissionError(f"an answer may not start more than {most} processes")
@@ -151,10 +151,10 @@ def audit_hook(
 
 
 def place_finder() -> Callable[[Any, Any, bool], str]:
-    """The function that finds where a path leads to, symbolic links included; all that it calls is its own.
+    """A function that resolves a path with its symbolic links. It uses local names only.
 
-    Its arguments: the path, the descriptor of the folder that it is relative to, or -1, and whether it is followed if
-    it is a link itself. Empty if it leads nowhere: the folder in which the process runs may be gone.
+    Its arguments: the path, the descriptor of the folder to which it is relative or -1, and whether the path itself is
+    followed if it is a link. It returns "" for a path that cannot be resolved: the working folder may be gone.
     """
     decoded, linked, separator = os.fsdecode, os.readlink, os.sep
     is_absolute, joined, real, split = os.path.isabs, os.path.join, os.path.realpath, os.path.split
@@ -175,7 +175,7 @@ def place_finder() -> Callable[[Any, Any, bool], str]:
 
 
 def descent(ancestor: int) -> Callable[[int], bool]:
-    """The function that says whether a process is below this one (Linux); all that it calls is its own."""
+    """A function that says whether a process is below `ancestor` (Linux). It uses local names only."""
     opened, read, close, reading, number, failure = os.open, os.read, os.close, os.O_RDONLY, int, OSError
 
     def is_below(process: int) -> bool:
@@ -195,7 +195,7 @@ def descent(ancestor: int) -> Callable[[int], bool]:
 
 
 def fork_uncounted() -> int:
-    """As os.fork, for processes that a check starts: of them there may be as many as it needs."""
+    """os.fork for processes that a check starts, which do not count toward MOST_STARTED."""
     return os.fork()
 
 

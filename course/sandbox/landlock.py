@@ -1,8 +1,8 @@
-"""What the Linux kernel forbids a process and all that it starts, for good, whichever way they try (Landlock).
+"""Restricts a process, and all that it starts, permanently by the Linux kernel (Landlock).
 
-Landlock (landlock(7), in the manual pages of Linux) has grown: a kernel says how much of it it has, as a number from 1
-(Linux 5.13) upwards, and `PROTECTED` says what each number adds. Where a kernel has none of it, nothing happens.
-Standard library only: `supervisor.py` imports this file alone.
+Landlock (landlock(7), in the manual pages of Linux) has versions, from 1 (Linux 5.13) upwards; `PROTECTED` says what
+each adds. On a kernel without Landlock nothing is restricted. Standard library only: `supervisor.py` imports this file
+by its path.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ CHANGE = (
     WRITE_FILE | REMOVE_DIR | REMOVE_FILE | MAKE_DIR | MAKE_REG | MAKE_SOCK | MAKE_FIFO | MAKE_SYM | REFER | TRUNCATE
 )
 OF_FILES = WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
-"""What may be allowed of a single file; the rest is of folders."""
+"""The rights that apply to single files; the others apply to folders."""
 
 SINCE = {REFER: 2, TRUNCATE: 3, IOCTL_DEV: 5}
 BIND_AND_CONNECT, TCP_SINCE = 0b11, 4
 SOCKETS_AND_SIGNALS, SCOPE_SINCE = 0b11, 6
 
 DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-"""What programs need of /dev; its other entries are disks, terminals of others, and the machine's memory."""
+"""The entries of /dev that programs need; the others are disks, terminals of others, and the machine's memory."""
 
 PROTECTED = {
     1: "An answer makes, removes and writes no file outside its folder, reads no secret one, and traces no process that"
@@ -47,18 +47,18 @@ PROTECTED = {
     5: "It controls no device.",
     6: "It cannot send a signal to a process that it did not start, nor reach one by an abstract socket.",
 }
-"""What a version adds to those before it."""
+"""What each version adds to the previous ones."""
 
 
 def version() -> int:
-    """How much of Landlock this kernel has; 0 for none, or on another system."""
+    """The version of Landlock in this kernel; 0 for none, and on other systems."""
     if sys.platform != "linux":
         return 0
     return max(0, int(ctypes.CDLL(None).syscall(CREATE_RULESET, None, ctypes.c_size_t(0), ASK_VERSION)))
 
 
 def protected(version: int) -> list[str]:
-    """What this version of Landlock keeps an answer from, in sentences."""
+    """What this version of Landlock protects, in sentences."""
     if version == 0:
         return ["This system has no Landlock: Python code is kept in its folder, a shell that it starts is not."]
     return [sentence for since, sentence in PROTECTED.items() if since <= version]
@@ -71,18 +71,23 @@ def restrict(
     devices: Sequence[str] = DEVICES,
     prefix: str = "",
 ) -> int:
-    """Take from this thread, for good, the right to change what is not in `writable`, and to read what is in `secret`.
+    """Take from this thread, permanently, the right to write outside of `writable` and to read inside of `secret`.
 
-    listed: folders whose entries, and those of the folders below, it needs to list even if there is a secret one
-    among them, as it imports modules from there. devices: of /dev, what stays writable. prefix: with it, what lies in
-    the same folder as a writable one, and has a name that begins so, is secret too, also if it is made later. Returns
-    the version that is in force, 0 for none. A process may restrict itself further.
+    Parameters
+        writable   folders that it may write to
+        secret     folders and files that it may not read
+        listed     folders that it may list, with all folders below, although a secret one is among them: it imports
+                   modules from there
+        devices    entries of /dev that stay writable
+        prefix     if not empty: entries with this prefix next to a writable folder are secret too, also later ones
+
+    Returns the version in force, 0 for none. A process may restrict itself further.
     """
     at_most = version()
     if at_most == 0:
         return 0
-    hidden = {os.path.realpath(path) for path in secret}  # those that are not there yet included
-    if prefix:  # what is hidden itself may be written, and so read; what is made later in its folder is not allowed
+    hidden = {os.path.realpath(path) for path in secret}  # also those that do not exist yet
+    if prefix:  # a writable folder is allowed by its own rule; its folder is not, so later entries there are secret
         hidden |= {os.path.realpath(path) for path in writable}
     handled = CHANGE | MAKE_DEVICE | IOCTL_DEV | (READ if hidden else 0)
     handled &= ~sum(right for right, since in SINCE.items() if since > at_most)
@@ -102,7 +107,7 @@ def restrict(
         for name in devices:
             allow(system, ruleset, f"/dev/{name}", (CHANGE | READ | IOCTL_DEV) & handled)
         if hidden:
-            for path in beside("/", hidden | {"/dev"}, prefix):
+            for path in largest_without("/", hidden | {"/dev"}, prefix):
                 allow(system, ruleset, path, READ)
             for path in listed:
                 allow(system, ruleset, path, READ_DIR)
@@ -112,9 +117,9 @@ def restrict(
     return at_most if is_done else 0
 
 
-def beside(folder: str, hidden: set[str], prefix: str = "") -> Iterator[str]:
-    """The largest folders and files in `folder` that neither are hidden nor hold what is; none beside what is hidden
-    whose name begins with `prefix`.
+def largest_without(folder: str, hidden: set[str], prefix: str = "") -> Iterator[str]:
+    """The largest folders and files in `folder` that neither are nor contain anything hidden, except those with names
+    that begin with `prefix` next to something hidden.
     """
     try:
         entries = list(os.scandir(folder))
@@ -124,13 +129,13 @@ def beside(folder: str, hidden: set[str], prefix: str = "") -> Iterator[str]:
         if entry.path in hidden or entry.is_symlink() or (prefix and entry.name.startswith(prefix)):
             continue
         if any(one.startswith(f"{entry.path}/") for one in hidden):
-            yield from beside(entry.path, hidden, prefix)
+            yield from largest_without(entry.path, hidden, prefix)
         else:
             yield entry.path
 
 
 def allow(system: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
-    """Allow something of a file, or of a folder and all that is in it."""
+    """Allow these rights for a file, or for a folder and everything in it."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:  # it is gone, or nobody may look there anyway

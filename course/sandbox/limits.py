@@ -1,4 +1,4 @@
-"""What a student's process may use, and how long it has waited for a core."""
+"""Bounds on what a student's process uses, and the time for which it waited for a core."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 
 MOST_ASKED = 100
-"""Threads of a process that are asked how long they waited: the first ones."""
+"""The first threads of a process, whose waiting time is read."""
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,18 @@ class Limits:
     """Bounds of one student's process, and of all that it starts.
 
     Parameters
-        seconds     of one call of a check, or one cell, by the wall clock; time in which the process was ready to run
-                    and others had the cores does not count, so that a busy machine fails no right answer
-        total       seconds of all calls of a check
+        seconds     wall-clock seconds of one call of a check, or of one cell; time in which the process was ready
+                    to run while others had the cores does not count, so that a busy machine fails no right answer
+        total       seconds of all calls of a check together
         memory      bytes of address space of each process (Linux; numpy, numba and BLAS reserve about 1 GB of it before
-                    any work), and of memory in use by all
-        processes   at a time, and threads: of all
-        file_size   bytes of any one file it writes
-        written     bytes of all files, whether they are in a folder or not
+                    any work), and bytes of memory in use by all together
+        processes   number of processes at a time
+        threads     number of threads of all processes
+        file_size   bytes of each file it writes
+        written     bytes of all files together, also of files without a name
         printed     characters of its output that are kept
         reply       bytes of one reply
-        cpu         seconds of computing, after which a process ends even if nobody is left to end it
+        cpu         seconds of processor time of each process, after which the kernel ends it
     """
 
     seconds: float = 20.0
@@ -41,7 +42,7 @@ class Limits:
     cpu: int = 1200
 
     def apply(self) -> None:
-        """Bind this process, and all that it will start, to the limits that the operating system keeps."""
+        """Set those limits of this process, and of all that it will start, that the operating system enforces."""
         import resource
 
         _lower(resource.RLIMIT_CORE, 0)
@@ -60,7 +61,7 @@ def _lower(what: int, value: int) -> None:
 
 
 def starved(pid: int) -> float:
-    """Seconds in which a process was ready to run while others had the cores; 0 where the system does not say."""
+    """Seconds in which a process was ready to run while others had the cores; 0 if the system does not report it."""
     waited = 0
     with contextlib.suppress(OSError, IndexError, ValueError):
         for task in os.listdir(f"/proc/{pid}/task")[:MOST_ASKED]:
@@ -70,7 +71,7 @@ def starved(pid: int) -> float:
 
 
 def starved_here() -> float:
-    """Seconds in which this thread was ready to run while others had the cores: a check that waits cannot reply."""
+    """Seconds in which this thread, of the check, was ready to run while others had the cores."""
     with contextlib.suppress(OSError, IndexError, ValueError), open("/proc/thread-self/schedstat") as file:
         return int(file.read().split()[1]) / 1e9
     return 0.0

@@ -1,6 +1,6 @@
-"""A folder of its own in which a student's code runs, and which goes when the check is over.
+"""The folder in which a student's code runs, removed after the check.
 
-Standard library only: `supervisor.py` imports this file alone.
+Standard library only: `supervisor.py` imports this file by its path.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "minidl-answer-"
-"""How the names of all these folders begin: an answer may not read that of another one."""
+"""The beginning of the names of all these folders; an answer may not read the folder of another one."""
 
 MOST_WRITTEN = 10_000
-"""Files and folders that it may come to hold."""
+"""Files and folders that it may contain."""
 
 DEEPEST = 100
-"""Folders in folders."""
+"""Levels of nested folders."""
 
 
 class Scratch:
@@ -33,7 +33,7 @@ class Scratch:
             folder.mkdir()
 
     def is_fuller_than(self, nbytes: int) -> bool:
-        """Whether it holds more bytes than that, or more files than can be counted, or folders too deep to be seen."""
+        """Whether it has more than `nbytes` bytes or MOST_WRITTEN files, or folders that are too deep or unreadable."""
         count = total = 0
         folders = [(os.fspath(self.root), 0)]
         while folders:
@@ -48,35 +48,35 @@ class Scratch:
                             total += blocks(entry)
                         if count > MOST_WRITTEN or depth > DEEPEST:
                             return True
-            except FileNotFoundError:  # it has gone meanwhile
+            except FileNotFoundError:  # it was removed in the meantime
                 continue
-            except OSError:  # the student's code has taken the right to look into it, or its path is too long
+            except OSError:  # the student's code has removed the right to read it, or its path is too long
                 return True
         return total > nbytes
 
     def remove(self) -> None:
-        """Remove it, with all that is in there."""
+        """Remove it with everything in it."""
         remove(self.root)
 
 
 def prefix(process: int) -> str:
-    """How the names begin of the folders that a process makes."""
+    """The beginning of the names of the folders that a process makes."""
     return f"{PREFIX}{process}-"
 
 
 def blocks(entry: os.DirEntry[str]) -> int:
-    """The bytes that a file takes on the disk."""
+    """The bytes that a file uses on the disk."""
     try:
         return entry.stat(follow_symlinks=False).st_blocks * 512
-    except OSError:  # it has gone meanwhile
+    except OSError:  # it was removed in the meantime
         return 0
 
 
 def remove(root: str | os.PathLike[str]) -> None:
-    """Remove a scratch folder, whatever rights the student's code has given to what is in there, and however deep.
+    """Remove a scratch folder, for any access rights that the student's code has set in it, and any depth.
 
-    Folders in folders are moved up until all are in `root`, so that no path is too long. Nothing outside is touched: a
-    link is removed, and never followed. What then is left cannot be helped.
+    Nested folders are moved up into `root`, so that no path is too long. Nothing outside is changed: a link is removed
+    and never followed. Errors are ignored.
     """
     top = os.fspath(root)
     names = (os.path.join(top, f"moved-{secrets.token_hex(8)}-{number}") for number in itertools.count())
@@ -90,7 +90,7 @@ def remove(root: str | os.PathLike[str]) -> None:
                 elif folder == top:
                     folders.append(entry.path)
                 else:
-                    made_removable(entry.path)  # or it could not be moved
+                    made_removable(entry.path)  # else it could not be moved
                     os.rename(entry.path, place := next(names))
                     folders.append(place)
         if folder != top:
@@ -101,7 +101,7 @@ def remove(root: str | os.PathLike[str]) -> None:
 
 
 def made_removable(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder, whose entries can be removed from now on."""
+    """The entries of a folder, after its rights were set so that they can be removed."""
     with contextlib.suppress(OSError):
         os.chmod(folder, stat.S_IRWXU)
         return list(os.scandir(folder))

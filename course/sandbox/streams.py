@@ -1,4 +1,4 @@
-"""Standard output and standard error of a student's process, which its code may close: they are opened again."""
+"""Reopens standard output and standard error of a student's process, which its code may close."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import sys
 from typing import Any
 
 OUT_OF_THE_WAY = 900
-"""Descriptors from here on are copies, which a loop over the first few does not close."""
+"""Copies have descriptors from this number on, which a loop that closes the first few does not reach."""
 
 
 class Streams:
-    """Standard output and standard error as they were; a stream of the student's own is left in place if it works."""
+    """Keeps copies of standard output and standard error, to restore them."""
 
     def __init__(self) -> None:
         self._copies = {number: fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, OUT_OF_THE_WAY) for number in (1, 2)}
 
     def put_back(self) -> None:
-        """Replace what nobody can print to."""
+        """Replace each stream that cannot be printed to; a working stream of the student's own stays in place."""
         for number, name in ((1, "stdout"), (2, "stderr")):
             with contextlib.suppress(OSError):  # the copy may be closed as well
                 if not is_open(number):
@@ -30,14 +30,14 @@ class Streams:
 
 
 def flush() -> None:
-    """Let go of what was printed; a student's code may have closed or replaced these, and then nothing is lost."""
+    """Flush both streams. Errors are ignored: a student's code may have closed or replaced them."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()
 
 
 def is_open(descriptor: int) -> bool:
-    """Whether a descriptor leads anywhere."""
+    """Whether a descriptor is open."""
     try:
         os.fstat(descriptor)
     except OSError:
@@ -46,7 +46,7 @@ def is_open(descriptor: int) -> bool:
 
 
 def can_print(stream: Any) -> bool:
-    """Whether `print` works with this stream."""
+    """Whether this stream can be printed to."""
     try:
         stream.write("")
     except Exception:  # None, closed, or no stream at all

@@ -1,9 +1,10 @@
-"""The parent of a student's process: whatever that starts stays below it, and it ends when nothing of that is left.
+"""The parent process of a student's process: ends every process that the student's code started, then itself.
 
-Started by `session.py` as a script, with nothing but the standard library, so that it is there within milliseconds. On
-Linux it is a child subreaper (prctl(2)): a process whose parent has ended becomes its child, be it a daemon, a leader
-of another session, or one without environment and limits. When it has no child any more, everything has ended. It is
-outside of the fence, so the student's code cannot signal it where the kernel can forbid that.
+`student_process.py` starts it as a script. It uses only the standard library, so that it starts within milliseconds,
+and imports files of its own folder by their path. On Linux it is a child subreaper (prctl(2)): a process whose parent
+has ended becomes its child, also a daemon, the leader of another session, or a process without environment and limits.
+When it has no children any more, everything has ended. It is outside of the fence: where the kernel can forbid that,
+the student's code cannot signal it.
 """
 
 from __future__ import annotations
@@ -29,28 +30,30 @@ MOUNT_SETATTR, HERE, ALL_BELOW, READ_ONLY = 442, -100, 0x8000, 1
 
 CAPABILITIES = 64
 OF_FILES = range(5)
-"""Linux's capabilities: there are fewer than this; and those by which an administrator opens files of all users."""
+"""More than the number of Linux's capabilities; and those by which an administrator opens files of all users."""
 
 SHARED_MEMORY = "/dev/shm"
 TERMINALS, NEW_TERMINAL = "/dev/pts", "/dev/ptmx"
 
 PATIENCE = 5.0
-"""Seconds in which killed processes have to be gone."""
+"""Seconds for killed processes to end."""
 
 TOKEN = "MINIDL_ANSWER"
-"""The environment variable with the mark of an answer's processes."""
+"""The environment variable with the mark of a student's processes."""
 
 OWN, COMMON = b"own", b"common"
-"""What is told of the view of the file system."""
+"""Reported to the check: whether the process has its own view of the file system."""
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
     """CONTROL MARK BYTES SCRATCH LISTED SECRET... -- COMMAND: run the command, and end with it.
 
-    CONTROL is a socket: it gets the number of the command's process, and whether that has its own view of the file
-    system, with shared memory of so many bytes. A byte that comes says that all is to end; when CONTROL is closed the
-    process of the check is gone, and the scratch folder goes as well. LISTED and SECRET: folders, see
-    `landlock.restrict`.
+    CONTROL   a socket: the process number of the command is written to it, and OWN or COMMON; a byte read from it asks
+              to end everything; if it is closed, the check's process has ended, and the scratch folder is removed too
+    MARK      for the environment of the command
+    BYTES     size of the command's own shared memory
+    SCRATCH   the scratch folder
+    LISTED, SECRET   folders: see `landlock.restrict`
     """
     split = arguments.index("--")
     control, mark, nbytes, scratch, listed, *secret = arguments[:split]
@@ -77,7 +80,7 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 
 def until_it_ends(answer: int, link: int, heard: int, check: int) -> tuple[int, bool]:
-    """How the answer has ended (0 if it has not), and whether the process of the check is gone."""
+    """The status with which the answer ended (0 if it has not), and whether the check's process has ended."""
     poll = select.poll()
     poll.register(link, select.POLLIN)
     poll.register(heard, select.POLLIN)
@@ -101,11 +104,11 @@ def become_subreaper() -> None:
 
 
 def has_own_view(scratch: str, nbytes: int) -> bool:
-    """Give this process, and all that it starts, its own view of the file system (Linux); whether that was possible.
+    """Give this process, and all that it starts, its own view of the file system (Linux); False if that is impossible.
 
-    Nothing can be changed in there but the scratch folder, be it rights or dates. Shared memory of all kinds is empty
-    at first, and goes with the last process. Nobody else's terminal is there, to be written on or read. It takes an
-    administrator's rights, or the right to make a namespace of users.
+    In it only the scratch folder can be changed; all else is read-only, rights and dates included. Shared memory of all
+    kinds is empty at first, and vanishes with the last process. Terminals of others are absent. This takes an
+    administrator's rights, or the right to make a user namespace.
     """
     if sys.platform != "linux" or not os.path.isdir(SHARED_MEMORY):
         return False
@@ -113,7 +116,7 @@ def has_own_view(scratch: str, nbytes: int) -> bool:
 
 
 def works(attempt: Callable[[], bool]) -> bool:
-    """Whether something succeeds in a process of its own: half of it could not be undone."""
+    """Whether `attempt` succeeds, tried in a process of its own because a half-done attempt cannot be undone."""
     process = os.fork()
     if process == 0:
         try:
@@ -124,7 +127,7 @@ def works(attempt: Callable[[], bool]) -> bool:
 
 
 def make_own_view(scratch: str, nbytes: int) -> bool:
-    """See has_own_view; when it fails, it may be half done."""
+    """See has_own_view; after a failure it may be half done."""
     system, user, group = ctypes.CDLL(None), os.getuid(), os.getgid()
     if system.unshare(NEW_MOUNTS | NEW_IPC) != 0:
         if system.unshare(NEW_MOUNTS | NEW_IPC | NEW_USERS) != 0:
@@ -170,12 +173,12 @@ def make_own_view(scratch: str, nbytes: int) -> bool:
 def become_answer(
     mark: str, scratch: str, listed: Sequence[str], secret: Sequence[str], command: Sequence[str]
 ) -> NoReturn:
-    """Run the command in this process, behind the fence that the kernel keeps."""
+    """Run the command in this process, restricted by the kernel."""
     try:
         os.environ[TOKEN] = mark
         os.setsid()
         if sys.platform == "linux":
-            import landlock  # the files beside this one
+            import landlock  # files in the folder of this one
             import system_calls
             from scratch import PREFIX
 
@@ -191,7 +194,7 @@ def become_answer(
 
 
 def be_ended_first() -> None:
-    """When the machine's memory runs out, this process is to be ended, and not the notebook's kernel."""
+    """If the machine's memory runs out, let the kernel end this process first, and not the notebook's kernel."""
     try:
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write("1000")
@@ -200,7 +203,7 @@ def be_ended_first() -> None:
 
 
 def drop_capabilities() -> None:
-    """Of an administrator's rights, keep only those to open files: no limit is raised, no device is made."""
+    """Keep of an administrator's rights only those to open files: it can raise no limit and make no device."""
     prctl = ctypes.CDLL(None).prctl
     for capability in range(CAPABILITIES):
         if capability not in OF_FILES:
@@ -230,7 +233,7 @@ def reaped(answer: int) -> int | None:
 
 
 def end_all(answer: int) -> None:
-    """Kill all that is below this process, until it has no child."""
+    """Kill all processes below this one, until it has no children."""
 
     def left() -> list[int]:
         if not has_children():
@@ -241,10 +244,10 @@ def end_all(answer: int) -> None:
 
 
 def kill_until_gone(left: Callable[[], list[int]]) -> None:
-    """Kill the processes that `left` finds, until it finds none, or PATIENCE is over."""
+    """Kill the processes that `left` returns, until it returns none or PATIENCE is over."""
     until = time.monotonic() + PATIENCE
     while (processes := left()) and time.monotonic() < until:
-        for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none starts another meanwhile
+        for kill in (signal.SIGSTOP, signal.SIGKILL):  # all are stopped first, so that none can start another one
             for process in processes:
                 try:
                     os.kill(process, kill)
@@ -254,7 +257,7 @@ def kill_until_gone(left: Callable[[], list[int]]) -> None:
 
 
 def has_children() -> bool:
-    """Whether a child is left, after those that have ended were reaped."""
+    """Whether a child is running, after those that have ended were reaped."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -264,7 +267,7 @@ def has_children() -> bool:
 
 
 def descendants(ancestor: int) -> list[int]:
-    """The processes that are below another one now (Linux)."""
+    """The processes below another one (Linux)."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -281,8 +284,8 @@ def descendants(ancestor: int) -> list[int]:
 
 
 def clean_up(scratch: str, mark: str) -> None:
-    """What the process of the check would do, were it still there."""
-    from scratch import remove  # the file beside this one
+    """Clean up in place of the check's process, which has ended."""
+    from scratch import remove  # a file in the folder of this one
 
     if sys.platform != "linux":  # orphans have gone elsewhere
         code = f"from course.judging.process import strays; strays.end_marked({mark!r})"
@@ -291,7 +294,7 @@ def clean_up(scratch: str, mark: str) -> None:
 
 
 def end_as(status: int) -> NoReturn:
-    """End as the answer has, so that whoever waits for this process sees how that was."""
+    """End with the answer's status, so that the check sees how the answer ended."""
     if os.WIFSIGNALED(status):
         import resource
 

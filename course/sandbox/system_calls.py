@@ -1,10 +1,10 @@
-"""System calls that a student's process may not make: they reach other processes, and Landlock knows nothing of them.
+"""Refuses system calls that affect other processes and that Landlock does not cover.
 
-A process may lower the bounds of any other of its user (`prlimit`: a grader without processor time is ended by the
-kernel), slow it down (`setpriority`, `sched_setaffinity`), keep others waiting for a file that it has open to read
-(`F_SETLEASE`), and leave something in the kernel's key rings. A filter of system calls (seccomp(2), in the manual pages
-of Linux) has these fail with EPERM, for good, for the process and all that it starts. On other processors than those of
-`NUMBERS`, nothing happens. Standard library only: `supervisor.py` imports this file.
+A process can lower the limits of any other process of its user (`prlimit`: the kernel ends a grader without processor
+time), slow it down (`setpriority`, `sched_setaffinity`), block a file that it has opened for reading (`F_SETLEASE`),
+and leave data in the kernel's key rings. A filter of system calls (seccomp(2), in the manual pages of Linux) makes
+these fail with EPERM, permanently, for the process and all that it starts. On processors that are not in `NUMBERS`
+nothing is refused. Standard library only: `supervisor.py` imports this file by its path.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ SET_NO_NEW_PRIVS, SET_SECCOMP, FILTER = 38, 22, 2
 """Numbers of linux/prctl.h and linux/seccomp.h."""
 
 LOAD, JUMP, EQUAL, AT_LEAST, RETURN = 0x20, 0x05, 0x15, 0x35, 0x06
-"""Instructions of linux/bpf_common.h: load a word of what is known of the call, jump (if A == k, if A >= k), return."""
+"""Instructions of linux/bpf_common.h: load a word of the call's data, jump (if A == k, if A >= k), return."""
 
 NUMBER, KIND, ARGUMENTS = 0, 4, 16
-"""Where that has the number of the call, the kind of processor, and the arguments, of 8 bytes each."""
+"""Offsets in the call's data: the number of the call, the kind of processor, and the arguments of 8 bytes each."""
 
 ALLOW, REFUSE, MISSING = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 
 OTHER_NUMBERS = 0x40000000
-"""On x86-64, numbers from here on are those of another set of calls, which nothing uses."""
+"""On x86-64, numbers from here on belong to another set of calls (x32), which nothing uses."""
 
 SET_LEASE = 1024
 
@@ -35,10 +35,10 @@ OF_ITSELF = {
     "prlimit64": (0, 2), "sched_setparam": (0, None), "sched_setscheduler": (0, None), "sched_setaffinity": (0, None),
     "sched_setattr": (0, None), "setpriority": (1, None), "ioprio_set": (1, None),
 }  # fmt: skip
-"""Calls of a process for itself alone: the argument that has to be 0; and one that makes the call harmless if it is."""
+"""Calls that a process may make for itself: the argument that must be 0, and one that makes the call harmless if 0."""
 
 OF_USERS = {"setpriority": 2, "ioprio_set": 3}
-"""Of these the first argument may not be the number that stands for all processes of a user."""
+"""For these calls, the first argument may not be this number: it stands for all processes of a user."""
 
 NEVER = ("add_key", "request_key", "keyctl")
 
@@ -52,11 +52,11 @@ NUMBERS = {
         "setpriority": 140, "add_key": 217, "request_key": 218, "keyctl": 219, "prlimit64": 261, "sched_setattr": 274,
     }),
 }  # fmt: skip
-"""By processor: its kind, and the numbers of the calls."""
+"""For each processor: its kind, and the numbers of the calls."""
 
 
 def program(processor: str) -> bytes:
-    """The filter: instructions one after the other, each of 8 bytes."""
+    """The filter: a sequence of instructions of 8 bytes."""
     kind, numbers = NUMBERS[processor]
     lines = [
         instruction(LOAD, KIND), instruction(EQUAL, kind, 1), instruction(RETURN, REFUSE),
@@ -69,7 +69,7 @@ def program(processor: str) -> bytes:
 
 
 def rule_of(name: str) -> list[bytes]:
-    """The instructions for one call; they end with its verdict."""
+    """The instructions for one call; they end by allowing or refusing it."""
     refuse, allow = instruction(RETURN, REFUSE), instruction(RETURN, ALLOW)
     if name in NEVER:
         return [refuse]
@@ -87,22 +87,22 @@ def rule_of(name: str) -> list[bytes]:
 
 
 def unless(argument: int, value: int, then: list[bytes]) -> list[bytes]:
-    """Do `then` unless the argument, of which 4 bytes count, has this value."""
+    """Execute `then` unless the lower 4 bytes of the argument have this value."""
     return [load(argument), instruction(EQUAL, value, len(then), 0), *then]
 
 
 def load(argument: int, offset: int = 0) -> bytes:
-    """Load 4 bytes of an argument: the lower ones, or those from `offset`."""
+    """Load 4 bytes of an argument, starting at `offset`."""
     return instruction(LOAD, ARGUMENTS + 8 * argument + offset)
 
 
 def instruction(what: int, value: int, if_so: int = 0, if_not: int = 0) -> bytes:
-    """One instruction; if_so, if_not: how many to skip."""
+    """One instruction. if_so, if_not: number of instructions to skip."""
     return struct.pack("HBBI", what, if_so, if_not, value)
 
 
 def refuse() -> bool:
-    """Have the calls refused from now on, for good; whether the system can."""
+    """Refuse the calls from now on, permanently; False if the system cannot."""
     if sys.platform != "linux" or platform.machine() not in NUMBERS or sys.byteorder != "little":
         return False
     code = program(platform.machine())

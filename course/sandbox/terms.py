@@ -1,4 +1,4 @@
-"""What a student's process is told when it starts."""
+"""The settings that a student's process receives at its start."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 from course.sandbox.limits import Limits
 
 CONNECTION_CLOSED = 97
-"""The exit code of a process whose student's code has closed the descriptor to reply to."""
+"""The exit code of a process whose student's code closed the descriptor for replies."""
 
 MAY_WRITE = "an answer may write only where it runs and in tempfile.gettempdir(), and on several ranks nowhere"
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What binds the process, and where it is.
+    """The settings of a student's process.
 
     Attributes
         limits    its bounds
-        scratch   the folder in which it may write
-        folder    in there, where it works
-        path      for imports
-        own       folders whose files are the student's
+        scratch   the folder that it may write to
+        folder    its working folder, inside of `scratch`
+        path      its sys.path
+        own       folders of the student's files
         secret    folders that it may not read
     """
 

@@ -1,8 +1,8 @@
-"""The course makes its own environment: decide what `.venv` needs, have it done, and continue inside it.
+"""Set up the course's environment: decide what `.venv` needs, install it, and continue inside it.
 
-`.venv/minidl-setup.json` is the record of the last set-up. It says "unfinished" from the first moment to the last and
-is then replaced, in one step, by what the environment was made from. So whatever interrupts a set-up, the next start
-sees it. A start with a matching record installs nothing, asks no network, and costs two starts of Python.
+`.venv/minidl-setup.json` is the record of the last set-up. It says "unfinished" during the set-up, and is then
+replaced, in one step, by what the environment was made from. So the next start detects any interruption. A start with
+a matching record installs nothing, uses no network, and costs two starts of Python.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ RECORD = "minidl-setup.json"
 UNFINISHED: dict[str, object] = {"finished": False}
 
 NOT_REFRESHED = "MINIDL_NOT_REFRESHED"
-"""Set for this command and what it starts when the environment of before has to do."""
+"""Set for this command and its children if they use the old environment, since it could not be refreshed."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a `.venv` needs before it can be used, and why, in words for the person who waits."""
+    """What a `.venv` needs before it can be used: anew or a refresh, with the reason in a sentence."""
 
     reason: str
     anew: bool
@@ -43,8 +43,10 @@ class Plan:
 def ensure_environment(arguments: list[str], extras: tuple[str, ...]) -> None:
     """Return only inside an environment that has everything: make it, refresh it, or start again inside it.
 
-    `arguments` are those of the command, `extras` the ones of pyproject.toml that it needs. Raises SetupError with what
-    went wrong and what to do.
+    arguments: those of the command, to start it again.
+    extras: the extras of pyproject.toml that it needs.
+
+    Raises SetupError with what went wrong and what to do.
     """
     if os.environ.get("MINIDL_NO_VENV") == "1":
         check_environment_at_hand(extras)
@@ -102,7 +104,7 @@ def bring_up_to_date(
 
 
 def serves_without_refresh(root: Path, version: tuple[int, int] = sys.version_info[:2]) -> bool:
-    """Whether `root/.venv` was complete once, and only the wishes have changed since."""
+    """Whether `root/.venv` was complete once, and only its requirements have changed since."""
     todo = plan(root, version)
     return todo is not None and not todo.anew and read_record(root / ".venv") is not None
 
@@ -130,7 +132,7 @@ def plan(root: Path, version: tuple[int, int]) -> Plan | None:
 
 
 def fingerprint(root: Path, version: tuple[int, int]) -> dict[str, object]:
-    """What an environment is made from: the contents of pyproject.toml and uv.lock, the Python, the place."""
+    """What an environment is made from: the contents of pyproject.toml and uv.lock, the Python version, the path."""
     digest = hashlib.sha256()
     for name in ("pyproject.toml", "uv.lock"):
         path = root / name
@@ -140,7 +142,7 @@ def fingerprint(root: Path, version: tuple[int, int]) -> dict[str, object]:
 
 
 def read_record(venv: Path) -> dict[str, object] | None:
-    """The record of the last set-up; None if there never was one; an unreadable one counts as unfinished."""
+    """The record of the last set-up; None without one; UNFINISHED for an unreadable one."""
     try:
         record = json.loads((venv / RECORD).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -165,7 +167,7 @@ def python_of(venv: Path) -> str:
 
 
 def start_again_inside(python: Path, arguments: list[str]) -> NoReturn:
-    """Run the same command with the environment's Python in place of this process."""
+    """Replace this process by the same command under the environment's Python."""
     command = [str(python), "-m", "course", *arguments]
     if os.name == "nt":  # Windows has no exec: the caller would get its prompt back at once
         sys.exit(subprocess.run(command).returncode)
@@ -174,7 +176,7 @@ def start_again_inside(python: Path, arguments: list[str]) -> NoReturn:
 
 
 def check_environment_at_hand(extras: tuple[str, ...]) -> None:
-    """Refuse to go on with MINIDL_NO_VENV=1 in an environment that lacks packages, and name them."""
+    """With MINIDL_NO_VENV=1: raise SetupError if packages are missing, and name them."""
     missing = requirements.missing(ROOT, extras)
     if missing:
         raise SetupError(
@@ -185,5 +187,5 @@ def check_environment_at_hand(extras: tuple[str, ...]) -> None:
 
 
 def announce(sentence: str) -> None:
-    """Tell the person at the terminal; standard output stays with the command itself."""
+    """Print a sentence to standard error; standard output is the command's."""
     print(sentence, file=sys.stderr, flush=True)

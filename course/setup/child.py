@@ -12,8 +12,7 @@ from course.setup.bootstrap import ROOT
 def run_child(command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
     """Run `command` with `environment` added to this one, and return its exit code, as a shell would give it.
 
-    Ctrl-C reaches the program as well: it may finish its clean-up (a checkpoint, its own worker processes) before this
-    returns.
+    Ctrl-C reaches the program too; this waits until the program has cleaned up (a checkpoint, its worker processes).
     """
     program = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **(environment or {})})
     while True:
@@ -25,9 +24,9 @@ def run_child(command: Sequence[str], environment: Mapping[str, str] | None = No
 
 
 def one_thread_each() -> dict[str, str]:
-    """The environment of processes that run side by side: one BLAS thread each, unless the caller has chosen a number.
+    """The environment of concurrent processes: one BLAS thread each, unless the caller has set a number.
 
-    More would fight for the cores; for matrices as small as the course's they would not pay alone either.
+    More threads would compete for the cores. For matrices as small as the course's, one process gains nothing either.
     """
     return {name: os.environ.get(name, "1") for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
 

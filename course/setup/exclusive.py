@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, with the standard library alone."""
+"""A lock on a file, so that one process at a time sets up the environment. Standard library only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 @contextmanager
 def exclusive(path: Path, say: Callable[[str], None]) -> Iterator[int]:
-    """Hold the lock on `path` for the block; wait for whoever holds it, and `say` so once.
+    """Hold the lock on `path` during the block; if another process holds it, `say` so once and wait.
 
     Yields the descriptor of the lock. A child process that inherits it keeps the lock until the child ends, so an
-    installer that outlives a killed parent is still alone. The operating system drops the lock when its holders die.
+    installer that outlives a killed parent still excludes others. The operating system releases the lock when its
+    holders end.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -32,7 +33,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def lock_now(descriptor: int) -> bool:
-        """Take the lock if it is free and say whether that worked."""
+        """Take the lock if it is free; returns whether it was."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -43,7 +44,7 @@ else:
     import fcntl
 
     def lock_now(descriptor: int) -> bool:
-        """Take the lock if it is free and say whether that worked."""
+        """Take the lock if it is free; returns whether it was."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""How `.venv` is made and filled: venv, then uv from the committed lock; plain pip where uv cannot be had."""
+"""Make and fill `.venv`: venv, then uv with the committed lock; pip if uv is not available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGET = f".[{','.join(requirements.EXTRAS)}]"
 
 
 class SetupError(Exception):
-    """A set-up that did not succeed; the text says what happened and what to do."""
+    """A set-up failed; the text says what happened and what to do."""
 
     def __init__(self, message: str, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -26,8 +26,10 @@ class SetupError(Exception):
 def install(root: Path, anew: bool, lock: int) -> None:
     """Make the environment if `anew`, then install minidl (editable) with the extras `course` and `dev`.
 
-    `lock` is the descriptor of the set-up's lock: the tools inherit it, so that nobody starts a second set-up while one
-    of them still runs. Raises SetupError with the end of the log.
+    lock: the descriptor of the set-up's lock. The tools inherit it, so that no second set-up starts while one of them
+    still runs.
+
+    Raises SetupError with the end of the log.
     """
     venv = root / ".venv"
     step = SetupStep(venv / LOG, root, lock)
@@ -70,14 +72,14 @@ def make_environment(venv: Path, step: SetupStep) -> None:
 
 
 def bring_pip(python: Path, step: SetupStep) -> bool:
-    """Whether the environment can run pip; one that was made without it, as uv does, gets Python's own copy."""
+    """Whether the environment can run pip; if it was made without, as uv does, Python's own copy is installed."""
     if step.run(None, [str(python), "-m", "pip", "--version"]) == 0:
         return True
     return step.run(None, [str(python), "-m", "ensurepip"]) == 0
 
 
 def fetch_uv(python: Path, step: SetupStep) -> str | None:
-    """The path of the environment's own uv, which pip puts there the first time; None if it cannot be had."""
+    """The path of the environment's own uv, installed by pip the first time; None if that fails."""
     folder = str(python.parent)
     if shutil.which("uv", path=folder) is None:
         step.run("Fetching uv", [str(python), "-m", "pip", "install", "uv"])
@@ -85,12 +87,12 @@ def fetch_uv(python: Path, step: SetupStep) -> str | None:
 
 
 def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
-    """Install the committed lock, or the ranges of pyproject.toml if somebody changed them after the lock was made."""
+    """Install the committed lock, or the ranges of pyproject.toml if they changed after the lock was made."""
     environment = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "UV_PYTHON")}
     environment |= {"UV_PROJECT_ENVIRONMENT": str(python.parent.parent), "UV_PYTHON_DOWNLOADS": "never"}
     if requirements.lock_is_current(root):
         extras = [option for extra in requirements.EXTRAS for option in ("--extra", extra)]
-        # --inexact leaves in place what somebody added by hand, and uv and pip themselves.
+        # --inexact keeps packages that were added by hand, and uv and pip themselves.
         command = [uv, "sync", "--frozen", "--inexact", *extras]
         title = "Installing the locked packages with uv"
     else:
@@ -102,12 +104,12 @@ def install_with_uv(root: Path, uv: str, python: Path, step: SetupStep) -> bool:
 def install_with_pip(python: Path, step: SetupStep) -> bool:
     """Install the ranges of pyproject.toml."""
     command = [str(python), "-m", "pip", "install", "--editable", TARGET]
-    environment = {"PIP_RETRIES": "1", **os.environ}  # by default it tries for minutes where there is no network
+    environment = {"PIP_RETRIES": "1", **os.environ}  # by default pip retries for minutes without a network
     return step.run("Installing the packages with pip", command, environment) == 0
 
 
 def remove(venv: Path) -> None:
-    """Delete an environment; its pyvenv.cfg goes first, so that one deleted by half is never taken for a whole one."""
+    """Delete an environment, pyvenv.cfg first, so that a partly deleted one is never taken for a complete one."""
     if venv.is_symlink() or venv.is_file():
         venv.unlink()
     elif venv.exists():

@@ -1,4 +1,4 @@
-"""What pyproject.toml asks for, and whether the lock and an environment have it. Standard library only."""
+"""The requirements in pyproject.toml, and whether the lock and an environment meet them. Standard library only."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from importlib import metadata
 from pathlib import Path
 
 EXTRAS = ("course", "dev")
-"""The extras that the course's own environment has, beside what minidl itself needs."""
+"""The extras that the course's environment has in addition to minidl's own requirements."""
 
 REQUIREMENT = re.compile(r"\s*(?P<name>[A-Za-z0-9._-]+)\s*(\[[^]]*\])?\s*(?P<range>[^;]*)")
-SYSTEM = re.compile(r";\s*platform_system\s*==\s*['\"](?P<system>\w+)['\"]\s*$")  # the one marker that is used
+SYSTEM = re.compile(r";\s*platform_system\s*==\s*['\"](?P<system>\w+)['\"]\s*$")  # the only marker in use
 
 
 def missing(root: Path, extras: tuple[str, ...]) -> list[str]:
-    """The distributions that pyproject.toml asks for on this system, and that this Python does not have."""
+    """The distributions that pyproject.toml requires on this system and this Python lacks."""
     names = [name for line in lines(root, extras) if suits(line) for name, _ in named([line])]
     return [name for name in names if not installed(name)]
 
 
 def suits(line: str) -> bool:
-    """Whether a requirement is one for this operating system."""
+    """Whether a requirement applies to this operating system."""
     match = SYSTEM.search(line)
     return match is None or match["system"] == platform.system()
 
@@ -51,7 +51,7 @@ def lock_is_current(root: Path) -> bool:
 
 
 def lines(root: Path, extras: tuple[str, ...]) -> list[str]:
-    """The requirements of pyproject.toml as they stand there: the project's own, then those of `extras`."""
+    """The requirements of pyproject.toml, unparsed: the project's own, then those of `extras`."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return [*project["dependencies"], *(line for extra in extras for line in project["optional-dependencies"][extra])]
 

@@ -1,4 +1,4 @@
-"""Run one tool of the set-up: a line of progress for the person who waits, the tool's own output in a log."""
+"""Run one tool of the set-up: a line of progress on the screen, the tool's output in a log."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class SetupStep:
         self._inherited = () if os.name == "nt" else (lock,)
 
     def run(self, title: str | None, command: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
-        """Run `command` to its end and return its exit code; `title` names it to the person, None is silent.
+        """Run `command` to its end and return its exit code; title: its name in the progress line, None for no line.
 
-        On a terminal one line is redrawn each half second: title, seconds, last line of the log. Elsewhere a line is
-        printed at the start, every 15 s and at the end. An interrupt ends the tool before it goes on to the caller.
+        On a terminal one line is redrawn every half second: title, seconds, last line of the log. Elsewhere a line is
+        printed at the start, every 15 s and at the end. An interrupt ends the tool before it is raised to the caller.
         """
         started = time.monotonic()
         line = ProgressLine(title, sys.stderr.isatty()) if title else None
@@ -69,7 +69,7 @@ class SetupStep:
 
 
 class ProgressLine:
-    """What a person sees of one running tool: a line that counts seconds on a terminal, plain lines elsewhere."""
+    """The progress of one tool: a line that counts seconds on a terminal, plain lines elsewhere."""
 
     def __init__(self, title: str, terminal: bool) -> None:
         self._title = title
@@ -89,7 +89,7 @@ class ProgressLine:
             print(f"{self._title} ... {seconds:.0f} s so far", file=sys.stderr, flush=True)
 
     def finish(self, seconds: float, code: int) -> None:
-        """Say how long it took, or that it failed."""
+        """Print how long it took, or that it failed."""
         outcome = f"{seconds:.0f} s" if code == 0 else f"failed after {seconds:.0f} s"
         if self._terminal:
             width = shutil.get_terminal_size().columns - 1

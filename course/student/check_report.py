@@ -1,4 +1,4 @@
-"""What `python3 -m course check` prints: a table of the exercises, what is wrong with each, and where the hint is."""
+"""What `python3 -m course check` prints: a table of the exercises, what is wrong with each, and how to get hints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STYLES = {
 }
 OF_GIVEN_CELLS = r"^the (check|given cell) .* was (changed|missing)"
 GIVEN_CELLS = "Given cells and checks are taken from exercises/: write lines of your own into cells of your own."
-"""What to do about such a remark."""
+"""What to do about such remarks."""
 
 HIDDEN = "These are the public cases. Your grade comes from the same checks with other sizes and seeds."
 
@@ -43,8 +43,10 @@ def print_report(
     earlier: Mapping[str, Mapping[str, Any]],
     begun: Mapping[str, str],
 ) -> None:
-    """Print what was found. `earlier` are the rows of the record before it; `begun` is what `course.judging.begun` says
-    of those that count as not attempted; both by exercise.
+    """Print the outcomes of a check.
+
+    earlier: by exercise, the stored result of the check before.
+    begun: by exercise, why something written counts as not attempted (see `course.judging.begun`).
     """
     outcomes = [found[-1] for found in judgement.outcomes.values()]
     if not request.exercise:
@@ -71,7 +73,7 @@ def print_report(
 
 
 def print_first_fault(console: Console, request: CheckRequest, outcome: Outcome) -> None:
-    """Print what to mend first in an exercise, if there is anything."""
+    """Print the first fault of an exercise, if there is one."""
     fault = outcome.first_fault
     if fault is None:
         return
@@ -87,7 +89,7 @@ def print_first_fault(console: Console, request: CheckRequest, outcome: Outcome)
 
 
 def is_untouched(outcome: Outcome) -> bool:
-    """Whether nothing was there to be checked."""
+    """Whether there was nothing to check."""
     return outcome.status is Status.NOT_ATTEMPTED
 
 
@@ -99,7 +101,7 @@ def hint_call(request: CheckRequest, outcome: Outcome) -> str:
 
 
 def table(outcomes: list[Outcome]) -> Table:
-    """A line an exercise: mark, name, points, verdict."""
+    """One row per exercise: mark, name, points, outcome."""
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     result.add_column("")
     result.add_column("exercise", overflow="fold")

@@ -1,4 +1,4 @@
-"""How far a student is: of every chapter, what there is to read and to write, and the points so far."""
+"""How far a student is: for every chapter, its lectures and exercises, and the points so far."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ BAR = 20
 
 @dataclass(frozen=True)
 class Standing:
-    """A chapter and a student.
+    """A student's standing in a chapter.
 
-    lectures: how many there are. points: what each exercise gives, by name, in order; by_hand: what the teacher adds
-    for the short answers. earned: the points so far of every exercise that was checked. started: whether it is in
-    `work/`.
+    lectures: the number of lectures.
+    points: the possible points of each exercise, by name, in order.
+    by_hand: the possible points of the short answers, which the teacher grades.
+    earned: the points so far of every exercise that was checked.
+    started: whether the student has a copy in `work/`.
     """
 
     chapter: Chapter
@@ -43,28 +45,28 @@ class Standing:
 
     @property
     def solved(self) -> int:
-        """How many exercises have all their points."""
+        """The number of exercises with all points."""
         return sum(self.earned.get(name, 0.0) >= points for name, points in self.points.items())
 
     @property
     def complete(self) -> bool:
-        """Whether all exercises have all their points."""
+        """Whether all exercises have all points."""
         return self.solved == len(self.points)
 
     @property
     def next_exercise(self) -> str:
-        """The first exercise that has not all its points; empty if there is none."""
+        """The first exercise that lacks points; empty if none does."""
         return next((name for name, points in self.points.items() if self.earned.get(name, 0.0) < points), "")
 
 
 def standings(root: Path) -> list[Standing]:
-    """One for each chapter of the course, also for those to come."""
+    """The standings in all chapters, including those that do not exist yet."""
     record = progress_record.read(root / "work")
     return [standing(chapter, root, record.get(chapter.name, {})) for chapter in CHAPTERS]
 
 
 def standing(chapter: Chapter, root: Path, results: dict[str, dict[str, Any]]) -> Standing:
-    """The standing in one chapter, `results` being its exercises' rows in the record."""
+    """The standing in one chapter; results: the stored results of its exercises, by name."""
     points, by_hand = points_of(chapter.exercises(root))
     earned = {name: min(float(results[name]["points"]), most) for name, most in points.items() if name in results}
     lectures = len(chapter.lectures(root))
@@ -72,9 +74,9 @@ def standing(chapter: Chapter, root: Path, results: dict[str, dict[str, Any]]) -
 
 
 def points_of(exercises: Path) -> tuple[dict[str, float], float]:
-    """The points of every exercise in a notebook, by name, and of all that is graded by hand.
+    """The possible points of every exercise in a notebook, by name, and those of the short answers.
 
-    Both are empty if the notebook is missing or damaged; `check` and `start` report that.
+    Both are empty or 0 if the notebook is missing or damaged; `check` and `start` report that.
     """
     content = notebook(exercises)
     if content is None:

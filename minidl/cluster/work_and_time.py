@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy.typing as npt
@@ -32,13 +33,14 @@ class WorkAndTime:
         In a simulation the virtual clock advances, by the speed of its `cluster.Node`. On real engines the rank sleeps
         for as long as a node of 10 GFLOP/s and 10 GB/s would take.
         """
-        if flops < 0 or seconds < 0 or nbytes < 0:
-            raise ValueError(f"work cannot be negative: got flops={flops}, seconds={seconds}, nbytes={nbytes}")
+        if not (0 <= flops < math.inf and 0 <= seconds < math.inf and 0 <= nbytes < math.inf):
+            work = f"flops={flops}, seconds={seconds}, nbytes={nbytes}"
+            raise ValueError(f"work must be finite and at least 0, got {work}")
         owner, recorder = self._owner, self._owner.recorder
         owner.settle()
         recorder.worked("")
         try:
-            owner.charge(seconds, flops, nbytes)
+            owner.charge(float(seconds), float(flops), float(nbytes))  # the clock has double precision
         finally:
             recorder.worked(label)
 

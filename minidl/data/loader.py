@@ -13,7 +13,7 @@ from minidl.arguments import whole_number
 from minidl.data.pairs import Pairs, checked, minibatch
 from minidl.data.sampler import DistributedSampler, epoch_order
 
-_PYTORCH_ONLY = {
+_PYTORCH_ONLY = {  # accepted if switched off, as num_workers=0 is
     "num_workers": "samples are read in the training process itself",
     "pin_memory": "there is no other device to copy to",
     "batch_sampler": "give order=, a function that maps an epoch to its sample order",
@@ -59,7 +59,8 @@ class DataLoader:
         dataset         a `Dataset`, a list of (sample, target) pairs, or an object with `__len__` whose
                         `__getitem__(i)` returns such a pair; pairs are stacked, and Python's numbers become float32 or
                         int64
-        batch_size      samples per minibatch, over all ranks; the last minibatch of an epoch may be smaller
+        batch_size      samples per minibatch, over all ranks; 1 by default, as in PyTorch. The last minibatch of an epoch may
+                        be smaller
         shuffle         visit the samples of each epoch in a new order, a function of (seed, epoch)
         seed            seed of the shuffle
         drop_last       drop a last minibatch of fewer than batch_size samples
@@ -68,6 +69,7 @@ class DataLoader:
         sampler         a DistributedSampler that selects the samples of this rank, instead of shuffle, order, rank and
                         num_replicas; batch_size then counts this rank's samples only, as asynchronous workers need it
         order           function from an epoch to its sample order, instead of shuffle
+        options         PyTorch's other options, such as num_workers, which must be switched off: 0, False or None
 
     The first `iter()` of the loader is epoch 0, and each further one, finished or not, is the next epoch; resumed runs
     call `set_epoch`. With a sampler only `set_epoch`, the loader's or the sampler's, changes the epoch, as in PyTorch.
@@ -77,7 +79,7 @@ class DataLoader:
 
     Raises
         ValueError    batch_size below num_replicas: one rank would never get a sample
-        TypeError     a dataset without pairs, an option that only PyTorch has
+        TypeError     a dataset without pairs; an option that only PyTorch has and that is not switched off
 
     >>> import numpy as np
     >>> from minidl.data import Dataset
@@ -91,7 +93,7 @@ class DataLoader:
     def __init__(
         self,
         dataset: Pairs,
-        batch_size: int,
+        batch_size: int = 1,
         shuffle: bool = False,
         seed: int = 0,
         drop_last: bool = False,
@@ -101,7 +103,9 @@ class DataLoader:
         order: Callable[[int], NDArray[np.int64]] | None = None,
         **options: object,
     ) -> None:
-        for name in options:
+        for name, value in options.items():
+            if name in _PYTORCH_ONLY and not value:
+                continue
             reason = _PYTORCH_ONLY.get(name, "see help(DataLoader) for its options")
             raise TypeError(f"a DataLoader has no {name}: leave it out ({reason})")
         self.dataset = checked(dataset)

@@ -85,8 +85,8 @@ def train(
     strategy.check(here, nodes)
     if resume is not None and not strategy.is_resumable:
         raise ValueError(
-            f"{type(strategy).__name__} cannot go on from a checkpoint, which does not hold all that its ranks know: "
-            "to begin with the weights of a former run, give Job(model=report.model())"
+            f"{type(strategy).__name__} cannot go on from a checkpoint, which does not hold the whole state of its ranks: "
+            "to begin with the weights of an earlier run, give Job(model=report.model())"
         )
     checkpoint = None if resume is None else _matching_checkpoint(resume, here)
     if folder is not None:
@@ -105,17 +105,18 @@ def train(
             seed=job.seed,
             listener=None if progress is None else lambda rank, message: progress(message),
         )
+        records: list[RankRecord] = [record for record in run.results if record is not None]
+        final = next((record.state for record in records if record.state is not None), None)
+        if final is None:
+            _check_survivors(run.failures, nodes)
     except cluster.ClusterError as error:
         if isinstance(error.cause, RAISED_AS_THEY_ARE):
             raise error.cause from error
         raise
     finally:
-        if folder is not None:  # no rank is left by now
+        if folder is not None:  # all ranks have ended by now
             Checkpoint.remove_unfinished(folder / CHECKPOINT_FILE)
-    records: list[RankRecord] = [record for record in run.results if record is not None]
-    final = next((record.state for record in records if record.state is not None), None)
     if final is None:
-        _check_survivors(run.failures, nodes)
         final = evaluated(here, strategy.combine, records, config or {})
         if progress is not None:
             for row in final.history:
@@ -149,10 +150,7 @@ def _check_survivors(failures: dict[int, cluster.ClusterError], nodes: int) -> N
     """Raise the failure that lost the weights: that of a server, which alone has its slice, or that of all nodes."""
     if any(rank >= nodes for rank in failures) or all(rank in failures for rank in range(nodes)):
         causes = (failure for failure in failures.values() if not isinstance(failure.cause, cluster.ClusterError))
-        failure = next(causes, next(iter(failures.values())))
-        if isinstance(failure.cause, RAISED_AS_THEY_ARE):
-            raise failure.cause from failure
-        raise failure
+        raise next(causes, next(iter(failures.values())))
 
 
 def _matching_checkpoint(path: str | Path, job: Job) -> Checkpoint:

@@ -100,7 +100,7 @@ def test_after_a_kill_in_the_middle_of_a_row_the_tables_are_as_without_it(cut: i
         path.write_bytes(path.read_bytes()[:-cut])
     (tmp_path / "cut" / "feedback" / "cyd").mkdir()
     (tmp_path / "cut" / "feedback" / "cyd" / ".0123.part").write_text("half a page")
-    assert graded(tmp_path / "cut", "ada", "bob", "cyd").beside == []
+    assert graded(tmp_path / "cut", "ada", "bob", "cyd").kept_files == []
     for name in TABLE:
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -134,7 +134,7 @@ def test_after_a_kill_between_two_writes_the_tables_are_as_without_it(
             patch.setattr(*places[moment])
             with pytest.raises(Killed):
                 add(folder, grade_of("bob"))
-    assert graded(tmp_path / "cut", "ada", "bob").beside == []
+    assert graded(tmp_path / "cut", "ada", "bob").kept_files == []
     for name in TABLE:
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
@@ -171,7 +171,7 @@ def test_points_by_hand_are_kept_and_added_up_whatever_a_spreadsheet_makes_of_th
     graded(tmp_path, *students)
     edited(tmp_path / "exercises.csv", {("ada", "why"): "2.5", ("Zoë", "why"): "1", ("'=cmd", "why"): "3"}, form)
     for _ in range(2):
-        assert graded(tmp_path, *students).beside == []
+        assert graded(tmp_path, *students).kept_files == []
         table = {row["student"]: row for row in rows(tmp_path / "grades.csv")}
         assert {name: (row["points"], row["by_hand"], row["to_read"], row["total"]) for name, row in table.items()} == {
             "ada": ("2.0", "2.5", "0", "4.5"), "Zoë": ("2.0", "1.0", "0", "3.0"), "'=cmd": ("2.0", "3.0", "0", "5.0"),
@@ -188,7 +188,7 @@ def test_a_student_number_of_which_a_spreadsheet_drops_the_zeros_is_known(tmp_pa
     path = tmp_path / "exercises.csv"
     edited(path, {("007", "why"): "2"}, "German Excel")
     path.write_bytes(path.read_bytes().replace(b"007;", b"7;"))
-    assert graded(tmp_path, "007", "ada").beside == []
+    assert graded(tmp_path, "007", "ada").kept_files == []
     assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["2.0", "0.0"]
 
 
@@ -201,7 +201,7 @@ def test_points_by_hand_in_place_of_a_checks_count_by_their_difference_and_can_b
         ("", "0.0", "2.0"),
     ):
         edited(tmp_path / "exercises.csv", {("ada", "add"): points}, "as it is")
-        assert graded(tmp_path, "ada").beside == []
+        assert graded(tmp_path, "ada").kept_files == []
         (row,) = rows(tmp_path / "grades.csv")
         assert (row["points"], row["by_hand"], row["total"]) == ("2.0", by_hand, total)
 
@@ -257,7 +257,7 @@ def test_points_by_hand_that_are_no_number_are_named_and_not_lost(points: str, t
     edited(tmp_path / "exercises.csv", {("ada", "why"): points, ("bob", "why"): "2"}, "as it is")
     again = graded(tmp_path, "ada", "bob")
     assert again.not_taken == [f"ada, why: {points!r} is no number"]
-    assert points in again.beside[0].read_text(encoding="utf-8-sig")
+    assert points in again.kept_files[0].read_text(encoding="utf-8-sig")
     assert [row["by_hand"] for row in rows(tmp_path / "grades.csv")] == ["0.0", "2.0"]
 
 
@@ -297,10 +297,10 @@ def test_what_a_teacher_writes_otherwise_is_kept_beside(change: Callable[[str], 
     path = tmp_path / "exercises.csv"
     text = change(path.read_bytes().decode("utf-8-sig"))
     path.write_text(text, encoding="utf-8", newline="")
-    (beside,) = graded(tmp_path, "ada").beside
+    (beside,) = graded(tmp_path, "ada").kept_files
     assert beside.read_bytes() == text.encode()
     assert len(rows(path)) == 2
-    assert graded(tmp_path, "ada").beside == []
+    assert graded(tmp_path, "ada").kept_files == []
 
 
 def test_two_graders_at_once_are_refused_in_a_sentence_and_nothing_is_changed(tmp_path: Path) -> None:

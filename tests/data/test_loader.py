@@ -251,6 +251,15 @@ def test_an_option_that_only_pytorch_has_is_refused_with_what_to_do(option: str)
         DataLoader(numbered(5), 2, **{option: 2})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("off", [{"num_workers": 0}, {"pin_memory": False}, {"collate_fn": None}])
+def test_an_option_of_pytorch_that_is_switched_off_is_accepted(off: dict[str, object]) -> None:
+    assert [len(x) for x, _ in DataLoader(numbered(5), 4, **off)] == [4, 1]  # type: ignore[arg-type]
+
+
+def test_a_minibatch_is_one_sample_by_default_as_in_pytorch() -> None:
+    assert [len(x) for x, _ in DataLoader(numbered(3))] == [1, 1, 1]
+
+
 def test_a_batch_size_of_none_is_refused_and_one_above_the_data_gives_one_minibatch() -> None:
     with pytest.raises(TypeError, match="batch_size must be a whole number of at least 1, got None"):
         DataLoader(numbered(5), None)  # type: ignore[arg-type]

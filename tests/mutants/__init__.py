@@ -1,7 +1,8 @@
 """Known answers: wrong ones that a check must reject for the right reason, and unusual right ones that it must accept.
 
-A folder a chapter, named as its folder in `course/checks/`, a file an exercise, with lists MUTANTS and ALTERNATIVES.
-`tests/course/test_mutants.py` runs them.
+One folder for each chapter, named as in `course/checks/`, and one file for each exercise, with the lists MUTANTS and
+ALTERNATIVES.
+`tests/course/checks/test_mutants.py` runs them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from course.judging import Status
 class Mutant:
     """A plausible wrong answer to `exercise`.
 
-    mistake: its name, in a few words. code: the cell that the student would have written. loses: the titles of exactly
-    the parts that it must lose. says: what the message or the likely cause of the first of these must contain.
-    hidden_only: whether only the hidden cases can tell.
+    Attributes
+        mistake       its name, in a few words
+        code          the student's cell
+        loses         the titles of all parts that it must lose
+        says          text that the message or the likely cause of the first of these must contain
+        status        the outcome
+        hidden_only   whether only the hidden cases find it
     """
 
     exercise: str
@@ -31,7 +36,7 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A right answer to `exercise` that is written in another way than the solution: it must get all points."""
+    """A right answer to `exercise`, written differently from the solution: it must get all points."""
 
     exercise: str
     idea: str

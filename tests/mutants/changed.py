@@ -1,4 +1,4 @@
-"""A wrong answer as a change of a right one."""
+"""Makes a wrong answer from a right one."""
 
 from __future__ import annotations
 

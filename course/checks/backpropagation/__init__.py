@@ -43,7 +43,7 @@ chapter = Chapter("01_backpropagation", BUILDS)
 hint = chapter.hint
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}
-"""Up to rounding in float64, in whatever order a few numbers are added; single precision is further off."""
+"""Tolerances for rounding in float64, for any order of a few additions; a float32 result is rejected."""
 
 
 # ---- vector-Jacobian products ----
@@ -60,7 +60,7 @@ FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}
 def vjp_mul(answer: Answer, part: Part, *, shapes: Sequence[Shape] = ((4,), (1,), (2, 3), (0,)), seed: int = 0) -> None:
     """The gradients of a product, and nothing overwritten.
 
-    A changed argument costs the first part in which it shows, so the part that is about it comes first.
+    A changed argument costs the first part in which it shows, so the part about it comes first.
     """
     random = np.random.default_rng(seed)
     with part(0.25, "g, x and y are left as they were"):
@@ -106,7 +106,7 @@ def vjp_max(
         with part(points, title):
             for rows, columns in shapes:
                 if tied and not rows:
-                    continue  # nothing can tie, and whoever stumbles over no rows has lost a point for it
+                    continue  # there are no ties, and an answer that fails without rows has lost a point for it already
                 g = random.standard_normal(rows)
                 x = random.permuted(np.tile(np.arange(columns) - 1.5, (rows, 1)), axis=1)
                 level = random.permutation(rows)[:, None] * 3.0
@@ -151,7 +151,7 @@ def vjp_matmul(
         with part(0.75, title):
             for m, k, n in sizes:
                 if which == 0 and not m:
-                    continue  # whoever stumbles over no rows loses the points of W alone
+                    continue  # an answer that fails without rows loses the points of W only
                 g, x, w = operands(m, k, n)
                 called = f"vjp_matmul(g, X, W) with m = {m}, k = {k}, n = {n}"
                 got = pair(answer(g, x, w), called)[which]
@@ -235,8 +235,8 @@ def backward(
 ) -> None:
     """Gradients add up, each node passes on its whole gradient once, and depth does not matter.
 
-    The lesson is the order, so half of the points are its part's: whoever goes breadth first, or along every path, has
-    no more than the other half.
+    The lesson is the order, so its part has half of the points: a walk breadth first, or along every path, gets at most
+    the other half.
     """
     random = np.random.default_rng(seed)
 
@@ -299,7 +299,7 @@ def backward(
 def check_gradient(
     answer: Answer, part: Part, *, inputs: tuple[int, int] = (5, 200), scale: float = 1e8, seed: int = 0
 ) -> None:
-    """Twelve gradients, some with a planted bug; a part is right if each of its verdicts is."""
+    """Twelve gradients, some with a planted bug; a part is correct if all of its verdicts are."""
     found: dict[str, list[GradientCase]] = {}
     for case in cases(inputs, scale, seed):
         found.setdefault(case.title, []).append(case)

@@ -1,4 +1,4 @@
-"""What lives at once in a chain of linear layers, for the check of `live_bytes`: truly, and by known mistakes."""
+"""Live memory in a chain of linear layers, for the check of `live_bytes`: the right values and known mistakes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ MODES = {
     "nothing freed": "training, nothing freed",
     "training": "training, freed as backward passes",
 }
-"""What the modes are called in a check."""
+"""The names of the modes in messages."""
 
 
 Sizes = Callable[[str, int], int]
-"""The numbers of an array by what it is ("a" an activation, "grad a", "grad w") and its layer."""
+"""The number of elements of an array, by its kind ("a" for activation, "grad a", "grad w") and its layer."""
 
 
 def peak(widths: Sequence[int], batch: int, mode: str) -> int:
-    """The oracle: the most bytes that live at once."""
+    """The oracle: the largest number of bytes alive at once."""
     return 8 * most_numbers(len(widths) - 1, sizes(widths, batch), mode)
 
 
@@ -35,9 +35,9 @@ def sizes(widths: Sequence[int], batch: int) -> Sizes:
 def most_numbers(
     layers: int, size: Sizes, mode: str, freed: Sequence[str] = ("grad a", "a"), is_seen_within: bool = True
 ) -> int:
-    """The most numbers that live at once, found by making and freeing every array in turn.
+    """The largest number of elements alive at once, found by making and freeing every array in turn.
 
-    freed: what a step of backward frees. is_seen_within: whether the peak is looked for inside of a step of backward.
+    freed: what a step of backward frees. is_seen_within: whether the peak may lie inside of a step of backward.
     """
     live: dict[tuple[str, int], int] = {("a", 0): size("a", 0)}
     most = 0
@@ -74,7 +74,7 @@ def without(size: Sizes, gone: Callable[[str, int], bool]) -> Sizes:
 
 
 def slips(widths: Sequence[int], batch: int, mode: str) -> dict[str, float]:
-    """What known mistakes give."""
+    """The results of known mistakes."""
     size, layers = sizes(widths, batch), len(widths) - 1
     want = peak(widths, batch, mode)
     activations = [8 * size("a", layer) for layer in range(layers + 1)]
@@ -141,9 +141,9 @@ def slips(widths: Sequence[int], batch: int, mode: str) -> dict[str, float]:
 
 
 def cause_of_all(answers: Sequence[Any], asked: Sequence[tuple[Sequence[int], int]], mode: str) -> str:
-    """The known mistake that gives every one of the answers: in a small chain several give the same; "" if none does.
+    """The known mistake that gives all of the answers, since one small chain does not identify it; "" if none does.
 
-    asked: (widths, batch) of each.
+    asked: (widths, batch) of each answer.
     """
     known = [slips(widths, batch, mode) for widths, batch in asked]
     for sentence in known[0]:

@@ -10,7 +10,7 @@ from course.probes.backpropagation import Recipe
 
 
 def gradients(recipe: Recipe, accumulate: bool = True) -> list[float]:
-    """The oracle: the gradient of the last node with respect to each; or what comes if `=` stands for `+=`."""
+    """The oracle: the gradient of the last node with respect to each node; or the result of `=` in place of `+=`."""
     values: list[float] = []
     for item in recipe:
         if isinstance(item, tuple):
@@ -44,13 +44,13 @@ def random_graph(random: np.random.Generator, size: int) -> Recipe:
 
 
 def node_in_words(recipe: Recipe, index: int) -> str:
-    """A node in words."""
+    """The name of a node in messages."""
     kind = "leaf" if not isinstance(recipe[index], tuple) else "made node"
     return "the root" if index == len(recipe) - 1 else f"{kind} number {index} (in order of creation)"
 
 
 def known_slips(recipe: Recipe, got: dict[str, Any], index: int, want: float) -> dict[str, float]:
-    """For `expect.number`: known mistakes, and the gradient of a node that each gives."""
+    """For `expect.number`: known mistakes, each with the gradient of the node that it gives."""
     if got["grads"][index] == want:
         return {}
     is_one_missed = any(

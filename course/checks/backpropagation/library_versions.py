@@ -1,4 +1,4 @@
-"""What of the library an answer of chapter 01 is refused: all of it, since it differentiates."""
+"""What answers of chapter 01 may not use of the library: all of it, since it differentiates."""
 
 from __future__ import annotations
 

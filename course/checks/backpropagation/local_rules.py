@@ -1,4 +1,4 @@
-"""What vector-Jacobian products give: the oracle of a broadcast sum, and what the classic mistakes give."""
+"""Results of vector-Jacobian products: the oracle of a broadcast sum, and the classic mistakes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_G = "g is missing: what arrives from above multiplies the local gradients."
 
 
 def pair(got: Any, called: str) -> tuple[Any, Any]:
-    """The two gradients that came, or Wrong."""
+    """The two gradients of an answer. Raises Wrong if it returned anything else."""
     if got is None:
         raise Wrong(f"{called}: expected two gradients, got None.", expect.FORGOTTEN_RETURN)
     if not isinstance(got, (tuple, list)) or len(got) != 2:
@@ -41,7 +41,7 @@ def compare_memory(answer: Answer, g: Array, x: Array, w: Array, large: tuple[in
 
 
 def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:
-    """For the gradient of a maximum of rows."""
+    """Classic mistakes in the gradient of a maximum of rows."""
     columns = x.shape[1]
     largest = want != 0
     first = np.eye(columns)[x.argmax(axis=1)] * g[:, None]
@@ -65,7 +65,7 @@ def max_mistakes(g: Array, x: Array, want: Array) -> dict[str, Array]:
 
 
 def matmul_x_mistakes(g: Array, x: Array, w: Array) -> dict[str, Array]:
-    """For the gradient of X, where Y = X @ W."""
+    """Classic mistakes in the gradient of X, where Y = X @ W."""
     mistakes = {SWAPPED: x.T @ g, NO_G: np.ones_like(g) @ w.T}
     if w.shape[0] == w.shape[1]:
         mistakes["W is not transposed: element (i, j) of X meets row j of W."] = g @ w
@@ -73,7 +73,7 @@ def matmul_x_mistakes(g: Array, x: Array, w: Array) -> dict[str, Array]:
 
 
 def matmul_w_mistakes(g: Array, x: Array, w: Array) -> dict[str, Array]:
-    """For the gradient of W."""
+    """Classic mistakes in the gradient of W."""
     return {
         SWAPPED: g @ w.T,
         NO_G: x.T @ np.ones_like(g),
@@ -84,7 +84,7 @@ def matmul_w_mistakes(g: Array, x: Array, w: Array) -> dict[str, Array]:
 
 
 def sum_mistakes(g: Array, want: Array) -> dict[str, Array]:
-    """For the gradient of an operand that was broadcast in a sum."""
+    """Classic mistakes in the gradient of an operand that was broadcast in a sum."""
     to_nothing = "An axis of length 1 may be stretched to length 0, too: it is summed whatever its length is in g."
     return {
         **({} if g.size else {to_nothing: g}),
@@ -95,7 +95,7 @@ def sum_mistakes(g: Array, want: Array) -> dict[str, Array]:
 
 
 def summed_to(g: np.ndarray, shape: Shape) -> np.ndarray:
-    """The oracle: every element of g added to the place it came from."""
+    """The oracle: every element of g is added to the element that it came from."""
     out = np.zeros(shape)
     places = np.broadcast_to(np.arange(out.size).reshape(shape), g.shape)
     np.add.at(out.reshape(-1), places.reshape(-1), g.reshape(-1))

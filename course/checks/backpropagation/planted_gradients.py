@@ -16,9 +16,9 @@ from course.judging import Wrong, expect
 
 @dataclass(frozen=True)
 class TanhNetwork:
-    """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W; the last `idle` inputs have next to none.
+    """f(x) = height * sum(tanh(W x / scale) ** 2) for a fixed random W.
 
-    Of these every other has no influence at all, the rest so little that rounding hides it.
+    Of the last `idle` inputs every other one has no influence, and the others so little that rounding hides it.
     """
 
     inputs: int
@@ -92,9 +92,9 @@ class HingesGradient:
 
 @dataclass(frozen=True)
 class GradientCase:
-    """A call of check_gradient: f, gradient and x; whether the gradient is sound; the part of the check that it is in.
+    """A call of check_gradient: f, gradient and x, whether the gradient is sound, and the part of the check.
 
-    description: what it is, in words. cause: why a checker may err here.
+    description: the case in words. cause: why an answer may be wrong here.
     """
 
     title: str
@@ -107,7 +107,7 @@ class GradientCase:
 
 
 def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase]:
-    """inputs: of the small functions and of the large ones. scale: of the x that is far from 1."""
+    """The twelve cases. inputs: of the small and of the large functions. scale: of the x that is far from 1."""
     random = np.random.default_rng(seed)
     few, many = inputs
     drawn: list[GradientCase] = []
@@ -178,7 +178,7 @@ def cases(inputs: tuple[int, int], scale: float, seed: int) -> list[GradientCase
 
 
 def compare_verdict(got: Any, case: GradientCase) -> None:
-    """Raise Wrong unless `got` says whether the gradient is sound: True, False, 1 or 0, of Python or numpy."""
+    """Raise Wrong unless `got` is the right verdict: True, False, 1 or 0, of Python or numpy."""
     called = f"check_gradient(f, gradient, x) for {case.description}"
     if isinstance(got, np.ndarray) and got.ndim:
         message = f"{called}: expected {case.sound}, got an array of shape {got.shape}."

@@ -1,4 +1,4 @@
-"""In which order a walk through a graph passed gradients on, and how often: what is right, and the likely mistakes."""
+"""The order in which a walk through a graph passes gradients on, and how often: right ones and likely mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LATE_SHARES: dict[str, Recipe] = {
         1.5, ("add", 0, 0), ("add", 1, 1), ("add", 1, 0), ("add", 3, 2),
     ],
 }  # fmt: skip
-"""Graphs with a node that gets its gradient in several shares; by the call that is made of them."""
+"""Graphs with a node whose gradient is a sum of several shares; the key is the call in words."""
 
 TAKEN_FOR_ONE = (
     "Nodes with equal values are different nodes. Keep the nodes themselves in a set or as keys (or id(node)), not "
@@ -46,15 +46,15 @@ SPECIAL_VALUES: dict[str, tuple[Recipe, Recipe, str]] = {
         ZERO_IS_A_GRADIENT,
     ),
 }
-"""Graphs in which nodes have equal values, or get a gradient of 0; each with the same graph of other values, and the
-mistake of an answer that is right there and wrong here."""
+"""Graphs in which nodes have equal values, or a gradient of 0; each with the same graph of other values, and the
+mistake of an answer that is right for those and wrong for these."""
 
 OF_TWO_ROOTS: Recipe = [1.5, 2.0, ("mul", 0, 1), ("add", 2, 2), ("mul", 3, 2)]
 BACKWARD_TWICE = {
     (-1, 3): "c = a * b; d = c + c; e = d * c; backward(e), then, with every .grad 0.0 again, backward(d)",
     (3, -1): "c = a * b; d = c + c; e = d * c; backward(d), then, with every .grad 0.0 again, backward(e)",
 }
-"""By the roots, one after the other: what is called."""
+"""For each sequence of roots, the calls in words."""
 
 LEFT_BEHIND = (
     "The first call left something behind: a mark on the nodes, or a set or a list that lives on between calls."
@@ -79,7 +79,7 @@ NEVER = (
 
 
 def walk(answer: Answer, recipe: Recipe, roots: Sequence[int] = (-1,)) -> tuple[dict[str, Any], list[float]]:
-    """What `walked` saw of a graph, after backward from one root after the other, and the right gradients."""
+    """What the probe `walked` saw after backward from one root after the other, and the right gradients."""
     last = range(len(recipe))[roots[-1]]
     return answer.run(walked, recipe, roots), gradients(recipe[: last + 1]) + [0.0] * (len(recipe) - 1 - last)
 
@@ -114,7 +114,7 @@ def compare_calls(recipe: Recipe, got: dict[str, Any], times: int) -> None:
 
 
 def cause_of_calls(recipe: Recipe, calls: Sequence[int]) -> str:
-    """The likely cause, by how often the vjp of every made node was called; all of them are made into the root."""
+    """The likely cause, from the number of calls of each made node's vjp; the root depends on all of them."""
     made = {index: calls[index] for index, item in enumerate(recipe) if isinstance(item, tuple)}
     paths = paths_from_root(recipe)
     if 0 in made.values():
@@ -129,7 +129,7 @@ def cause_of_calls(recipe: Recipe, calls: Sequence[int]) -> str:
 
 
 def paths_from_root(recipe: Recipe) -> list[int]:
-    """By how many paths each node is reached from the root."""
+    """The number of paths from the root to each node."""
     paths = [0] * len(recipe)
     paths[-1] = 1
     for index in reversed(range(len(recipe))):

@@ -323,7 +323,7 @@ def crossover(
     ],
 )
 def is_ring(answer: Answer, part: Part, *, traces: Sequence[Sequence[ring_lookalikes.Trace]] = TRACES) -> None:
-    """Traces of rings and of look-alikes are told apart; a group counts if all of it are."""
+    """Traces of rings and of look-alikes are distinguished; a group gives points if all of its verdicts are right."""
     for number, group in enumerate(traces):
         with part(0.5, f"group {number + 1}"):
             for name, p, n in group:

@@ -16,10 +16,9 @@ DEADLINE = 60.0  # the first run on a computer compiles kernels
 
 
 def timeline(all_reduce: Callable[..., Any], p: int = 4, n: int = 400_000) -> None:
-    """Draw `all_reduce(comm, x)` among p ranks with n float64 elements, and say in a line what is seen.
+    """Draw `all_reduce(comm, x)` among p ranks with n float64 elements, and print what is seen.
 
-    Where it fails, or is not written yet, a line says so instead; where nobody looks, when a notebook is graded,
-    nothing is done.
+    If it fails, or is not written yet, print that instead. Outside of a notebook, as in grading, do nothing.
     """
     if not in_notebook():
         return

@@ -1,4 +1,4 @@
-"""What all-reduces cost by the formulas of `minidl.cluster.cost.formulas`, and what the usual slips give."""
+"""The costs of all-reduces by the formulas of `minidl.cluster.cost`, and the results of usual slips."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ NEVER = 1e15
 
 
 def seconds(algorithm: str, p: int, nbytes: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """What `cost.all_reduce` says for float64."""
+    """The seconds of `cost.all_reduce` for float64."""
     return cost.all_reduce(algorithm, p, nbytes, alpha, beta, gamma, itemsize=ITEMSIZE)
 
 
 def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
-    """By the sentence that names it: the seconds that a slip in the ring's formula gives."""
+    """For each slip in the ring's formula, a sentence and the seconds that it gives."""
 
     def ring(steps: float, moved: float, reduced: float) -> float:
         return steps * alpha + moved * n * beta + reduced * n * gamma
@@ -66,7 +66,7 @@ def ring_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> di
 
 
 def slips_of_any(want: float, n: int) -> dict[str, float]:
-    """Slips in what is asked, whatever the formula."""
+    """Slips in units and in the question, for any formula."""
     slips = {
         "Seconds are asked, not milliseconds.": 1e3 * want,
         "Seconds are asked, not microseconds.": 1e6 * want,
@@ -83,7 +83,7 @@ def is_rounded(got: Any, want: float) -> bool:
 
 
 def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
-    """By the sentence that names it: the seconds that a slip in recursive doubling's formula gives."""
+    """For each slip in recursive doubling's formula, a sentence and the seconds that it gives."""
 
     def rounds(messages: float, reductions: float) -> float:
         return messages * (alpha + n * beta) + reductions * n * gamma
@@ -121,9 +121,9 @@ def recursive_doubling_mistakes(p: int, n: int, alpha: float, beta: float, gamma
 
 
 def crossover_bytes(p: int, alpha: float, beta: float, gamma: float = 0.0) -> float:
-    """The bytes at which ring and recursive doubling take equally long; infinite where the ring never catches up.
+    """The bytes at which ring and recursive doubling take equal time; infinite if the ring is never faster.
 
-    Both times are straight lines in the bytes: what they cost at 0, and what each byte adds.
+    Both times are linear in the bytes: a cost at 0 bytes, and a cost for each byte.
     """
     far = p * ITEMSIZE * 2**20
     at_zero = [seconds(name, p, 0, alpha, beta, gamma) for name in ("ring", "recursive_doubling")]
@@ -134,7 +134,7 @@ def crossover_bytes(p: int, alpha: float, beta: float, gamma: float = 0.0) -> fl
 
 
 def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[str, float]:
-    """By the sentence that names it: the size that a slip gives."""
+    """For each slip, a sentence and the size that it gives."""
     size = crossover_bytes(p, alpha, beta, gamma)
 
     def meeting(steps: float, share: float, rounds: float, reductions: float) -> float:
@@ -178,7 +178,7 @@ def crossover_mistakes(p: int, alpha: float, beta: float, gamma: float) -> dict[
 
 
 def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool = True) -> None:
-    """The answer is what the formula says; without gamma, that is left out of the call."""
+    """Raise Wrong unless the answer is what the formula gives; without gamma, the call leaves it out."""
     given = case if with_gamma else case[:4]
     names = ("p", "nbytes", "alpha", "beta", "gamma")
     called = f"{answer.name}({', '.join(f'{name}={value:g}' for name, value in zip(names, given, strict=False))})"
@@ -192,7 +192,7 @@ def judge_seconds(answer: Answer, algorithm: str, case: Case, with_gamma: bool =
 
 
 def judge_crossover(answer: Answer, case: tuple[int, float, float, float]) -> None:
-    """The answer is where the two formulas meet."""
+    """Raise Wrong unless the answer is the size at which the two formulas are equal."""
     p, alpha, beta, gamma = case
     called = f"crossover(p={p}, alpha={alpha:g}, beta={beta:g}, gamma={gamma:g})"
     want = crossover_bytes(*case)

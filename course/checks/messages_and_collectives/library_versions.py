@@ -1,4 +1,4 @@
-"""What of the library an answer of chapter 04 is refused: its collectives, and its formulas of what they cost."""
+"""What answers of chapter 04 may not use of the library: its collectives, and the formulas of their costs."""
 
 from __future__ import annotations
 

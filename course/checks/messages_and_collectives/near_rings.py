@@ -1,4 +1,4 @@
-"""All-reduces that are a ring but for one thing on one rank or two, and rings that do not hold all ranks."""
+"""All-reduces that violate one condition of a ring, on one or two ranks, and rings without all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks are given in a check: the cases in a telling order, vectors, and how they are cut into chunks."""
+"""The inputs of ranks in a check: the order of the cases, vectors, and their division into chunks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Sizes = Sequence[tuple[int, int]]
 """Pairs (ranks, elements)."""
 
 UNUSUAL = (-0.0, np.nan, np.inf, -np.inf, 5e-324, 1.7e308)
-"""Numbers that a copy keeps, and arithmetic may not."""
+"""Numbers that a copy preserves and arithmetic may not."""
 
 
 def telling_first(sizes: Sizes) -> list[tuple[int, int]]:
-    """The cases in the order in which results tell best what is wrong: from three ranks on, long chunks first.
+    """The cases in the order in which a wrong result identifies its mistake best: three ranks and long chunks first.
 
-    Among one or two ranks, or with few elements, different mistakes give the same numbers.
+    With one or two ranks, or few elements, different mistakes give the same numbers.
     """
 
     def telling(size: tuple[int, int]) -> tuple[int, bool, float]:
@@ -27,7 +27,7 @@ def telling_first(sizes: Sizes) -> list[tuple[int, int]]:
 
 
 def random(seed: int | Sequence[int], n: int) -> np.ndarray:
-    """n numbers that no two ranks share."""
+    """n numbers, different on all ranks."""
     return np.random.default_rng(seed).standard_normal(n)
 
 
@@ -49,9 +49,9 @@ def to_be_copied(p: int, n: int, seed: int) -> np.ndarray:
 
 
 def cut(x: np.ndarray, p: int) -> list[np.ndarray]:
-    """x in p chunks: equal ones if p divides its length, and else not those of np.array_split: the last is the longest.
+    """x in p chunks: equal ones if p divides its length; else, unlike np.array_split, the last is the longest.
 
-    The first has an element at least, unless p is more than the length.
+    The first has at least one element, unless p exceeds the length.
     """
     lengths = [len(chunk) for chunk in np.array_split(x, p)][::-1]
     if len(x) % p and lengths[0] > 1:
@@ -61,5 +61,5 @@ def cut(x: np.ndarray, p: int) -> list[np.ndarray]:
 
 
 def none_empty(chunks: Iterable[np.ndarray]) -> bool:
-    """Whether every chunk has elements: nobody need send one that has none."""
+    """Whether every chunk has elements; an empty one need not be sent."""
     return all(len(chunk) for chunk in chunks)

@@ -1,4 +1,4 @@
-"""The messages that a rank's program may send: which calls it makes, how many bytes go to whom, in how many rounds."""
+"""The messages that a rank's program may send: its calls, the bytes to each rank, and the rounds."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ NOT_EAGER = 65536 // ITEMSIZE + 1
 """Elements of a message whose send returns only when the receiver has it."""
 
 A_SECOND_A_MESSAGE = Network(alpha=1.0, beta=0.0)
-"""On this network the seconds of a run are its rounds: how many messages come one after the other."""
+"""On this network the seconds of a run are its rounds: the longest sequence of messages one after the other."""
 
 A_MOMENT = 1e-3  # seconds; far less than a round
 
 
 def by_own_messages(run: RankRun, name: str) -> None:
-    """Raise Wrong if a rank called more of the communicator than its sends and receives."""
+    """Raise Wrong if a rank called anything of the communicator but sends and receives."""
     for rank, operations in enumerate(run.operations):
         others = [operation for operation in operations if operation not in OWN_MESSAGES]
         if others:
@@ -37,11 +37,11 @@ def by_own_messages(run: RankRun, name: str) -> None:
 
 
 def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -> None:
-    """Raise Wrong unless a run on A_SECOND_A_MESSAGE took chunks of these lengths round one ring so many times.
+    """Raise Wrong unless a run on A_SECOND_A_MESSAGE passed chunks of these lengths around one ring `times` times.
 
-    Each time is p - 1 messages a rank, none longer than the longest chunk, in as many rounds. The ranks stand in the
-    ring in any order. Chunks may be padded; as each of them has to come by p - 1 ranks, fewer than (p - 1) n elements
-    of all ranks together will not do.
+    Each time takes p - 1 messages a rank, none longer than the longest chunk, in p - 1 rounds. The order of the ranks
+    in the ring is free. Chunks may be padded. Each chunk passes p - 1 ranks, so all ranks together send at least
+    (p - 1) n elements.
     """
     p, n, longest = len(run.results), sum(chunks), max(chunks) * ITEMSIZE
     among = f"{name} among {p} ranks, {n} elements"
@@ -79,7 +79,7 @@ def round_the_ring(run: RankRun, name: str, chunks: Sequence[int], times: int) -
 def one_ring(run: RankRun, among: str) -> None:
     """Raise Wrong unless every rank that sends has one destination, and these make one ring of all ranks.
 
-    A rank that sends nothing is left to those who count messages.
+    A rank that sends nothing is found by the count of messages.
     """
     p = len(run.results)
     destinations = [run.destinations(rank) for rank in range(p)]
@@ -109,7 +109,7 @@ def one_ring(run: RankRun, among: str) -> None:
 def cause_of_bytes(nbytes: int, n: int, is_all_needed: bool) -> str:
     """Why a message is longer than the longest chunk of n elements.
 
-    is_all_needed: whether all messages together have just the bytes that have to be sent.
+    is_all_needed: whether all messages together have only the bytes that have to be sent.
     """
     if nbytes == n * ITEMSIZE:
         return "The whole vector goes out in each step; only one chunk should."
@@ -123,7 +123,7 @@ def cause_of_bytes(nbytes: int, n: int, is_all_needed: bool) -> str:
 def broadcast(answer: Answer, x: np.ndarray, p: int) -> RankRun:
     """A broadcast of x among p ranks, on the network on which rounds can be counted.
 
-    Rank 0 begins when all others wait: then what it sends goes out in the order in which it says so.
+    Rank 0 begins when all others wait, so that its messages leave in the order of its calls.
     """
     starts = [A_MOMENT] + [0.0] * (p - 1)
     return answer.on_ranks([(x if rank == 0 else None,) for rank in range(p)], A_SECOND_A_MESSAGE, starts=starts)
@@ -152,7 +152,7 @@ def log2_p_rounds(run: RankRun) -> None:
 
 
 def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
-    """What makes a broadcast take more, or fewer, rounds than it needs."""
+    """The likely cause of too many, or too few, rounds of a broadcast."""
     if rounds == 0:
         return "Nothing was sent."
     if rounds < needed:
@@ -174,8 +174,7 @@ def cause_of_rounds(run: RankRun, p: int, rounds: int, needed: int) -> str:
 def doubled(run: RankRun, n: int) -> None:
     """Raise Wrong unless a run on A_SECOND_A_MESSAGE had the messages, bytes and rounds of recursive doubling.
 
-    Where p is a power of two nothing less will do. For other p, another fold than the given one may leave other ranks;
-    what it costs at most is asked.
+    For a power of two fewer are impossible. For other p another fold is accepted if it costs at most as much.
     """
     by_own_messages(run, "recursive_doubling")
     p = len(run.results)

@@ -1,4 +1,4 @@
-"""What every rank must return, and what it may have done instead."""
+"""The result that every rank must return, and likely mistakes."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from course.judging.ranks.rank_run import RankRun
 from course.judging.wrong import Wrong
 
 ROUNDING = 1e-12
-"""Of the sum of absolute values: float64 sums in any order of up to a thousand ranks are nearer than this."""
+"""Tolerance relative to the sum of absolute values; float64 sums of up to 1,000 ranks in any order are within it."""
 
 FLOAT32 = 1e-6
-"""The same for numbers that were float32 on the way."""
+"""The same for numbers that were float32 in between."""
 
 
 def in_words(value: Any) -> str:
-    """What came, in a few words."""
+    """A value in a few words."""
     if isinstance(value, (list, tuple, dict)):
         return f"a {type(value).__name__} of {len(value)}"
     return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else expect.shown(value)
 
 
 def copied(run: RankRun, x: np.ndarray) -> None:
-    """Raise Wrong unless every rank returned the array of rank 0, which has it still."""
+    """Raise Wrong unless every rank returned the array of rank 0, and rank 0 still has it."""
     by_own_messages(run, "broadcast_tree")
     p = len(run.results)
     for rank, got in enumerate(run.results):
@@ -53,7 +53,7 @@ def copied(run: RankRun, x: np.ndarray) -> None:
 
 
 def sums(run: RankRun, vectors: list[np.ndarray], name: str, in_place: bool = False) -> None:
-    """Raise Wrong unless every rank returned the sum of all vectors; in_place: unless its x has become that."""
+    """Raise Wrong unless every rank returned the sum of all vectors; in_place: unless its x contains the sum."""
     by_own_messages(run, name)
     p, total, magnitude = len(vectors), np.sum(vectors, axis=0), np.sum(np.abs(vectors), axis=0)
     n = len(total)
@@ -104,7 +104,7 @@ def nearly(got: Any, want: np.ndarray, magnitude: np.ndarray) -> bool:
 
 
 def kept(run: RankRun, shares: list[list[np.ndarray]], name: str) -> None:
-    """Raise Wrong unless every rank's arrays are as they were; shares[rank] is the list of them that it added up."""
+    """Raise Wrong unless every rank's arrays are unchanged; shares[rank] is the list of arrays that it added up."""
     p = len(shares)
     for rank, own in enumerate(shares):
         (after,) = run.arguments[rank]
@@ -113,7 +113,7 @@ def kept(run: RankRun, shares: list[list[np.ndarray]], name: str) -> None:
 
 
 def unchanged(after: Any, before: Sequence[np.ndarray], called: str) -> None:
-    """Raise Wrong unless the arrays that the caller passed, one or a list of them, are as they were."""
+    """Raise Wrong unless the caller's arrays, one or a list of them, are unchanged."""
     if not isinstance(after, (list, tuple)) or len(after) != len(before):
         raise Wrong(
             f"{called}: the caller passed a list of {counted(len(before), 'array')}, which is {in_words(after)} now.",
@@ -133,7 +133,7 @@ def unchanged(after: Any, before: Sequence[np.ndarray], called: str) -> None:
 
 
 def scattered(run: RankRun, shares: list[list[np.ndarray]]) -> None:
-    """Every rank has its chunk of the sum; shares[rank][i] is what rank `rank` had as chunk i."""
+    """Raise Wrong unless every rank has its chunk of the sum; shares[rank][i] is chunk i of rank `rank`'s vector."""
     by_own_messages(run, "ring_reduce_scatter")
     p = len(shares)
     sums = [np.sum([own[i] for own in shares], axis=0) for i in range(p)]
@@ -180,7 +180,7 @@ def lengths(chunks: Sequence[np.ndarray]) -> str:
 
 
 def gathered(run: RankRun, chunks: list[np.ndarray]) -> None:
-    """Every rank has the list of all chunks, and its own is as it was."""
+    """Raise Wrong unless every rank has the list of all chunks, and its own is unchanged."""
     by_own_messages(run, "ring_all_gather")
     p = len(chunks)
     for rank, got in enumerate(run.results):
@@ -217,7 +217,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def same_items(items: Sequence[Any], i: int) -> str:
-    """What a list suggests in which other items hold the numbers of item i."""
+    """The likely cause if other items of a list hold the numbers of item i."""
     same = [j for j, item in enumerate(items) if is_same(item, items[i])]
     if len(same) < 2:
         return ""

@@ -1,7 +1,7 @@
 """All-reduces that are a ring, and others that look like one: the messages that each of them sends.
 
-All but two of them give the right sum (`tests/course/test_ring_lookalikes.py`); their messages come from a simulated
-run. Those of `near_rings.py` miss one condition on a rank or two only.
+All but two of them return the right sum (`tests/course/checks/test_ring_lookalikes.py`). Their messages come from a
+simulated run. Those of `near_rings.py` violate one condition, on one or two ranks only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a wrong sum is made of: which ranks' vectors, how many times, which chunks."""
+"""Decomposes a wrong sum: which ranks' vectors it contains, how many times, and which chunks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from course.checks.messages_and_collectives.rank_words import listed, ranks_named
 
 LARGE = 1e100
-"""What is as large is no usual number of a check."""
+"""Numbers from here on are none of a check's usual ones."""
 
 
 def made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
-    """How a wrong sum is made of the ranks' vectors, if it is and they are long enough to tell."""
+    """A sentence on the ranks' vectors in a wrong sum; "" if it is not made of these or they are too short."""
     p = len(vectors)
     weights = weights_of(got, vectors)
     if weights is None:
@@ -23,11 +23,11 @@ def made_of(got: np.ndarray, vectors: Sequence[np.ndarray]) -> str:
     counts = np.round(weights)
     if not np.allclose(weights, counts):
         return ""
-    return told_counts(counts)
+    return counts_in_words(counts)
 
 
-def told_counts(counts: np.ndarray) -> str:
-    """Which ranks' vectors are not in a sum, and which are more than once; counts: an item a rank."""
+def counts_in_words(counts: np.ndarray) -> str:
+    """A sentence on the ranks whose vectors are missing in a sum, or in it twice; counts: one item for each rank."""
     missing, repeated = np.flatnonzero(counts == 0), np.flatnonzero(counts > 1)
     parts = [f"Missing in this sum: what {ranks_named(missing)} had."] if len(missing) else []
     parts += [f"Added more than once: what {ranks_named(repeated)} had."] if len(repeated) else []
@@ -56,7 +56,7 @@ def other_chunks(got: np.ndarray, shares: Sequence[Sequence[np.ndarray]], number
     counts = np.round(weights).reshape(p, p)
     numbers = np.flatnonzero(counts.any(axis=0))
     if len(numbers) == 1:
-        what = told_counts(counts[:, numbers[0]])
+        what = counts_in_words(counts[:, numbers[0]])
         return f"These are numbers of chunk {numbers[0]}. {what}".strip() if numbers[0] != number else ""
     return f"Chunks {listed(numbers)} were added up: do the messages go the way round that their numbers do?"
 

@@ -76,8 +76,7 @@ def minibatches(
 ) -> None:
     """Every sample once an epoch, the last batch with the rest; shuffled anew each epoch, fixed by seed and epoch.
 
-    Samples in the order in which they lie lose the two parts that are about shuffles; so do samples drawn with
-    replacement, and all three.
+    Samples in their stored order lose the two parts about shuffles; samples drawn with replacement lose all three.
     """
     with part(1, "every sample once an epoch, in batches of batch_size, the last one with the rest"):
         for n, batch_size in sizes:
@@ -123,7 +122,7 @@ def gradient_variance(
     ),
     seed: int = 0,
 ) -> None:
-    """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without; to all digits, whatever the mean is."""
+    """tr(Sigma)/B drawn with replacement; (n - B)/(n - 1) times that without; to all digits, for any mean."""
     rng = np.random.default_rng(seed)
     cases = [(np.round(rng.normal(1.0, 2.0, (n, d)), 2), batch_size) for n, d, batch_size in sizes]
     for replacement, points in ((True, 1.5), (False, 1)):
@@ -182,9 +181,9 @@ def corrected_step(
     sizes: Sequence[int] = (2, 5),
     seed: int = 0,
 ) -> None:
-    """The velocity form, corrected so that its path is that of PyTorch's form also where the rate changes.
+    """The velocity form, corrected so that its path is that of PyTorch's form also when the rate changes.
 
-    The correction is the lesson: momentum_step's velocity form, handed in again, has a quarter of the points.
+    The correction is the lesson: momentum_step's velocity form without it gets a quarter of the points.
     """
 
     def compare(w: Array, v: Array, gradient: Array, lr: float, lr_before: float) -> None:
@@ -233,7 +232,7 @@ def adam_step(
 ) -> None:
     """m, v and w after each of the first steps, after some later ones, and when the corrections are 1; eps is 0.1.
 
-    Half of the points are the correction's, which counts as long as beta2**t does: 5,000 steps with beta2 = 0.999.
+    Half of the points are for the bias correction, which matters as long as beta2**t does: 5,000 steps with 0.999.
     """
     beta1, beta2 = betas
     lr, eps = 0.5, 0.1

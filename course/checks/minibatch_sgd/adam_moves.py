@@ -1,4 +1,4 @@
-"""Cases for a step of Adam, the first ones and a late one, and how w moves: right, and under the classic mistakes."""
+"""Cases for a step of Adam, early and late ones, and the move of w: right, and under the classic mistakes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course.checks.minibatch_sgd.momentum_forms import vectors
 Array = NDArray[Any]
 
 STILL = (0.3, 0.03, 0.003)
-"""How large beta**t is at the steps after the first ones: large enough to count in every digit that is compared."""
+"""beta**t at the steps after the first ones: large enough to matter in every compared digit."""
 
 CORRECTED = 100_000
 """A step at which 1 - beta**t is 1."""
@@ -43,7 +43,7 @@ def adam_cases(rng: np.random.Generator, d: int, beta1: float, beta2: float, ste
 def mean_mistakes(
     m: Array, v: Array, t: int, gradient: Array, betas: tuple[float, float]
 ) -> tuple[tuple[Array, Array], dict[str, dict[str, Array]]]:
-    """m and v after step t, and by their names what each is under the classic mistakes."""
+    """m and v after step t, and for each name the values under the classic mistakes."""
     beta1, beta2 = betas
     want_m, want_v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2
     corrected = "The corrected mean was returned: the division by 1 - beta**t is for the step only."
@@ -73,7 +73,7 @@ def mean_mistakes(
 def adam_moves(
     m: Array, v: Array, t: int, gradient: Array, betas: tuple[float, float], eps: float
 ) -> tuple[Array, dict[str, Array]]:
-    """What lr is multiplied by in Adam's step, and what it is under the classic mistakes."""
+    """The factor of lr in Adam's step, and the factors under the classic mistakes."""
     beta1, beta2 = betas
     before = m / (1 - beta1**t) / (np.sqrt(v / (1 - beta2**t)) + eps)
     m, v = beta1 * m + (1 - beta1) * gradient, beta2 * v + (1 - beta2) * gradient**2

@@ -1,4 +1,4 @@
-"""The batches of an epoch as an answer gave them, and what they must be: sizes, samples, shuffles."""
+"""The batches of an epoch that an answer returned, and their conditions: sizes, samples, shuffles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from course.probes.minibatch_sgd import listed
 
 
 def batches_of(answer: Answer, n: int, batch_size: int, seed: int, epoch: int) -> tuple[list[list[int]], str]:
-    """The batches of an epoch, and the call that gave them; Wrong unless they are batches of whole numbers."""
+    """The batches of an epoch, and the call in words. Raises Wrong unless they are lists of integers."""
     called = f"minibatches(n={n}, batch_size={batch_size}, seed={seed}, epoch={epoch})"
     got = answer.run(listed, n, batch_size, seed, epoch)
     if not isinstance(got, list):

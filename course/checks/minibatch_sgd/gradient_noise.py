@@ -21,7 +21,7 @@ CANCELLED = (
 
 
 def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacement: bool) -> None:
-    """Raise Wrong unless the answer gives the variance of the mean of batch_size of these gradients."""
+    """Raise Wrong unless the answer is the variance of the mean of batch_size of these gradients."""
     shown = f"np.array({gradients.tolist()})" if gradients.size <= 8 else "gradients"
     called = f"gradient_variance({shown}, batch_size={batch_size}, replacement={replacement})"
     called += "" if gradients.size <= 8 else f" with gradients of shape {gradients.shape}"
@@ -39,7 +39,7 @@ def compare_variance(answer: Answer, gradients: Array, batch_size: int, replacem
 
 
 def compare_large_mean(answer: Answer, rng: np.random.Generator) -> None:
-    """The same where the mean is LARGE_MEAN: if it is right without that mean, what is wrong is the rounding."""
+    """The same with LARGE_MEAN added: if the answer is right without it, the mistake is rounding."""
     gradients = LARGE_MEAN + np.round(rng.normal(0.0, 2.0, (50, 3)), 2)
     for batch_size, replacement in ((4, True), (4, False)):
         compare_variance(answer, gradients - LARGE_MEAN, batch_size, replacement)
@@ -61,7 +61,7 @@ def variance(gradients: Array, batch_size: int, replacement: bool) -> float:
 
 
 def variance_mistakes(gradients: Array, batch_size: int, replacement: bool) -> dict[str, float]:
-    """What the classic mistakes give; those that give the right number in this case do no harm."""
+    """The results of the classic mistakes."""
     n, d = gradients.shape
     right, one = variance(gradients, batch_size, replacement), variance(gradients, 1, True)
     mistakes: dict[str, float] = {}

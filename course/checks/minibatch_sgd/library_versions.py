@@ -1,4 +1,4 @@
-"""What of the library an answer of chapter 02 is refused: samplers and update rules; `train` may use all of it."""
+"""What answers of chapter 02 may not use of the library: samplers and update rules; `train` may use everything."""
 
 from __future__ import annotations
 

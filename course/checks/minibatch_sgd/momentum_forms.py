@@ -124,7 +124,7 @@ def compare_step(
 ) -> None:
     """Raise Wrong unless `got` is (w, state) after the step; a mistake is named if both show it.
 
-    before: w, the state and the gradient; called: the call; name: of the state.
+    before: w, the state and the gradient. called: the call in words. name: of the state.
     """
     after = results(got, f"w, {name}", called)
     want = applied(right, *before)
@@ -136,7 +136,7 @@ def compare_step(
 
 
 def results(got: Any, names: str, called: str) -> list[Any]:
-    """The arrays that a step returned, as many as there are names; or Wrong."""
+    """The arrays that a step returned, one for each name. Raises Wrong if it returned anything else."""
     count = len(names.split(", "))
     if got is None:
         raise Wrong(f"{called}: expected ({names}), got None.", expect.FORGOTTEN_RETURN)
@@ -153,12 +153,12 @@ def all_close(got: list[Any], want: Step) -> bool:
 
 
 def vectors(rng: np.random.Generator, d: int, count: int) -> list[Array]:
-    """`count` random vectors of d numbers that can be typed again."""
+    """`count` random vectors of d numbers with few digits, so that a student can type them."""
     return [np.round(rng.normal(0, 2, d), 2) for _ in range(count)]
 
 
 def as_arguments(**values: Any) -> str:
-    """Arguments as they could be typed; an array of more than three numbers by its size."""
+    """Arguments as a student would type them; an array of more than three numbers is shown by its size."""
     shown = {
         name: repr(value) if not isinstance(value, np.ndarray)
         else f"np.array({value.tolist()})" if value.size <= 3

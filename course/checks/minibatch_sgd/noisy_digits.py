@@ -32,7 +32,7 @@ def outputs(weights: list[Array], x: Array) -> tuple[Array, Array]:
 
 
 def error(weights: list[Array], held_out: Samples) -> float:
-    """The share of the samples that are read wrongly, as HeldOut.error has it."""
+    """The share of the samples that are classified wrongly, as in HeldOut.error."""
     x, y = held_out
     with np.errstate(all="ignore"):  # the weights may have gone to infinity
         _, logits = outputs(weights, x)

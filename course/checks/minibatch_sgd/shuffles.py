@@ -1,4 +1,4 @@
-"""Whether the orders of several epochs and seeds are shuffles: each its own, and decided by seed and epoch alone."""
+"""Tests whether the orders of several epochs and seeds are shuffles: all different, and fixed by seed and epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from course.probes.minibatch_sgd_elsewhere import listed_elsewhere
 
 N, BATCH_SIZE = 60, 7
 FACTORS = (31, 37, 97, 100, 101, 128, 256, 512, 997, 1000, 1009, 1024, 4096, 9973, 10_000)
-"""What a seed or an epoch is likely to be multiplied by, or taken the remainder of."""
+"""Numbers by which a seed or an epoch is likely to be multiplied or reduced."""
 FAR_SEEDS = (*FACTORS, 2**16, 100_000, 2**20, 10**6, 2**24)
 FEW = 4
 Order = list[int]
@@ -38,7 +38,7 @@ KEPT = "This is an order of {n} samples, as an earlier call wanted: what is kept
 
 
 def compare_repeated(answer: Answer, seed: int) -> None:
-    """Raise Wrong unless one seed and epoch give one shuffle, anywhere, and other random numbers are left alone."""
+    """Raise Wrong unless seed and epoch fix the shuffle, in any process, and other random numbers are not touched."""
     first, called = batches_of(answer, N, BATCH_SIZE, seed, 2)
     batches_of(answer, N, BATCH_SIZE, seed + 1, 0)
     again, _ = batches_of(answer, N, BATCH_SIZE, seed, 2)
@@ -62,7 +62,7 @@ def compare_repeated(answer: Answer, seed: int) -> None:
 
 
 def compare_all(answer: Answer, seed: int) -> None:
-    """Raise Wrong unless each epoch of each seed has a shuffle of its own, of the samples and not of blocks of them."""
+    """Raise Wrong unless each epoch of each seed has its own shuffle, of samples and not of blocks of samples."""
     pairs = [(seed + s, epoch) for s in range(3) for epoch in range(4)]
     pairs += [(seed, 10), (seed, 100), (1, 11), (11, 1), (0, 0), (0, 1), (1, 0)]
     epochs = {pair: batches_of(answer, N, BATCH_SIZE, *pair)[0] for pair in dict.fromkeys(pairs)}
@@ -85,7 +85,7 @@ def compare_all(answer: Answer, seed: int) -> None:
 
 
 def compare_far(answer: Answer, seed: int) -> None:
-    """Raise Wrong if seeds and epochs that lie far apart have one order, as when the two make up one number."""
+    """Raise Wrong if distant seeds and epochs have the same order, as when the two are combined into one number."""
     pairs = [(seed, 0), (seed, 1), (seed + 1, 0)]
     pairs += [(seed, far) for far in FACTORS] + [(seed + far, 0) for far in FAR_SEEDS]
     orders = dict(zip(pairs, answer.run(orders_of, N, BATCH_SIZE, pairs), strict=True))
@@ -93,7 +93,7 @@ def compare_far(answer: Answer, seed: int) -> None:
 
 
 def compare_possible(answer: Answer, seed: int) -> None:
-    """Raise Wrong unless every order of a few samples comes: in 600 epochs one is missing once in 10^9 times."""
+    """Raise Wrong unless every order of a few samples occurs in 600 epochs; one is missing with probability 1e-9."""
     pairs = [(seed + s, epoch) for s in range(100) for epoch in range(6)]
     seen = {tuple(order) for order in answer.run(orders_of, FEW, 1, pairs)}  # a batch may be in any order
     if any(sorted(order) != list(range(FEW)) for order in seen):
@@ -108,7 +108,7 @@ def compare_possible(answer: Answer, seed: int) -> None:
 
 
 def compare_applied_again(orders: Sequence[Order], said: str) -> None:
-    """From one epoch to the next it is not always the same rearrangement."""
+    """Raise Wrong if every epoch applies the same permutation to the previous order."""
     if any(sorted(order) != list(range(N)) for order in orders):
         return  # which is judged elsewhere
     first, second = (
@@ -127,7 +127,7 @@ def order_of(batches: Sequence[Order]) -> list[int]:
 
 
 def compare_shuffled(order: Order, said: str) -> None:
-    """Not the order in which the samples lie, and none of them twice; if a few are left out is judged elsewhere."""
+    """Raise Wrong for the stored order or repeated samples; another part judges whether some are left out."""
     if 0 < len(order) <= N - BATCH_SIZE:
         is_of_another_n = sorted(order) == list(range(len(order)))
         raise Wrong(
@@ -145,7 +145,7 @@ def compare_shuffled(order: Order, said: str) -> None:
 
 
 def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int) -> None:
-    """No two pairs of seed and epoch have one order."""
+    """Raise Wrong if two pairs of seed and epoch have the same order."""
     seen: dict[tuple[int, ...], tuple[int, int]] = {}
     same = []
     for pair, order in orders.items():
@@ -173,7 +173,7 @@ def compare_different(orders: dict[tuple[int, int], Order], said: str, seed: int
 
 
 def compare_cuts(first: Sequence[Order], second: Sequence[Order], said: str) -> None:
-    """The samples were shuffled, not the batches, nor each batch by itself."""
+    """Raise Wrong if batches were shuffled, or each batch by itself, instead of the samples."""
     if first == second:
         return  # of which there is more to say
     if all(set(a) == set(b) for a, b in zip(first, second, strict=False)):
@@ -185,7 +185,7 @@ def compare_cuts(first: Sequence[Order], second: Sequence[Order], said: str) -> 
 
 
 def compare_steps(order: Order, said: str) -> None:
-    """Neither from sample to sample nor from place to sample is there a rule."""
+    """Raise Wrong if the next sample, or the sample at a position, follows a simple rule."""
     step, times = Counter((b - a) % N for a, b in pairwise(order)).most_common(1)[0]
     back = sum(abs(b - a) == 1 for a, b in pairwise(order))
     if back >= N / 2:
@@ -209,7 +209,7 @@ def compare_steps(order: Order, said: str) -> None:
 
 
 def compare_turned(order: Order, other: Order, said: str) -> None:
-    """Another epoch's order is not the first one's, rotated, reversed or with a few samples exchanged."""
+    """Raise Wrong if an order is the first one rotated, reversed, or with a few samples exchanged."""
     neighbours = {frozenset(pair) for pair in [*pairwise(order), (order[-1], order[0])]}
     kept = sum(frozenset(pair) in neighbours for pair in [*pairwise(other), (other[-1], other[0])])
     if kept >= N / 2:

@@ -1,4 +1,4 @@
-"""In which order a student's training loop takes its samples: found from the weights that it ends with."""
+"""The order in which a student's training loop takes its samples, found from its final weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from course.judging import Answer, Wrong, expect
 SAMPLES, EPOCHS, RATE = 4, 5, 0.5
 
 NEAR = 1e-3
-"""The share of a way's length within which two runs are one."""
+"""Relative distance within which two runs count as equal."""
 
 ROUNDING = 3e-5
 """The share of an epoch's way that float32 goes astray: 4e-6 was measured, and 1e-4 between two orders at the least."""
@@ -32,7 +32,7 @@ def compare_orders(answer: Answer, seed: int) -> None:
     before = noisy_digits.start(seed)
 
     def epochs(seed: int) -> list[list[Array]]:
-        """The weights after each epoch, or after the last one alone."""
+        """The weights after each epoch, or only those after the last one."""
         run = answer.run(noisy_digits.trained, before, (samples, validation, test), RATE, EPOCHS, 1, seed)
         validated = run["validated"]
         return after_epochs(validated, before, EPOCHS) or [validated[-1] if validated else run["weights"]]

@@ -1,4 +1,4 @@
-"""A picture of what a student's own training loop did: the errors epoch by epoch, and the epoch that was kept."""
+"""A picture of a student's training loop: the error after each epoch, and the epoch that was kept."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ OPTIONS = (0.4, 15, 5, SEED)  # lr, epochs, batch_size, seed
 
 
 def draw_training(train: Callable[..., Any]) -> None:
-    """Let `train` train on noisy digits and draw what was read wrongly after each epoch; say in a line what is seen.
+    """Let `train` train on noisy digits and draw the error after each epoch; print what is seen.
 
-    Where it fails, or is not written yet, a line says so instead; where nobody looks, when a notebook is graded,
-    nothing is done.
+    If it fails, or is not written yet, print that instead. Outside of a notebook, as in grading, do nothing.
     """
     if not in_notebook():
         return
@@ -31,7 +30,7 @@ def draw_training(train: Callable[..., Any]) -> None:
     except NotImplementedError:
         print("Nothing to draw: not written yet.")
         return
-    except Exception as error:  # whatever a student's code raises is told, here as well as by the check
+    except Exception as error:  # whatever a student's code raises is shown, as by the check
         print(f"Nothing to draw: {type(error).__name__}: {error}")
         return
     if not run["validated"]:

@@ -1,4 +1,4 @@
-"""What a student's training loop did on noisy digits: what it learned, by what it chose, when it tested."""
+"""A student's training loop on noisy digits: what it learned, how it selected an epoch, when it tested."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TrainingRun:
         return noisy_digits.error(weights, self.sets[1])
 
     def compare_learning(self, target: float) -> None:
-        """Some epoch reads enough digits; which one was kept is judged elsewhere."""
+        """Raise Wrong unless some epoch classifies enough digits; another part judges which one was kept."""
         lowest = min(self.validation_error(weights) for weights in [*self.validated, *self.tested, self.weights])
         if lowest <= target:
             return
@@ -66,7 +66,7 @@ class TrainingRun:
         return any(distance(seen, weights) < 0.01 * distance(start, weights) for seen in self.validated[:2])
 
     def compare_choice(self) -> None:
-        """The final weights are as good on the validation set as those of any epoch."""
+        """Raise Wrong unless the final weights are as good on the validation set as those of every epoch."""
         one_sample = 1.5 / len(self.sets[1][1])
         asked = f"{self.called}: validation_set.error was asked {len(self.validated)} times in {self.epochs} epochs"
         expect.true(
@@ -103,7 +103,7 @@ class TrainingRun:
         )
 
     def compare_opening(self) -> None:
-        """The test set told one error, that of the final weights, and it was returned."""
+        """Raise Wrong unless the test set was used once, for the final weights, and its error was returned."""
         times = f"{self.called}: test_set.error was asked {len(self.tested)} times, expected once"
         if not self.tested:
             raise Wrong(f"{times}.", "What the network is worth on new digits is for the test set to say.")

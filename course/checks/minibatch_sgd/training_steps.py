@@ -1,4 +1,4 @@
-"""The steps of a student's training loop to the letter: on copies of one digit, whose order makes no difference."""
+"""The exact steps of a student's training loop, on copies of one digit, whose order makes no difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 3
 
 
 def compare_three_steps(answer: Answer, seed: int) -> None:
-    """Five copies of one digit in batches of two: whatever the order, the three steps can be computed."""
+    """Five copies of one digit in batches of two: the three steps can be computed for any order."""
     before, one, copies = copies_of_one_digit(seed)
     run = answer.run(noisy_digits.trained, before, (copies, one, one), RATE, 1, BATCH_SIZE, seed)
     got = run["weights"]

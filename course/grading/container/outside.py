@@ -1,8 +1,7 @@
 """`grade --container`: the same command in a container without a network, where a student's code can harm nothing.
 
-The container sees the course and the submissions, which it cannot change, at the places where they are here; it writes
-the results, and nothing else. It is ended with the command that has started it, by whatever that is ended: it holds the
-other end of this process's pipe (`inside.py`).
+The container sees the course and the submissions read-only, at the same paths, and writes nothing but the results. It
+ends with the command that started it, however that ends: it reads the other end of this process's pipe (`inside.py`).
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from course.setup.bootstrap import ROOT
 ENGINES = ("podman", "docker")
 CONTAINERFILE = Path(__file__).with_name("Containerfile")
 INGREDIENTS = (CONTAINERFILE, ROOT / "pyproject.toml", ROOT / "uv.lock")
-"""What the image is made from; it is built anew when one of them has changed."""
+"""What the image is made from; if one of these changes, it is built again."""
 
 NOBODY = 65534
-"""The user in the container where this one is root."""
+"""The user in the container if this one is root."""
 
 STOP_SECONDS = 60.0
-"""In which grading has to end, and to write what is graded, after Ctrl-C; then the container is killed."""
+"""Time after Ctrl-C to write what is graded; then the container is killed."""
 
 COMMAND = "course.commands.grade"
 """The module whose `run` grades in the container."""
@@ -48,7 +47,7 @@ class NoContainerError(Exception):
 
 
 def grade(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Grade in a container; the exit code is that of the grading in there, or COULD_NOT_START."""
+    """Grade in a container; returns its exit code, or COULD_NOT_START."""
     try:
         refuse_mixed(options)
         engine = engine_here()
@@ -62,7 +61,7 @@ def grade(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 
 def refuse_mixed(options: argparse.Namespace) -> None:
-    """Refuse results in the submissions' folder, or around it: only the results may be changed from in there."""
+    """Refuse a folder of results that contains the submissions: the container may change all of it."""
     if options.folder.resolve().is_relative_to(options.to.resolve()):
         raise NoContainerError(
             f"{options.folder} lies in the folder of the results, {options.to}, and the container may change all that "
@@ -85,7 +84,7 @@ def engine_here() -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line that says something."""
+    """The last line that is not blank."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "nothing")
 
 
@@ -109,7 +108,7 @@ def image_of(engine: str) -> str:
 
 
 def writable(to: Path) -> None:
-    """Make the folder of the results, and give it to the user in the container where this one is root."""
+    """Make the folder of results; if this user is root, give it to the container's user."""
     try:
         to.mkdir(parents=True, exist_ok=True)
         if os.getuid() == 0:
@@ -120,9 +119,9 @@ def writable(to: Path) -> None:
 
 
 def time_zone(place: Path = Path("/etc/localtime")) -> str:
-    """This computer's time zone as TZ says it without a data base, such as CET-1CEST,M3.5.0,M10.5.0/3; else UTC0.
+    """This computer's time zone as a TZ rule that needs no data base, such as CET-1CEST,M3.5.0,M10.5.0/3; else UTC0.
 
-    A deadline without a time zone means this one, in the container as well. The last line of a zone's file has it
+    Deadlines without a time zone are in this one, in the container too. The rule is the last line of a zone's file
     (RFC 8536, section 3.3).
     """
     name = os.environ.get("TZ", "").removeprefix(":")
@@ -144,7 +143,7 @@ def run_command(
     mounts = [(ROOT, True), *((path.resolve(), True) for path in given), (options.to.resolve(), False)]
     command = [engine, "run", "--rm", "--init", "--interactive", "--name", name]
     command += ["--network", "none", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
-    if Path(engine).name == "podman":  # on some systems under SELinux, which else refuses what is mounted
+    if Path(engine).name == "podman":  # otherwise SELinux refuses the mounted folders on some systems
         command += ["--security-opt", "label=disable", *(["--userns", "keep-id"] if os.getuid() else [])]
     command += ["--user", f"{user[0]}:{user[1]}"]
     command += ["--memory", f"{memory}g", "--pids-limit", str(options.workers * 1000), "--cpus", str(options.workers)]
@@ -159,20 +158,20 @@ def run_command(
 
 
 def mount(path: Path, is_read_only: bool) -> str:
-    """The option that shows a folder at the same place in the container; fields are quoted as in CSV."""
+    """The option that mounts a folder at the same path in the container; fields are quoted as in CSV."""
     quoted = str(path).replace('"', '""')
     return f'type=bind,"source={quoted}","destination={quoted}"{",readonly" if is_read_only else ""}'
 
 
 def paths_in(value: Any) -> Iterator[Path]:
-    """The paths that an option holds."""
+    """The paths in an option's value."""
     for one in value if isinstance(value, list | tuple) else [value]:
         if isinstance(one, Path):
             yield one
 
 
 def typed(parser: argparse.ArgumentParser, options: argparse.Namespace) -> list[str]:
-    """The arguments of `course grade` that give these options, with whole paths, and without --container."""
+    """The arguments of `course grade` for these options, with absolute paths, and without --container."""
     arguments = [str(options.folder.resolve()), f"--to={options.to.resolve()}", f"--workers={options.workers}"]
     for name, value in vars(options).items():
         if name in ("folder", "to", "workers", "container") or value == parser.get_default(name):
@@ -195,7 +194,7 @@ def ended_with_this_process(engine: str, name: str, command: list[str]) -> int:
             except KeyboardInterrupt:
                 process.stdin.close()
                 return process.wait(STOP_SECONDS)
-    except (KeyboardInterrupt, subprocess.TimeoutExpired):  # twice, or it does not end
+    except (KeyboardInterrupt, subprocess.TimeoutExpired):  # a second interrupt, or it does not end
         return 130
     finally:
         if process.poll() is None:
@@ -207,7 +206,7 @@ def ended_with_this_process(engine: str, name: str, command: list[str]) -> int:
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Within this, SIGTERM is as Ctrl-C."""
+    """Within the block, SIGTERM acts as Ctrl-C."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: without a script, and without anything from the network."""
+"""Formulas as MathML, which browsers draw without scripts and without the network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from latex2mathml.converter import convert_to_element
 
 MOST_OF_FORMULA = 2000
-"""Characters; a longer one is shown as it is written."""
+"""Characters; a longer formula is shown as LaTeX."""
 
 ELEMENTS = {
     "math", "menclose", "mfrac", "mi", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "mspace", "msqrt",
@@ -21,11 +21,11 @@ ATTRIBUTES = {
     "scriptlevel", "separator", "stretchy", "symmetric", "width",
 }  # fmt: skip
 VALUE = re.compile(r"[\w .%+-]*")
-"""What a formula may consist of: a student writes it, and a teacher's browser reads it."""
+"""The elements and attributes that are allowed: students write formulas, and a teacher's browser reads them."""
 
 
 def as_mathml(latex: str, is_display: bool = False) -> str:
-    """A formula of LaTeX as MathML; as code, dollar signs included, where it cannot be converted.
+    """A LaTeX formula as MathML; one that cannot be converted as code, with its dollar signs.
 
     >>> as_mathml(r"x^2")
     '<math display="inline"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>'
@@ -37,13 +37,13 @@ def as_mathml(latex: str, is_display: bool = False) -> str:
             raise ValueError("too long")
         found = convert_to_element(latex, display="block" if is_display else "inline")
         return tostring(harmless(found), encoding="unicode")
-    except Exception:  # the converter fails in many ways at what is no formula
+    except Exception:  # the converter fails in many ways
         sign = "$$" if is_display else "$"
         return f"<code>{html.escape(sign + latex + sign)}</code>"
 
 
 def harmless(found: Element, parent: Element | None = None) -> Element:
-    """The same with known elements and attributes alone; what is in an unknown element becomes a row."""
+    """The same with allowed elements and attributes only; an unknown element becomes a row."""
     tag = found.tag if found.tag in ELEMENTS else "mrow"
     kept = {name: value for name, value in found.attrib.items() if name in ATTRIBUTES and VALUE.fullmatch(value)}
     element = Element(tag, kept) if parent is None else SubElement(parent, tag, kept)

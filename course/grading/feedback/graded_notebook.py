@@ -1,6 +1,6 @@
-"""A judged notebook as a page: the student's cells, and under each check what it found, with the points.
+"""A judged notebook: the student's cells, with outcome and points under each check.
 
-The same cells serve nbgrader, which reads the points from them, and the feedback that students get.
+nbgrader reads the points from these cells, and the feedback page shows them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from course.judging.judged_notebook import Judgement, checks_of
 from course.notebooks.roles import role_of, with_roles
 
 MOST_OF_HIDDEN = 160
-"""Characters of an exception in hidden cases: enough for Python's own."""
+"""Characters of an exception's text that are shown for hidden cases: enough for Python's own messages."""
 
 
 def graded_notebook(
@@ -24,8 +24,8 @@ def graded_notebook(
 ) -> nbformat.NotebookNode:
     """The student's notebook with the reference's check cells, whose outputs are the outcomes and the points.
 
-    What the student's cells have shown before is taken out: nobody can tell where it came from. Check cells that the
-    student has deleted are put at the end; remarks on the notebook at the beginning.
+    Earlier outputs of the student's cells are removed, since their origin is unknown. Check cells that the student
+    deleted are added at the end, remarks on the notebook at the beginning.
     """
     notebook = copy.deepcopy(with_roles(student, reference))
     checks = {role_of(cell)["grade_id"]: cell for cell in reference.cells if role_of(cell).get("grade")}
@@ -45,26 +45,26 @@ def graded_notebook(
 def checked(
     check: nbformat.NotebookNode, judgement: Judgement, reference: nbformat.NotebookNode
 ) -> nbformat.NotebookNode:
-    """A check cell with its outcomes, and the points as its value, which is what nbgrader reads."""
+    """A check cell with its outcomes, and with the points as its value, which nbgrader reads."""
     cell = copy.deepcopy(check)
     outcomes = judgement.outcomes[role_of(check)["grade_id"]]
     hints = checks_of(reference).chapter.exercises
-    cell.outputs = [panel(told(outcome), hints[outcome.exercise].hint_call) for outcome in outcomes]
+    cell.outputs = [panel(for_student(outcome), hints[outcome.exercise].hint_call) for outcome in outcomes]
     points = {"text/plain": repr(outcomes[-1].points)}
     cell.outputs.append(new_output("execute_result", data=points, execution_count=None))
     cell.execution_count = None
     return cell
 
 
-def told(outcome: Outcome) -> Outcome:
-    """What a student is told of an outcome: of hidden cases nothing that his own code says, which knows them."""
+def for_student(outcome: Outcome) -> Outcome:
+    """An outcome without what the student's own code printed or raised in hidden cases: it could reveal them."""
     if not outcome.is_hidden:
         return outcome
     return replace(outcome, printed="", parts=tuple(map(without_details, outcome.parts)))
 
 
 def without_details(part: PartResult) -> PartResult:
-    """A part whose exception has the beginning of its text, and where it was."""
+    """A part with the beginning of its exception's text, and its place."""
     text, at, place = part.message.rpartition("\nIt was at ")
     if part.status is not Status.RAISED or len(text or place) <= MOST_OF_HIDDEN:
         return part
@@ -78,7 +78,7 @@ def panel(outcome: Outcome, hint_call: str) -> nbformat.NotebookNode:
 
 
 def cleared(cell: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A cell without what it has shown."""
+    """A cell without outputs."""
     if cell.cell_type == "code":
         cell.outputs, cell.execution_count = [], None
     return cell

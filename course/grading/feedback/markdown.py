@@ -1,4 +1,4 @@
-"""A student's text as HTML that a teacher can open: without scripts, and without anything that is loaded."""
+"""A student's text as HTML that is safe to open: it runs no script and loads nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TAGS = (
     *("pre", "span", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul"),
 )
 PICTURE = re.compile(r"data:image/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]*")
-"""A picture that is in the page itself: one from elsewhere would tell its owner who reads the page, and when."""
+"""A picture within the page. One from another server would tell its owner who reads the page, and when."""
 
 OUTSIDE = re.compile(r"\s*(https?:|mailto:|#)", re.IGNORECASE)
 
@@ -30,17 +30,17 @@ def is_allowed_of_picture(tag: str, name: str, value: str) -> bool:
 
 
 def is_allowed_of_link(tag: str, name: str, value: str) -> bool:
-    """Whether a link may have this attribute: it leads to a place outside, since beside the page there is nothing."""
+    """Whether a link may have this attribute; its target is another site or an anchor, never a local file."""
     return name in ("title", "class", "id") or (name == "href" and OUTSIDE.match(value) is not None)
 
 
 PROTOCOLS = ("http", "https", "mailto", "data")
 OF_TEXTS = ("color", "text-align", "vertical-align", "white-space")
 OF_PANELS = (*OF_TEXTS, "border-left", "margin", "padding", "width")
-"""Styles of a student's text, and of a panel of the grader's: a text with a margin could cover what is above."""
+"""Styles of a student's text, and of the grader's outcomes. A text with a margin could cover what is above it."""
 
 OF_THE_GRADER = frozenset({"outcome", "code"})
-"""Classes of what the grader writes: a text may not look like it."""
+"""CSS classes of the grader's own output; a student's text may not have them."""
 
 
 def is_allowed_of_all(tag: str, name: str, value: str) -> bool:
@@ -49,12 +49,13 @@ def is_allowed_of_all(tag: str, name: str, value: str) -> bool:
 
 
 ATTRIBUTES = {"*": is_allowed_of_all, "a": is_allowed_of_link, "img": is_allowed_of_picture}
-"""What a page may contain: what markdown and the panels of outcomes are made of."""
+"""The attributes that a page may contain, by element."""
 
 
 class Renderer(IPythonRenderer):
-    """Markdown to HTML. Formulas are set aside: each leaves a mark that no student can know, and is put in at the end,
-    when all that the student wrote has been cleaned.
+    """Markdown to HTML.
+
+    Each formula is replaced by a random mark, which no student can know, and inserted after the text was cleaned.
     """
 
     def __init__(self, attachments: Mapping[str, Any]) -> None:
@@ -67,7 +68,7 @@ class Renderer(IPythonRenderer):
         return self._set_aside(body, is_display=True)
 
     def inline_math(self, body: str) -> str:
-        """A formula, unless it is what stands between two prices: "$5 and $10"."""
+        """A formula, unless it is the text between two prices: "$5 and $10"."""
         if body[-1].isspace() and not body[0].isspace():
             return html.escape(f"${body}$")
         return self._set_aside(body)
@@ -76,7 +77,7 @@ class Renderer(IPythonRenderer):
         return self._set_aside(f"\\begin{{{name}}}{body}\\end{{{name}}}", is_display=True)
 
     def image(self, text: str, url: str, title: str | None = None) -> str:
-        """A picture that is in the notebook itself, or its description."""
+        """A picture of the notebook itself; for any other its description."""
         described = html.unescape(re.sub(r"<[^>]*>", "", text)) or url
         if PICTURE.fullmatch(address := self._address(url)):
             return f'<img src="{address}" alt="{html.escape(described)}">'
@@ -91,7 +92,7 @@ class Renderer(IPythonRenderer):
         return f'<span class="{self._secret}">{len(self.formulas) - 1}</span>'
 
     def _address(self, url: str) -> str:
-        """Where a picture is: among the cell's attachments, or what the text says."""
+        """A picture's address: the data of an attachment, or what the text says."""
         held = self._pictures.get(url.removeprefix("attachment:")) if url.startswith("attachment:") else None
         for kind, data in held.items() if isinstance(held, Mapping) else ():
             if isinstance(data, str):
@@ -100,13 +101,13 @@ class Renderer(IPythonRenderer):
 
 
 def as_html(source: str, attachments: Mapping[str, Any] | None = None) -> str:
-    """Markdown with formulas as HTML, with nothing in it that acts on the reader's browser, or loads anything."""
+    """Markdown with formulas as HTML that runs nothing in the reader's browser and loads nothing."""
     renderer = Renderer(attachments or {})
     return renderer.with_formulas(cleaned(MarkdownWithMath(renderer).render(source), OF_TEXTS))
 
 
 def cleaned(element: str | bytes, styles: Sequence[str] = OF_PANELS) -> str:
-    """HTML without all that could act on the reader's browser; styles: the properties that a `style` keeps."""
+    """HTML without anything that could act in the reader's browser; styles: the CSS properties that are kept."""
     text = element.decode() if isinstance(element, bytes) else str(element)
     css = CSSSanitizer(styles)
     return bleach.clean(text, tags=TAGS, attributes=ATTRIBUTES, protocols=PROTOCOLS, css_sanitizer=css)

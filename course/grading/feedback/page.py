@@ -1,4 +1,4 @@
-"""A feedback page: the student's notebook with what the checks found and a table of points on top."""
+"""The feedback page: a table of points, then the student's notebook with the outcomes of the checks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 
 from course.grading.feedback.markdown import as_html, cleaned
-from course.grading.grade import BY_HAND, Grade, told
+from course.grading.grade import BY_HAND, Grade, in_words
 from course.notebooks.roles import as_released
 
 MOST_OF_CELL, MOST_OF_ALL = 20_000, 400_000
 """Characters of one cell, and of all of them, that are shown."""
 
 MOST_IN_COLOUR, MOST_SECONDS = 8_000, 5.0
-"""Characters of code that is shown in colours; seconds after which the cells that are left are shown as they were
-written. There are texts for which these tools take a time that grows with the square of their length.
+"""Characters of code that are shown in colours, and seconds after which the remaining cells are shown as plain text.
+
+For some texts the time of these tools grows with the square of the length.
 """
 
 STYLES = Path(__file__).with_name("page.css")
@@ -45,7 +46,7 @@ PAGE = """\
 </body>
 </html>
 """
-"""The policy has the browser refuse scripts, and all that would be loaded from elsewhere."""
+"""The policy makes the browser refuse scripts and whatever would be loaded from elsewhere."""
 
 CODE = HtmlFormatter(nowrap=True)
 
@@ -55,11 +56,11 @@ def page(notebook: nbformat.NotebookNode, grade: Grade) -> str:
     return finished(grade, [as_html(summary(grade)), *cells_as_html(shown(notebook.cells))])
 
 
-def finished(grade: Grade, pieces: Sequence[str]) -> str:
-    """The file that holds these pieces of HTML."""
+def finished(grade: Grade, blocks: Sequence[str]) -> str:
+    """The file with this HTML as its body."""
     title = html.escape(f"{grade.assignment or 'no assignment'}: {grade.student}")
     styles = f"{STYLES.read_text(encoding='utf-8')}{CODE.get_style_defs('div.code')}"
-    return PAGE.format(title=title, styles=styles, body="\n".join(pieces))
+    return PAGE.format(title=title, styles=styles, body="\n".join(blocks))
 
 
 def cells_as_html(cells: Iterable[nbformat.NotebookNode]) -> Iterator[str]:
@@ -70,7 +71,7 @@ def cells_as_html(cells: Iterable[nbformat.NotebookNode]) -> Iterator[str]:
 
 
 def cell_as_html(cell: nbformat.NotebookNode, is_plain: bool = False) -> str:
-    """A cell: its text, or its code with the outcomes under it; is_plain: as it was written."""
+    """A cell as HTML: its text, or its code followed by the outcomes; is_plain: without colours and markup."""
     if cell.cell_type == "markdown" and not is_plain:
         return as_html(cell.source, cell.get("attachments"))
     if cell.cell_type != "code":
@@ -83,7 +84,7 @@ def cell_as_html(cell: nbformat.NotebookNode, is_plain: bool = False) -> str:
 
 
 def shown(cells: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
-    """The cells as they can be shown: without hidden tests, and cut where they are endless."""
+    """The cells without hidden tests, cut where they are too long to show."""
     left, kept = MOST_OF_ALL, []
     for cell in cells:
         source = as_released(cell.source) if cell.cell_type == "code" else cell.source
@@ -99,7 +100,7 @@ def shown(cells: Sequence[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]
 
 
 def plain_page(grade: Grade) -> str:
-    """The page where the notebook cannot be shown: what is known of it, without its cells."""
+    """The page of a notebook that cannot be shown: points and remarks, no cells."""
     remarks = "".join(f"<li>{html.escape(remark)}</li>" for remark in grade.judgement.remarks)
     title = html.escape(f"{grade.assignment or 'no assignment'}: {grade.student}")
     return finished(grade, [f"<h1>{title}</h1><p>{grade.judgement.points:g} points</p><ul>{remarks}</ul>"])
@@ -109,7 +110,7 @@ def summary(grade: Grade) -> str:
     """A table of the points, in markdown."""
     judgement = grade.judgement
     last = [outcomes[-1] for outcomes in judgement.outcomes.values()]
-    rows = [f"| `{one.exercise}` | {told(one)} | {one.points:g} of {one.possible:g} |" for one in last]
+    rows = [f"| `{one.exercise}` | {in_words(one)} | {one.points:g} of {one.possible:g} |" for one in last]
     rows += [f"| `{name}` | {BY_HAND} | of {points:g} |" for name, points, _ in grade.by_hand]
     student = " ".join(grade.student.split()).replace("`", "'")
     points = f"**{judgement.points:g} of {judgement.possible:g} points** by the checks."

@@ -1,4 +1,4 @@
-"""Where each submission's feedback page lies: under the student's name where that can be a file's name anywhere."""
+"""The path of each feedback page: the student's name, changed where some file system would not accept it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 from course.grading.submissions.submission import Submission, looks
 
 MOST_OF_NAME, MOST_OF_PLACE = 120, 300
-"""Bytes of a folder's name, and of the whole place, where file systems take 255 and 4,096."""
+"""Bytes of a folder's name and of the whole path; file systems accept 255 and 4,096."""
 
 FORBIDDEN = str.maketrans(dict.fromkeys('\\:*?"<>|', "_"))
-"""What Windows takes in no name."""
+"""Characters that Windows does not accept in a name."""
 
 
 def places_of(submissions: Sequence[Submission]) -> list[Path]:
-    """The pages' places in the folder of results, all different on every file system."""
+    """The paths of the pages in the folder of results; they differ on every file system."""
     places = [place_of(one) for one in submissions]
     count = Counter(looks(place.as_posix()) for place in places)
     return [
@@ -28,7 +28,7 @@ def places_of(submissions: Sequence[Submission]) -> list[Path]:
 
 
 def place_of(submission: Submission) -> Path:
-    """The page's place by the student's name and the assignment's."""
+    """The path made of the student's name and the assignment's."""
     folders = [possible(name) for name in submission.student.split("/")]
     place = Path("feedback", *folders, f"{possible(submission.assignment or submission.path.stem)}.html")
     if len(os.fsencode(place)) > MOST_OF_PLACE:
@@ -37,7 +37,7 @@ def place_of(submission: Submission) -> Path:
 
 
 def possible(name: str) -> str:
-    """A name that a file can have."""
+    """The name in a form that every file system accepts."""
     kept = name.translate(FORBIDDEN).encode("utf-8", "replace").decode().replace("\0", "_")
     kept = kept.rstrip(" .") or "_"
     return kept if len(kept.encode()) <= MOST_OF_NAME else f"{cut(kept)}~{sha256(kept.encode()).hexdigest()[:8]}"
@@ -49,6 +49,6 @@ def cut(name: str) -> str:
 
 
 def short(submission: Submission) -> str:
-    """A submission in one short word."""
+    """A short hash of a submission's student and assignment."""
     whole = f"{submission.student}\0{submission.assignment}".encode("utf-8", "replace")
     return sha256(whole).hexdigest()[:8]

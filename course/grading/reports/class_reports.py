@@ -1,6 +1,6 @@
-"""What is made of the grades of a class: options of `python3 -m course grade`, and the files that follow from them.
+"""The reports on a class: the options of `python3 -m course grade` and the files that they produce.
 
-- statistics.csv and statistics.png, always, from two graded submissions on;
+- statistics.csv and statistics.png, if at least two submissions are graded;
 - class.csv, with --roster or --deadline, and gradebook/ with --roster;
 - similar.csv and similar.html, with --similarity.
 """
@@ -32,9 +32,11 @@ from course.whole_file import replace
 
 @dataclass(frozen=True)
 class Reports:
-    """What a teacher asked for.
+    """The reports that a teacher asked for.
 
-    folder: the submissions; to: where results go; assignment: the one that --assignment says, or "".
+    folder: the submissions.
+    to: the folder of results.
+    assignment: what --assignment names; "" without it.
     """
 
     folder: Path
@@ -46,11 +48,11 @@ class Reports:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options that are about the class."""
+    """Add the options on the class to a parser."""
     group = parser.add_argument_group("the class")
     group.add_argument(
         "--roster", type=Path, metavar="FILE",
-        help="who the students are: Canvas' exported gradebook, Moodle's participants or grading worksheet, or any CSV "
+        help="the students: Canvas' exported gradebook, Moodle's participants or grading worksheet, or any CSV "
         "with headers such as name, id, login, email; files for the gradebook are written",
     )  # fmt: skip
     group.add_argument(
@@ -58,14 +60,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="2027-01-31T18:00+01:00, or a day, which ends at 23:59:59; 04=... for one assignment; without a time zone "
         "it is this computer's",
     )  # fmt: skip
-    group.add_argument("--late", default="", metavar="RATE", help="what each begun unit costs: 10%%/day, 2points/hour")
-    group.add_argument("--grace", default="", metavar="SPAN", help="how much later is still in time: 15min")
+    group.add_argument("--late", default="", metavar="RATE", help="cost of each begun unit: 10%%/day, 2points/hour")
+    group.add_argument("--grace", default="", metavar="SPAN", help="tolerance after the deadline: 15min")
     group.add_argument("--late-at-most", default="", metavar="MOST", help="the most that lateness costs: 50%%")
     group.add_argument("--similarity", action="store_true", help="list the answers that are alike")
 
 
 def chosen(options: argparse.Namespace) -> Reports:
-    """What the options ask for. Raises ValueError with a sentence for what makes no sense."""
+    """The reports that options ask for. Raises ValueError with a sentence for invalid options."""
     roster = read_roster(options.roster) if options.roster else None
     costs = (options.late, options.grace, options.late_at_most)
     rule = policy(options.deadline, *costs) if options.deadline or any(costs) else None
@@ -78,7 +80,7 @@ def write(
     references: Mapping[str, nbformat.NotebookNode],
     reports: Reports,
 ) -> Iterator[str]:
-    """Write the files, and say in sentences what is in them. Raises CannotWriteError."""
+    """Write the files; yields a sentence on each. Raises CannotWriteError."""
     with writing(reports.to):
         yield from write_statistics(graded, reports.to)
         if reports.roster or reports.policy:
@@ -88,7 +90,7 @@ def write(
 
 
 def write_statistics(graded: Sequence[Grade], to: Path) -> Iterator[str]:
-    """statistics.csv and statistics.png."""
+    """Write statistics.csv and statistics.png."""
     judged = [
         (one.assignment, [outcomes[-1] for outcomes in one.judgement.outcomes.values()])
         for one in graded
@@ -110,7 +112,7 @@ def write_class(
     references: Mapping[str, nbformat.NotebookNode],
     reports: Reports,
 ) -> Iterator[str]:
-    """class.csv, and the files for the gradebook."""
+    """Write class.csv, and the files for the gradebook."""
     paths = {(one.student, one.assignment): one.path for one in submissions}
     results = [result_of(one, paths[one.student, one.assignment]) for one in graded]
     lines = class_lines(results, reports.folder, reports.roster, reports.policy, wanted(references, reports))
@@ -125,7 +127,7 @@ def write_class(
 
 
 def result_of(grade: Grade, path: Path) -> Result:
-    """What a submission brought, with the points that a person still has to give."""
+    """The points of a submission, with those that a person still has to give."""
     last = [outcomes[-1] for outcomes in grade.judgement.outcomes.values()]
     missing = sum(one.possible - one.points for one in last if one.exercise in grade.unfinished)
     problem = "" if grade.judgement.outcomes else "; ".join(grade.judgement.remarks)
@@ -134,7 +136,7 @@ def result_of(grade: Grade, path: Path) -> Result:
 
 
 def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) -> dict[str, float]:
-    """The assignments that were to be handed in by what the options say, and their points."""
+    """The assignments that are due according to the options, and their points."""
     named = [reports.assignment, *(reports.policy.deadlines if reports.policy else ())]
     return {
         name: sum(float(role_of(cell)["points"]) for cell in reference.cells if role_of(cell).get("grade"))
@@ -146,7 +148,7 @@ def wanted(references: Mapping[str, nbformat.NotebookNode], reports: Reports) ->
 def write_similarity(
     submissions: Sequence[Submission], references: Mapping[str, nbformat.NotebookNode], to: Path
 ) -> Iterator[str]:
-    """similar.csv and similar.html."""
+    """Write similar.csv and similar.html."""
     from course.grading.reports import similarity, similarity_page
 
     releases = {name: released(reference) for name, reference in references.items()}

@@ -1,4 +1,4 @@
-"""The statistics of a class as one picture: a bar a part, with the shares of its outcomes."""
+"""The statistics of a class as one picture: one bar per part of an exercise, with the shares of its outcomes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course.grading.reports.statistics import Tally
-from course.grading.tables.grade_tables import replace
 from course.judging import Status
 from course.plural import counted
+from course.whole_file import replace
 from minidl.plots.style import SERIES, applied, label_source, new_figure
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SHARES = (
     ("raised an error, deadlock or time-out", SERIES[1], (Status.RAISED, Status.STUCK)),
     ("not attempted", "#E8E8E8", (Status.NOT_ATTEMPTED,)),
 )
-"""What a bar is made of, from the left: how it is called, its colour, the outcomes that it counts."""
+"""The segments of a bar, from the left: label, colour, and the outcomes that it counts."""
 
 LONGEST_TITLE = 62
 
@@ -36,7 +36,7 @@ def save_picture(tallies: Sequence[Tally], path: Path) -> None:
 
 
 def draw(tallies: Sequence[Tally]) -> Figure:
-    """The figure: assignments one under the other, under each exercise's name its parts."""
+    """The figure: one panel per assignment; under each exercise its parts."""
     assignments = list(dict.fromkeys(tally.assignment for tally in tallies))
     groups = [[tally for tally in tallies if tally.assignment == name] for name in assignments]
     heights = [len(group) + 3 for group in groups]
@@ -53,7 +53,7 @@ def draw(tallies: Sequence[Tally]) -> Figure:
 
 
 def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
-    """The bars of one assignment; `n` is how many submissions were judged."""
+    """The bars of one assignment; `n` is the number of judged submissions."""
     counts = sorted({tally.count for tally in group})
     least = f"{counts[0]} to " if len(counts) > 1 else ""
     axes.set_title(f"{name}, n = {least}{counted(counts[-1], 'submission')}")
@@ -77,5 +77,5 @@ def draw_assignment(axes: Axes, name: str, group: Sequence[Tally]) -> None:
 
 
 def shortened(title: str) -> str:
-    """A title that fits beside its bar."""
+    """A title, shortened to fit next to its bar."""
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 2].rstrip()} …"

@@ -1,7 +1,7 @@
-"""Which submissions are alike: pairs of answers whose programs are the same but for names, comments and layout.
+"""Pairs of similar answers: programs that differ in little more than names, comments and layout.
 
-Similarity is a reason to look, not a verdict. Short answers are alike by necessity: one of fewer than LEAST_TOKENS
-tokens is not compared, and each pair says how many others of the class have an answer as like.
+Similarity is a reason to look, not a verdict. Short answers are similar by necessity: answers of fewer than
+LEAST_TOKENS tokens are not compared, and each pair says how many other students have an answer as similar.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ LEAST_WORDS = 25
 THRESHOLD = 0.85
 
 MOST_TOKENS = 4000
-"""Of one answer; what follows is not compared."""
+"""Tokens of one answer; the rest is not compared."""
 
 MOST_PAIRS = 1000
-"""Rows that are kept: in a class that copied one answer from the internet every pair is alike."""
+"""Rows that are kept: if a class copied one answer from the internet, every pair is similar."""
 
 COLUMNS = (
     "assignment", "student_1", "student_2", "exercises_alike", "exercise", "similarity", "same_names", "tokens",
     "others_as_like", "lines_1", "lines_2",
 )  # fmt: skip
-"""Of similar.csv."""
+"""The columns of similar.csv."""
 
 OTHER_CELLS = "(other cells)"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a student wrote for an exercise: a program or a text, as tokens or words, and as it is."""
+    """A student's answer to an exercise, a program or a text: as tokens or words, and as it was written."""
 
     student: str
     assignment: str
@@ -52,18 +52,18 @@ class Answer:
 
     @property
     def is_long(self) -> bool:
-        """Whether it says enough to be compared."""
+        """Whether it is long enough to be compared."""
         return len(self.tokens) >= (LEAST_TOKENS if self.is_code else LEAST_WORDS)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two alike answers.
+    """Two similar answers.
 
-    similarity      from 0 to 1, whatever the names are
-    same_names      the same with names as they are
-    others          how many other students have an answer as like as one of these two
-    exercises       in how many exercises of the assignment these two students are alike
+    similarity      from 0 to 1; names of variables do not matter
+    same_names      the same, but names matter
+    others          number of other students with an answer as similar to one of these two
+    exercises       number of exercises of the assignment in which these two students are similar
     """
 
     first: Answer
@@ -93,9 +93,9 @@ class Pair:
 def answers_in(
     student: str, assignment: str, notebook: nbformat.NotebookNode, release: nbformat.NotebookNode
 ) -> Iterator[Answer]:
-    """What a student wrote: an answer for each cell of the release to write in, and one for all cells that were added.
+    """A student's answers: one for each answer cell of the release, and one for all cells that the student added.
 
-    What the release says itself is taken away first: its cells, and the head of each function.
+    The text of the release is removed first: its cells, and the head of each function.
     """
     given = {role_of(cell).get("grade_id", cell.get("id")): cell for cell in release.cells}
     released = {cell.source.strip() for cell in release.cells}
@@ -117,7 +117,7 @@ def answers_in(
 
 
 def without_head(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """A function's tokens without `def name(parameters):`, which the release says.
+    """A function's tokens without `def name(parameters):`, which is given.
 
     >>> without_head(("def", "f", "(", "x", ":", "int", ")", ":", "return", "x"))
     ('return', 'x')
@@ -131,7 +131,7 @@ def without_head(tokens: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def code_tokens(source: str) -> tuple[str, ...]:
-    """The tokens of a program, without comments, docstrings, blank lines and layout; words where it is no Python."""
+    """The tokens of a program, without comments, docstrings, blank lines and layout; words if it is not Python."""
     found: list[str] = []
     begins_line = True
     try:
@@ -150,10 +150,10 @@ def code_tokens(source: str) -> tuple[str, ...]:
 
 
 def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Tokens in which a name stands as the number of names since it was last used, 0 where it is new.
+    """Tokens in which each name is replaced by the number of names since its last use, 0 for a new one.
 
-    So other names change nothing, and an inserted line little. What a student cannot rename stays: attributes, and
-    Python's own functions.
+    So renaming changes nothing, and an inserted line changes little. Attributes and built-in functions keep their
+    names, since a student cannot rename them.
 
     >>> renamed(("for", "x", "in", "range", "(", "n", ")", ":", "x", "+=", "n", ".", "size"))
     ('for', '#0', 'in', 'range', '(', '#0', ')', ':', '#2', '+=', '#2', '.', 'size')
@@ -172,12 +172,13 @@ def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
 
 
 def similar_pairs(answers: Iterable[Answer], threshold: float = THRESHOLD) -> list[Pair]:
-    """All pairs of answers to one exercise that are at least so similar; students alike in most exercises come first.
+    """All pairs of answers to one exercise whose similarity is at least `threshold`.
 
-    Then those with the fewest others; MOST_PAIRS are kept.
+    The similarity of answers with m and n tokens is 1 - d / (m + n), where d tokens must be inserted or deleted to turn
+    one answer into the other.
 
-    The similarity is 1 - d / (m + n), for m and n tokens of which d have to be inserted or deleted to make one answer
-    of the other.
+    Pairs of students who are similar in most exercises come first, then those with the fewest `others`. At most
+    MOST_PAIRS are kept.
     """
     by_exercise: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     for answer in sorted(answers, key=lambda answer: answer.student):
@@ -204,7 +205,7 @@ def pairs_among(answers: Sequence[Answer], threshold: float) -> Iterator[Pair]:
 
 
 def with_company(pairs: Sequence[Pair]) -> list[Pair]:
-    """The pairs of one exercise, each with how many other students have an answer as like as these two."""
+    """The pairs of one exercise with their number of `others`."""
     alike: dict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         alike[pair.first.student].add(pair.second.student)

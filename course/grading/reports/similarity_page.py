@@ -1,4 +1,4 @@
-"""The alike answers side by side, as one HTML file for the teacher."""
+"""Similar answers side by side, as one HTML file for the teacher."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from course.plural import counted
 
 SHOWN_PAIRS = 200
 MOST_CHARACTERS = 8000
-"""What the page shows; similar.csv has all pairs that are kept."""
+"""Pairs on the page, and characters of an answer; similar.csv has all pairs that are kept."""
 
 WHAT_IT_MEANS = f"""
 <p><b>Similarity is a reason to look, not a verdict.</b> Two students may have learned together, followed the same
-hints, or written what there is to write. Read both answers, and talk with both, before you think anything of it.</p>
-<p>Compared are answers of at least {LEAST_TOKENS} tokens (texts: {LEAST_WORDS} words), up to {MOST_TOKENS} tokens,
-after what the release says was taken away, without comments and docstrings. Two answers are listed from a similarity of
-{THRESHOLD} on; 1 is the same program, whatever its names are. <i>Same names</i> compares them with their names.
-<i>Others</i> is how many more students have an answer as like: where there are many, the answer is the usual one.</p>
+hints, or found the only simple solution. Read both answers, and talk with both students, before you conclude
+anything.</p>
+<p>Answers of at least {LEAST_TOKENS} tokens (texts: {LEAST_WORDS} words) are compared, up to {MOST_TOKENS} tokens,
+without the given code, comments and docstrings. Two answers are listed if their similarity is at least {THRESHOLD};
+1 means the same program up to names. <i>Same names</i> is the similarity with names. <i>Others</i> is the number of
+other students with an answer as similar: if there are many, the answer is the usual one.</p>
 """
 
 STYLE = (
@@ -28,7 +29,7 @@ STYLE = (
 
 
 def page(pairs: Sequence[Pair], compared: int) -> str:
-    """The page; `compared`: how many submissions were."""
+    """The page; `compared`: the number of compared submissions."""
     head = "<!doctype html><meta charset='utf-8'><title>Similar answers</title>"
     shown = "".join(map(section, pairs[:SHOWN_PAIRS]))
     more = f"<p>{len(pairs) - SHOWN_PAIRS} more pairs are in similar.csv.</p>" if len(pairs) > SHOWN_PAIRS else ""

@@ -1,4 +1,4 @@
-"""What a class found hard: for every exercise and part how many got it, and what the others lost it by."""
+"""What a class found hard: for every exercise and part, how many solved it, and why the others lost points."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ COLUMNS = (
     "raised_or_stuck", "not_attempted", "reason_1", "submissions_1", "reason_2", "submissions_2", "reason_3",
     "submissions_3",
 )  # fmt: skip
-"""Of statistics.csv; a row without a part is that of a whole exercise."""
+"""The columns of statistics.csv; a row without a part is a whole exercise."""
 
 LEFT_OVER = ("the rest", "the answer can be called", "the answer is right", "the check works")
-"""Titles under which a check that was cut short notes the points that it did not reach: no parts of their own."""
+"""Titles under which an interrupted check lists the points that it did not reach; they are no parts."""
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d_]*\.?\d*(e[-+]?\d+)?")
 LONGEST_REASON = 200
@@ -26,7 +26,7 @@ LONGEST_REASON = 200
 
 @dataclass
 class Tally:
-    """How one part (or exercise, if `part` is empty) went for a class."""
+    """The results of a class in one part of an exercise; in the whole exercise if `part` is empty."""
 
     assignment: str
     exercise: str
@@ -71,10 +71,10 @@ class Tally:
 
 
 def tallies(judged: Iterable[tuple[str, Sequence[Outcome]]]) -> list[Tally]:
-    """For every exercise, and then for each of its parts, how a class did.
+    """The results of a class: for every exercise, then for each of its parts.
 
-    judged: by submission the assignment and the outcomes that gave the points, an exercise each. Submissions that could
-    not be judged are not among them, and outcomes of checks that failed of themselves are not counted.
+    judged: for each submission that could be judged, the assignment and one outcome per exercise. Outcomes of checks
+    that themselves failed are not counted.
     """
     by_exercise: dict[tuple[str, str], list[Outcome]] = {}
     for assignment, outcomes in judged:
@@ -96,7 +96,7 @@ def tallies(judged: Iterable[tuple[str, Sequence[Outcome]]]) -> list[Tally]:
 
 
 def parts_of(outcomes: Sequence[Outcome]) -> dict[str, float]:
-    """The parts of an exercise and their points, in the order of the outcome that has most of them."""
+    """The parts of an exercise and their points, in the order of the outcome with the most parts."""
     known: dict[str, float] = {}
     for outcome in sorted(outcomes, key=lambda one: -len(one.parts)):
         known |= {part.title: part.points for part in outcome.parts
@@ -105,7 +105,7 @@ def parts_of(outcomes: Sequence[Outcome]) -> dict[str, float]:
 
 
 def reason(part: PartResult | None) -> str:
-    """What a part was lost by, alike for all who made the same mistake: the cause, else the message without numbers."""
+    """Why a part was lost, in the same words for the same mistake: the cause, else the message without numbers."""
     if part is None:
         return ""
     if part.status in (Status.NOT_ATTEMPTED, Status.STUCK):

@@ -1,4 +1,4 @@
-"""What a killed run has left: an answer's folder that was made, when no process was there yet to remove it."""
+"""Folders of answers that a killed run left behind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from course.whole_file import replace
 
 
 def remove_leftovers(note: Path) -> None:
-    """Remove the folders of the run that is noted in a file, if it has ended, and note this run."""
+    """Remove the folders of the run that the file `note` names, if it has ended; then name this run there."""
     try:
         before = json.loads(note.read_text(encoding="utf-8"))
         pid, folder = int(before["process"]), Path(before["folder"])

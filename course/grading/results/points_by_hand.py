@@ -1,4 +1,4 @@
-"""Points that a teacher has written into exercises.csv: of short answers, and in place of those of a check."""
+"""Points that a teacher wrote into exercises.csv: for short answers, or instead of those of a check."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from course.grading.results.state import Key
 from course.grading.tables import grade_tables
 
 Change = tuple[Key, str, float | None, str]
-"""Whose points, of which exercise, how many (None takes them back), and their basis."""
+"""Key, exercise, points (None takes them back), and their basis."""
 
 
 def changes_in(
     rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade], given: Mapping[Key, Mapping[str, tuple[float, str]]]
 ) -> Iterator[Change]:
-    """What a teacher has changed in exercises.csv, compared with what was written into it.
+    """What a teacher changed in exercises.csv.
 
-    graded: the grades that it was made from; given: the points by hand that it shows.
+    graded: the grades from which the table was written.
+    given: the points by hand in it.
     """
     keys = names_in_table(graded)
     for row in rows:
@@ -29,7 +30,7 @@ def changes_in(
             continue
         key = keys.get((student, assignment)) or keys.get((grade_tables.same_cell(student), assignment))
         if key is None:
-            if row.get("outcome") == BY_HAND and points is not None:  # of a grade that is not kept any more
+            if row.get("outcome") == BY_HAND and points is not None:  # the grade is no longer stored
                 yield (student.removeprefix("'"), assignment), exercise, points, ""
         elif exercise in (written := points_written(graded[key])):
             before = given.get(key, {}).get(exercise)
@@ -39,7 +40,7 @@ def changes_in(
 
 
 def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) -> Iterator[str]:
-    """A sentence for points that are no number, and for those in a row of a student who has not handed in."""
+    """One sentence for each entry that is no number, or that is for a student without a submission."""
     keys = names_in_table(graded)
     for row in rows:
         student, assignment, exercise, points = (
@@ -56,7 +57,7 @@ def not_taken(rows: Iterable[Mapping[str, str]], graded: Mapping[Key, Grade]) ->
 
 
 def beyond(grade: Grade) -> list[str]:
-    """The exercises that were given less than nothing, or more than they have, with both numbers."""
+    """The exercises whose points by hand are negative or more than possible, with both numbers."""
     possible = {name: points for name, points, _ in grade.by_hand}
     possible |= {outcomes[-1].exercise: outcomes[-1].possible for outcomes in grade.judgement.outcomes.values()}
     return [
@@ -67,7 +68,7 @@ def beyond(grade: Grade) -> list[str]:
 
 
 def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
-    """The keys by what a table shows of them, and by what a spreadsheet makes of that: of 007 it makes 7."""
+    """The keys by their cells in a table, also as a spreadsheet rewrites these: 007 becomes 7."""
     keys: dict[Key, Key] = {}
     several: set[Key] = set()
     for student, assignment in graded:
@@ -82,12 +83,12 @@ def names_in_table(graded: Iterable[Key]) -> dict[Key, Key]:
 
 
 def points_written(grade: Grade) -> dict[str, float | None]:
-    """What the grader itself writes as points, by exercise."""
+    """The points that the grader itself writes, by exercise."""
     answers = {name: None if answer else 0.0 for name, _, answer in grade.by_hand}
     return {**grade.checked, **answers}
 
 
 def basis_of(grade: Grade, exercise: str) -> str:
-    """What points by hand are given to: the text of an answer, or what a check found; changes when that does."""
+    """A hash of what points by hand refer to: the text of an answer, or the points of a check."""
     texts = [answer for name, _, answer in grade.by_hand if name == exercise]
     return sha256((texts or [f"{grade.checked.get(exercise):g}"])[0].encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""The folder of results: a row and a page for each submission as soon as it is graded, and never less than before.
+"""The folder of results: each submission has its rows and its page as soon as it is graded, and keeps them.
 
-`state/` holds what has been graded (`state.py`); grades.csv and exercises.csv are made from it, and what a teacher has
-written into exercises.csv is taken into it.
+`state/` holds the grades (`state.py`). grades.csv and exercises.csv are made from it. Points that a teacher wrote into
+exercises.csv are read back into it.
 """
 
 from __future__ import annotations
@@ -29,15 +29,21 @@ COLUMNS_OF = {"grades.csv": COLUMNS, "exercises.csv": EXERCISE_COLUMNS}
 
 
 class CannotWriteError(Exception):
-    """The results cannot be written; the text is a sentence that says why; is_before: whether nothing was begun."""
+    """The results cannot be written; the text is a sentence that says why.
+
+    is_before: whether it happened before anything was graded.
+    """
 
     is_before = False
 
 
 class Results:
-    """What is graded in one folder, for one grader at a time. grades: those of this run; beside: files that were kept;
-    not_taken: points by hand that could not be read, a sentence each; absent: what was graded in an earlier run, and is
-    not among the submissions of this one.
+    """The results in one folder; one grader at a time may open them.
+
+    grades: the grades of this run, by student and assignment.
+    kept_files: earlier tables that were renamed, because they hold more than the grader wrote.
+    not_taken: points by hand that could not be read, one sentence each.
+    absent: what was graded in an earlier run and is not among the submissions of this one.
 
     Every method that writes raises CannotWriteError.
     """
@@ -45,7 +51,7 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.grades: dict[Key, Grade] = {}
-        self.beside: list[Path] = []
+        self.kept_files: list[Path] = []
         self.not_taken: list[str] = []
         self.absent: list[Key] = []
         self._lock = FileLock(folder / "state" / "lock", timeout=0)
@@ -70,9 +76,9 @@ class Results:
         self._lock.release()
 
     def begin(self, wanted: Mapping[Key, str], again: Collection[Key] = ()) -> set[Key]:
-        """Which of the submissions (by fingerprint) are graded already, and have a page; the tables have their rows.
+        """The submissions that are graded already, with the same fingerprint, and have a page; writes their rows.
 
-        Those of `again`, and those with a check that failed through no fault of the answer, count as not graded.
+        Submissions in `again`, and those with a check that itself failed, count as not graded.
         """
         with writing(self.folder):
             self._take_points_by_hand()
@@ -88,13 +94,13 @@ class Results:
         return set(self.grades)
 
     def add(self, grade: Grade, fingerprint: str, page: str) -> Grade:
-        """Keep a grade and add its rows to the tables; with the points that the teacher has given before."""
+        """Store a grade and add its rows to the tables; returns it with the points that the teacher gave earlier."""
         with writing(self.folder):
             self._state.keep(Graded(grade, fingerprint, page))
             self.grades[grade.student, grade.assignment] = grade = self._with_points_by_hand(grade)
             for name in reversed(COLUMNS_OF):
                 rows = list(rows_of([grade], name))
-                self._state.will_write(word(row, name) for row in rows)
+                self._state.will_write(row_hash(row, name) for row in rows)
                 grade_tables.append(rows, self.folder / name, COLUMNS_OF[name])
         return grade
 
@@ -107,7 +113,7 @@ class Results:
         return ""
 
     def finish(self) -> list[Grade]:
-        """Write the tables in order, with what the teacher has written into them meanwhile; all grades."""
+        """Write the tables in order, with points that the teacher has entered since; returns all grades."""
         with writing(self.folder):
             self._take_points_by_hand()
             self.grades = {key: self._with_points_by_hand(grade) for key, grade in self.grades.items()}
@@ -121,22 +127,24 @@ class Results:
         return bool(kept.page) and (self.folder / kept.page).is_file()
 
     def _write(self) -> None:
-        """Write both tables; what was there and is not the grader's own is kept beside."""
+        """Write both tables; an earlier one that holds more than the grader wrote is renamed, not overwritten."""
         for name, columns in COLUMNS_OF.items():
             path, rows = self.folder / name, list(rows_of(self._in_order(), name))
             if self._is_anothers(grade_tables.read(path), name):
                 written = datetime.fromtimestamp(path.stat().st_mtime)
-                self.beside.append(path.rename(path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}")))
-            self._state.will_write(word(row, name) for row in rows)
+                self.kept_files.append(
+                    path.rename(path.with_name(f"{path.stem}.{written:%Y-%m-%d.%H%M%S}{path.suffix}"))
+                )
+            self._state.will_write(row_hash(row, name) for row in rows)
             grade_tables.write(rows, path, columns)
 
-    def _is_anothers(self, table: grade_tables.Table, name: str) -> bool:
-        """Whether there is more in a table than what a grader has written and the points by hand that are taken."""
+    def _is_anothers(self, table: grade_tables.GradeTable, name: str) -> bool:
+        """Whether a table holds more than a grader wrote and the points by hand that were read from it."""
         written, students = self._state.written(), {student for student, _ in self._state.graded()}
         if table.cut and not any(grade_tables.harmless(one).startswith(table.cut["student"]) for one in students):
             return True
         unread = name == "exercises.csv" and any(not is_number(row.get("points", "")) for row in table.rows)
-        return not table.is_one or unread or any(word(row, name) not in written for row in table.rows)
+        return not table.is_one or unread or any(row_hash(row, name) not in written for row in table.rows)
 
     def _take_points_by_hand(self) -> None:
         rows = grade_tables.read(self.folder / "exercises.csv").with_points
@@ -157,7 +165,7 @@ class Results:
 
 @contextmanager
 def writing(folder: Path, is_before: bool = False) -> Iterator[None]:
-    """Turn what the system says when something cannot be written into one sentence."""
+    """Turn an error of the system while writing into a CannotWriteError with one sentence."""
     try:
         yield
     except (OSError, sqlite3.Error) as error:
@@ -173,8 +181,8 @@ def rows_of(grades: Iterable[Grade], name: str) -> Iterator[Mapping[str, Any]]:
         yield from [grade.row] if name == "grades.csv" else grade.exercise_rows
 
 
-def word(row: Mapping[str, Any], name: str) -> str:
-    """A row in one word, the same before and after a spreadsheet; points that a teacher may write do not count."""
+def row_hash(row: Mapping[str, Any], name: str) -> str:
+    """A hash of a row that a spreadsheet does not change; points that a teacher may enter do not count."""
     cells = {column: grade_tables.same_cell(grade_tables.harmless(value)) for column, value in row.items()}
     if name == "exercises.csv":
         cells.pop("points", None)

@@ -1,8 +1,7 @@
-"""What has been graded, kept in one SQLite file, so that a run goes on where another was killed.
+"""The grades so far, in one SQLite file, so that a run continues where another was killed.
 
-SQLite writes a submission's grade whole or not at all, also when the process is killed or the disk is full, and the
-standard library has it. The tables for people are made from it: nothing is ever read back from them but what a teacher
-has written there.
+SQLite writes a grade whole or not at all, even if the process is killed or the disk is full, and is in the standard
+library. The CSV tables are made from this file. Only the teacher's points are read back from them.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from course.judging import Outcome, PartResult, Status
 from course.judging.judged_notebook import Judgement
 
 LAYOUT = 1
-"""Changes when the tables below do; a file of another layout is not read."""
+"""The version of the tables below; a file with another version is not read."""
 
 TABLES = """
     CREATE TABLE graded (student, assignment, fingerprint, page, grade, PRIMARY KEY (student, assignment));
@@ -34,7 +33,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Graded:
-    """A grade that is kept, what it was made of (see `fingerprint.py`), and where its page is; "" if it has none."""
+    """A stored grade, its fingerprint (see `fingerprint.py`), and the path of its page; "" if it has none."""
 
     grade: Grade
     fingerprint: str
@@ -42,7 +41,7 @@ class Graded:
 
 
 class State:
-    """The file. graded: the submissions; given: points by hand; written: rows of tables that the grader has written."""
+    """The file. Tables: `graded`, the grades; `given`, points by hand; `written`, hashes of rows of the CSV tables."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +51,7 @@ class State:
         self._connection.close()
 
     def graded(self) -> dict[Key, Graded]:
-        """All grades, without points by hand; what another version of the course has kept otherwise is left out."""
+        """All grades, without points by hand; skips those that another version of the course stored differently."""
         found = {}
         rows = self._connection.execute("SELECT student, assignment, fingerprint, page, grade FROM graded")
         for student, assignment, fingerprint, page, text in rows:
@@ -61,21 +60,21 @@ class State:
         return found
 
     def keep(self, graded: Graded) -> None:
-        """Keep a grade in place of the one that the student had for this assignment."""
+        """Store a grade; it replaces an earlier one of the same student and assignment."""
         grade = graded.grade
         row = (grade.student, grade.assignment, graded.fingerprint, graded.page, text_of(grade))
         with self._connection:
             self._connection.execute("INSERT OR REPLACE INTO graded VALUES (?, ?, ?, ?, ?)", row)
 
     def given(self) -> dict[Key, dict[str, tuple[float, str]]]:
-        """Points by hand, by exercise, each with its basis: what they were given to."""
+        """Points by hand, by key and exercise, each with its basis."""
         found: dict[Key, dict[str, tuple[float, str]]] = {}
         for student, assignment, exercise, points, basis in self._connection.execute("SELECT * FROM given"):
             found.setdefault((student, assignment), {})[exercise] = points, basis
         return found
 
     def give(self, changes: Iterable[tuple[Key, str, float | None, str]]) -> None:
-        """Keep points by hand: whose, of which exercise, how many (None takes them back), and the basis."""
+        """Store changes of points by hand: key, exercise, points (None takes them back), basis."""
         with self._connection:
             for key, exercise, points, basis in changes:
                 self._connection.execute(
@@ -86,17 +85,17 @@ class State:
                     self._connection.execute("INSERT INTO given VALUES (?, ?, ?, ?, ?)", row)
 
     def written(self) -> set[str]:
-        """The rows of tables that the grader has ever written, each in one word."""
+        """The hashes of all rows that the grader ever wrote into a table."""
         return {row for (row,) in self._connection.execute("SELECT row FROM written")}
 
     def will_write(self, rows: Iterable[str]) -> None:
-        """Note rows before they are written into a table."""
+        """Store the hashes of rows before the rows are written into a table."""
         with self._connection:
             self._connection.executemany("INSERT OR IGNORE INTO written VALUES (?)", [(row,) for row in rows])
 
 
 def opened(path: Path) -> sqlite3.Connection:
-    """The data base at a path; a new one if there is none, or if what is there is none; that is kept beside."""
+    """The data base at a path; a new one if there is none. A file that is no data base is renamed."""
     for _ in range(2):
         connection = sqlite3.connect(path, check_same_thread=False)
         try:
@@ -116,14 +115,14 @@ def opened(path: Path) -> sqlite3.Connection:
 
 
 def text_of(grade: Grade) -> str:
-    """What is kept of a grade, as JSON."""
+    """A grade as JSON, without points by hand."""
     outcomes = {name: [asdict(outcome) for outcome in each] for name, each in grade.judgement.outcomes.items()}
     kept = {"outcomes": outcomes, "remarks": grade.judgement.remarks, "by_hand": list(grade.by_hand)}
     return json.dumps(kept, default=lambda status: status.value)
 
 
 def grade_in(student: str, assignment: str, text: str) -> Grade:
-    """The grade that was kept."""
+    """The stored grade."""
     kept = json.loads(text)
     outcomes = {name: [outcome_in(outcome) for outcome in each] for name, each in kept["outcomes"].items()}
     by_hand = [(name, points, answer) for name, points, answer in kept["by_hand"]]
@@ -131,6 +130,6 @@ def grade_in(student: str, assignment: str, text: str) -> Grade:
 
 
 def outcome_in(kept: dict[str, Any]) -> Outcome:
-    """An outcome that was kept."""
+    """A stored outcome."""
     parts = tuple(PartResult(**{**part, "status": Status(part["status"])}) for part in kept["parts"])
     return Outcome(**{**kept, "parts": parts})

@@ -1,4 +1,4 @@
-"""The class as a table: for every student of the roster what was handed in, when, and what it brought."""
+"""class.csv: for every student of the roster, what was handed in, when, and the points."""
 
 from __future__ import annotations
 
@@ -17,24 +17,29 @@ from course.plural import counted
 HANDED_IN, MISSING, STRANGER, UNCERTAIN, TWICE, UNGRADABLE = (
     "handed in", "not handed in", "not on the roster", "several fit", "handed in more than once", "not gradable",
 )  # fmt: skip
-"""What a row says of a student and an assignment. Only the first has points that go into a gradebook."""
+"""The status of a student's assignment. Only the first has points that go into a gradebook."""
 
 COLUMNS = (
     "student", "id", "login", "email", "assignment", "status", "matched_by", "submission", "points", "of",
     "waiting_by_hand", "handed_in", "handed_in_by", "deadline", "late_hours", "penalty", "points_after_penalty",
     "remark",
 )  # fmt: skip
-"""Of class.csv."""
+"""The columns of class.csv."""
 
 
 MOST_TOLD = 20
-"""Students of one kind that are named on the screen; class.csv names all."""
+"""Students that a notice names; class.csv names all."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a submission brought: `points` of `possible`, those by hand included; `waiting` points are still to be given
-    by hand. student: its name in grades.csv; path: the file; problem: why it could not be graded.
+    """The points of a submission.
+
+    student: its name in grades.csv.
+    path: the file.
+    points, possible: points reached and possible, those by hand included.
+    waiting: possible points that are still to be given by hand.
+    problem: why it could not be graded.
     """
 
     student: str
@@ -48,7 +53,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of class.csv; `student` is None where the roster has nobody for the submission (or there is no roster)."""
+    """A row of class.csv; `student` is None if no student of the roster matches, or there is no roster."""
 
     assignment: str
     status: str
@@ -62,7 +67,7 @@ class Line:
 
     @property
     def late_by(self) -> timedelta | None:
-        """How much too late, None if there is no deadline, or no submission."""
+        """The time after the deadline; None without a deadline or a submission."""
         deadline = self.policy.deadline(self.assignment) if self.policy else None
         if self.policy is None or deadline is None or self.arrival is None:
             return None
@@ -70,21 +75,21 @@ class Line:
 
     @property
     def penalty(self) -> float | None:
-        """The points that lateness costs, None if there is no deadline, or no submission."""
+        """The points that lateness costs; None without a deadline or a submission."""
         if self.policy is None or self.late_by is None or self.result is None:
             return None
         return self.policy.penalty(self.result.points, self.late_by)
 
     @property
     def final(self) -> float | None:
-        """The points that go into a gradebook, the penalty taken off; None while they are not complete or certain."""
+        """The points for a gradebook, after the penalty; None while they are incomplete or uncertain."""
         if self.result is None or self.status != HANDED_IN or self.result.waiting:
             return None
         return self.result.points - (self.penalty or 0.0)
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row as it is written; no points where none are certain."""
+        """The row of the file; uncertain points are left out."""
         known, result = self.student or Student(self.result.student if self.result else ""), self.result
         deadline = self.policy.deadline(self.assignment) if self.policy else None
         return {
@@ -104,7 +109,7 @@ class Line:
 
 
 def rounded(number: float) -> str:
-    """A number as gradebooks read it: a point, at most two decimals.
+    """A number as gradebooks read it: a decimal point, at most two decimals.
 
     >>> rounded(12.0), rounded(7.125), rounded(0.5)
     ('12', '7.12', '0.5')
@@ -119,10 +124,10 @@ def class_lines(
     policy: Policy | None = None,
     possible: Mapping[str, float] | None = None,
 ) -> list[Line]:
-    """A line for every student and assignment, in the roster's order, then one for every submission of nobody's.
+    """A line for every student and assignment, in the roster's order; then the submissions that match no student.
 
-    folder: that of the submissions, below which paths are compared with the roster. possible: the points of the
-    assignments that were to be handed in; those that somebody handed in are taken in any case.
+    folder: the folder of submissions; paths below it are compared with the roster.
+    possible: the points of the assignments that are due; those that somebody handed in are added.
     """
     possible = {**{one.assignment: one.possible for one in results if one.assignment}, **(possible or {})}
     matches = {one.path: match(one.path.relative_to(folder), one.assignment, roster) if roster else Match(None)
@@ -161,7 +166,7 @@ def line_of(
     count: int = 1,
     possible: float | None = None,
 ) -> Line:
-    """The line of a submission; `count`: how many its student has handed in for this assignment."""
+    """The line of a submission; `count`: the student's number of submissions for this assignment."""
     status, remark = HANDED_IN, ""
     if has_roster and found.student is None:
         status, remark = (UNCERTAIN if found.candidates else STRANGER), found.problem if found.candidates else ""
@@ -178,18 +183,18 @@ def line_of(
 
 
 def listed(names: Sequence[str]) -> str:
-    """Some names, and how many more there are."""
+    """The first names, and the number of the others."""
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
     return "; ".join(names[:MOST_TOLD]) + more
 
 
 def shortened(name: str) -> str:
-    """A name that fits on a line of the screen: a path may be endless."""
+    """A name, shortened to fit on a line."""
     return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
 
 
 def summary(lines: Sequence[Line]) -> list[str]:
-    """What a teacher has to know of the class, a sentence each."""
+    """What a teacher should know about the class, in sentences."""
     sentences = []
     for assignment in sorted({line.assignment for line in lines}):
         those = [line for line in lines if line.assignment == assignment]

@@ -1,6 +1,6 @@
-"""Points as files that Canvas and Moodle import without edits, one file an assignment.
+"""Points as files that Canvas and Moodle import without edits, one file per assignment.
 
-Only students whose points are complete are in such a file, so that an import never empties a cell.
+A file holds only students whose points are complete, so that an import never empties a cell.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ from pathlib import Path
 from course.chapters import CHAPTERS
 from course.grading.roster.class_table import Line, rounded
 from course.grading.roster.roster import HEADERS, Roster
-from course.grading.tables.grade_tables import harmless, replace
+from course.grading.tables.grade_tables import harmless
+from course.whole_file import replace
 
 CANVAS_STUDENT = (
     "Student", "LastName", "FirstName", "ID", "SIS User ID", "SIS Login ID", "Integration ID", "Root Account",
     "Section",
 )  # fmt: skip
-"""The columns with which Canvas says who a student is; all others are assignments, or calculated."""
+"""The columns with which Canvas identifies a student; all others are assignments, or calculated."""
 
 SIGNS = ("-", "+")
-"""Cells that are a sign alone, Moodle's for an empty one: no formula."""
+"""Cells that hold a sign only: Moodle's mark for an empty cell, not a formula."""
 
 ITS_NUMBER = re.compile(r"\s\(\d+\)$")
-"""What Canvas puts behind an assignment's title in its files."""
+"""The number that Canvas appends to an assignment's title."""
 
 CHAPTERS_NUMBER = re.compile(
     r"\s*(?:(?:chapter|assignment|exercises?|homework|hw|notebook)\b\W*)?0*(\d+)(?![\w.]*\d)\b", re.IGNORECASE
 )
-"""How a title begins that says a chapter's number: "04 Messages", "Chapter 4", but not "Quiz 4"."""
+"""The beginning of a title with a chapter's number: "04 Messages", "Chapter 4", but not "Quiz 4"."""
 
 
 def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
-    """Write what the roster's system imports (both, for a plain roster); the files, and what is to be known of them."""
+    """Write what the roster's system imports; both systems for a plain roster. Returns the files, and notices."""
     written, sentences = [], []
-    for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may be incomplete by now
+    for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may have become incomplete
         path.unlink()
     for assignment in sorted({line.assignment for line in lines if line.assignment}):
         those = [line for line in lines if line.assignment == assignment and line.student is not None]
@@ -67,8 +68,8 @@ def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tup
 def canvas(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
     """What Canvas' gradebook imports: the students' columns, one assignment, and its row of possible points.
 
-    A title of the roster's, such as "04 Messages (991)", is kept, so that the points go to that assignment; without one
-    Canvas offers to make a new one of the course's name for it.
+    A title of the roster, such as "04 Messages (991)", is kept, so that the points go to that assignment. Without one
+    Canvas offers to make a new assignment.
     """
     columns = [column for column in roster.columns if column in CANVAS_STUDENT]
     if roster.kind != "canvas":
@@ -90,7 +91,7 @@ def canvas(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[
 
 
 def title_among(columns: Sequence[str], assignment: str) -> str:
-    """The one column that is an assignment's: by its name, its title or its number; "" if there is not one."""
+    """The column of an assignment, by its name, title or number; "" if none or several fit."""
     number = assignment.split("_")[0]
     title = next((chapter.title for chapter in CHAPTERS if chapter.name == assignment), assignment)
     of_assignments = [column for column in columns if ITS_NUMBER.search(column)]
@@ -107,7 +108,7 @@ def title_among(columns: Sequence[str], assignment: str) -> str:
 
 
 def canvas_column(assignment: str, lines: Sequence[Line], roster: Roster) -> list[str]:
-    """Which column of Canvas the points go to, where it has another name, and whether its scale is another."""
+    """Notices on the Canvas column that gets the points: if it has another name, or another scale."""
     title = title_among(roster.columns, assignment)
     if not title:
         return []
@@ -122,7 +123,7 @@ def canvas_column(assignment: str, lines: Sequence[Line], roster: Roster) -> lis
 
 
 def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
-    """What Moodle's grade import reads: the roster's columns that say who it is, and one of points."""
+    """What Moodle's grade import reads: the roster's identifying columns, and one of points."""
     known = {header for kind, headers in HEADERS.items() if kind != "handed_in" for header in headers}
     columns = [column for column in roster.columns if column.lower() in known]
     rows = [[*(line.student.row[column] for column in columns), points(line)] for line in lines if line.student]
@@ -130,7 +131,7 @@ def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[
 
 
 def worksheet(lines: Sequence[Line], roster: Roster) -> list[list[str]]:
-    """Moodle's grading worksheet with the column Grade filled in, every other cell as it came."""
+    """Moodle's grading worksheet with the column Grade filled in, all other cells unchanged."""
     rows = []
     for line in lines:
         assert line.student is not None
@@ -140,7 +141,7 @@ def worksheet(lines: Sequence[Line], roster: Roster) -> list[list[str]]:
 
 
 def other_scale(lines: Sequence[Line]) -> list[str]:
-    """What is to be said where Moodle's highest grade is not the assignment's."""
+    """A notice if Moodle's highest grade is not the assignment's."""
     highest = {value for line in lines if line.student for column, value in line.student.row.items()
                if column.lower() == "maximum grade" and value}  # fmt: skip
     wrong = [value for value in highest if re.fullmatch(r"[\d.]+", value) and float(value) != lines[0].possible]
@@ -157,7 +158,7 @@ def points(line: Line) -> str:
 
 
 def write_table(table: Sequence[Sequence[str]], path: Path) -> None:
-    """Write a CSV file, whole or not at all; without a byte order mark, which Canvas' importer does not expect."""
+    """Write a CSV file, whole or not at all, without a byte order mark: Canvas does not expect one."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([cell if cell in SIGNS else harmless(cell) for cell in row] for row in table)
     replace(path, text.getvalue().encode("utf-8", "backslashreplace"))

@@ -1,6 +1,6 @@
-"""What a late submission costs: a deadline, a rate, and the source that says when a submission was handed in.
+"""What a late submission costs: the deadline, the rate, and when a submission was handed in.
 
-A penalty has columns of its own and is never taken from the points in silence.
+A penalty has its own columns; it is never subtracted silently.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ SPANS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days
 SHARE = re.compile(r"(?P<amount>\d+(?:\.\d+)?)\s*(?P<percent>%|)")
 
 DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}")
-"""A deadline that is a day, and ends with it."""
+"""A deadline that is a day; it ends with that day."""
 
 NO_TIME = {"", "-", "\u2013", "never", "none", "n/a"}
-"""What stands in a roster where nothing was handed in."""
+"""Entries of a roster for nothing handed in."""
 
 WRITTEN = (
     "%Y-%m-%d %H:%M:%S %Z", "%Y-%m-%d %H:%M:%S.%f %Z", "%A, %d %B %Y, %I:%M %p", "%A, %d %B %Y, %H:%M",
     "%d %B %Y, %I:%M %p", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%Y/%m/%d %H:%M",
 )  # fmt: skip
-"""Times as nbgrader, Moodle and spreadsheets write them, beside ISO 8601."""
+"""Times as nbgrader, Moodle and spreadsheets write them, in addition to ISO 8601."""
 
 
 class PolicyError(ValueError):
@@ -57,12 +57,12 @@ class Policy:
     at_most: float | None = None
 
     def deadline(self, assignment: str) -> datetime | None:
-        """When an assignment is due; None if nothing is said of it."""
+        """When an assignment is due; None without a deadline."""
         fitting = [name for name in self.deadlines if assignment.startswith(name)]
         return self.deadlines[max(fitting, key=len)] if fitting else None
 
     def penalty(self, points: float, late_by: timedelta) -> float:
-        """The points that are lost, of those that were reached."""
+        """The points lost, of the `points` reached."""
         if late_by <= self.grace:
             return 0.0
         cost = self.amount * math.ceil(late_by / UNITS[self.unit])
@@ -71,7 +71,7 @@ class Policy:
 
 
 def policy(deadlines: Sequence[str], late: str = "", grace: str = "", at_most: str = "") -> Policy:
-    """The policy that options say. Raises PolicyError.
+    """The policy from the options of the command. Raises PolicyError.
 
     >>> rule = policy(["2027-01-31T18:00+01:00"], late="10%/day", grace="15min", at_most="50%")
     >>> rule.penalty(20.0, timedelta(minutes=15)), rule.penalty(20.0, timedelta(hours=25))
@@ -101,7 +101,7 @@ def policy(deadlines: Sequence[str], late: str = "", grace: str = "", at_most: s
 
 
 def span(text: str) -> timedelta:
-    """A length of time such as 15min, 2h or 1day; none if the text is empty."""
+    """A duration such as 15min, 2h or 1day; zero for an empty text."""
     if not text:
         return timedelta()
     found = SPAN.fullmatch(text.strip())
@@ -111,7 +111,7 @@ def span(text: str) -> timedelta:
 
 
 def most(text: str, is_percent: bool) -> float | None:
-    """The most that lateness costs, in the unit of the rate; None if nothing is said."""
+    """The most that lateness costs, in the unit of the rate; None for an empty text."""
     if not text:
         return None
     found = SHARE.fullmatch(text.strip())
@@ -122,7 +122,7 @@ def most(text: str, is_percent: bool) -> float | None:
 
 
 def moment_in(text: str) -> datetime | None:
-    """The time that a text says; without a time zone, this computer's. None if it says none."""
+    """The time in a text; without a time zone, in this computer's. None if it is no time."""
     text = " ".join(text.split())
     try:
         return datetime.fromisoformat(text).astimezone()
@@ -141,9 +141,12 @@ def moment_in(text: str) -> datetime | None:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """at: when, None if that is not known; source: what says so; is_late: what a source says that knows only that.
+    """When a submission was handed in.
 
-    remark: what a better source says that cannot be read as a time; "" if none does.
+    at: the time; None if it is unknown.
+    source: where the time is from.
+    is_late: set by a source that knows only whether it was late.
+    remark: what a better source says, if that cannot be read as a time.
     """
 
     at: datetime | None
@@ -152,7 +155,7 @@ class HandedIn:
     remark: str = ""
 
     def late_by(self, deadline: datetime, unit: timedelta) -> timedelta:
-        """How much too late, 0 for in time; one begun `unit` where it is only known that it was late."""
+        """The time after the deadline, 0 if in time; one `unit` if it is only known that it was late."""
         if self.is_late is False:
             return timedelta()
         late = self.at - deadline if self.at is not None else timedelta()
@@ -160,13 +163,16 @@ class HandedIn:
 
 
 def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: bool = False) -> HandedIn:
-    """When a submission was handed in, by the best source that there is.
+    """When a submission was handed in, from the best source available. In this order:
 
-    In this order: the roster's column; `timestamp.txt` beside the notebook, in nbgrader's folders STUDENT/ASSIGNMENT/
-    alone, since anywhere else the student may have written it; Canvas' mark LATE in the file's name (or its absence),
-    if all submissions are from Canvas, since anywhere else the student has chosen the name; the file's time, which
-    unpacking an archive may have changed. With the mark the file's time says how late. What the first two say and
-    nobody can read is remarked on.
+    1. The roster's column.
+    2. `timestamp.txt` in the notebook's folder, only in nbgrader's layout STUDENT/ASSIGNMENT/: in any other layout the
+       student may have written it.
+    3. The mark LATE, or its absence, in the file's name, only if all submissions are from Canvas: otherwise the student
+       chose the name. The file's time then says how late.
+    4. The file's time, which unpacking an archive may have changed.
+
+    A time of the first two sources that cannot be read gives a remark.
     """
     unread = []
     stamp = stamped(path.with_name("timestamp.txt")) if path.parent.name == assignment else ""
@@ -187,7 +193,7 @@ def handed_in(path: Path, assignment: str, in_roster: str = "", is_from_canvas: 
 
 
 def stamped(path: Path) -> str:
-    """The beginning of a file of nbgrader's; "" if there is none, or if it is a link."""
+    """The beginning of nbgrader's file; "" if there is none, or if it is a link."""
     if path.is_symlink() or not path.is_file():
         return ""
     try:

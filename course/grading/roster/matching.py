@@ -1,4 +1,4 @@
-"""Whose submission is it: what a path says, compared with a roster; where two students fit, neither is chosen."""
+"""Match submissions to the students of a roster by their paths; if two students fit, neither is chosen."""
 
 from __future__ import annotations
 
@@ -10,18 +10,23 @@ from pathlib import PurePath
 from course.grading.roster.roster import Roster, Student, names_of, one_word, sorted_words
 
 CANVAS = re.compile(r"(?P<name>[^_/]+)_(?P<late>LATE_)?(?P<id>\d+)_(?P<file>\d+)_")
-"""How Canvas names what it packs: "doejane_LATE_12345_67890_NAME.ipynb": 12345 is the student, 67890 the file."""
+"""The names of files from Canvas: "doejane_LATE_12345_67890_NAME.ipynb": 12345 is the student, 67890 the file."""
 
 MOODLE = re.compile(r"(?P<name>[^/]+?)_(?P<id>\d+)_assignsubmission_")
-"""How Moodle names a folder, or a file: "Jane Doe_1234567_assignsubmission_file", with the participant's number."""
+"""The names of folders or files from Moodle: "Jane Doe_1234567_assignsubmission_file", with the participant number."""
 
 SHORT = 4
-"""An id of fewer characters counts only where it is all of a folder's or a file's name: 04 may be a chapter."""
+"""A shorter id counts only as the whole name of a folder or file: 04 may be a chapter."""
 
 
 @dataclass(frozen=True)
 class Match:
-    """student: whose submission it is, None if that is not certain. by: what told it. candidates: who else fits."""
+    """The student of a submission.
+
+    student: None if it is uncertain.
+    by: what identified the student.
+    candidates: all students who fit.
+    """
 
     student: Student | None
     by: str = ""
@@ -29,7 +34,7 @@ class Match:
 
     @property
     def problem(self) -> str:
-        """Why nobody was chosen; "" if somebody was."""
+        """Why no student was chosen; "" if one was."""
         if self.student is not None:
             return ""
         if not self.candidates:
@@ -40,8 +45,8 @@ class Match:
 def match(path: PurePath, assignment: str, roster: Roster) -> Match:
     """The student on the roster whom a path (relative to the folder of submissions) names.
 
-    Ids, logins and email addresses come first, then names. A match needs one candidate: where an id and a name mean
-    two students, both are listed, and neither is chosen.
+    Ids, logins and email addresses come first, then names. A match needs exactly one candidate. If an id and a name
+    belong to two students, both are listed and neither is chosen.
     """
     parts = [part.replace(assignment, " ") if assignment else part for part in (*path.parts[:-1], path.stem)]
     found = [(by, fits) for by, fits in levels(parts, path.as_posix(), roster) if fits]
@@ -57,10 +62,10 @@ def match(path: PurePath, assignment: str, roster: Roster) -> Match:
 
 
 def levels(parts: Sequence[str], path: str, roster: Roster) -> list[tuple[str, list[Student]]]:
-    """By what may tell it, the strongest first: the students of whom it is in the path."""
+    """The kinds of evidence, strongest first, each with the students for whom it is in the path."""
     canvas, moodle = CANVAS.search(path), MOODLE.search(path)
     numbers, names = set(words_of(parts)), list(parts)
-    if canvas:  # a file's name may be the student's own choice, so that a folder still has its say
+    if canvas:  # a student may choose a file's name, so the folder counts too
         numbers, names = {canvas["id"], *words_of(parts[:-1])}, [canvas["name"], *parts[:-1]]
     elif moodle:
         numbers, names = ({moodle["id"]} if roster.kind == "moodle worksheet" else set()), [moodle["name"]]
@@ -75,24 +80,24 @@ def levels(parts: Sequence[str], path: str, roster: Roster) -> list[tuple[str, l
 
 
 def words_of(parts: Sequence[str]) -> list[str]:
-    """What a path is made of, in small letters: between blanks, underscores and brackets, and between dots as well."""
+    """The words of a path in lower case: split at blanks, underscores and brackets, and also at dots."""
     pieces = [piece.casefold() for part in parts for piece in re.split(r"[\s_,()\[\]]+", part) if piece]
     return [*pieces, *(bit for piece in pieces for bit in re.split(r"[.\-]", piece) if bit)]
 
 
 def is_named(code: str, words: set[str], whole: set[str]) -> bool:
-    """Whether an id or a login is among the words of a path; a short one has to be a name of its own."""
+    """Whether an id or login is among the words of a path; a short one must be a whole name."""
     code = code.casefold()
     return code in (words if len(code) >= SHORT else whole)
 
 
 def has_word(text: str, word: str) -> bool:
-    """Whether a word is in a text, and is not a piece of a longer one."""
+    """Whether a text contains a word, not within a longer one."""
     return re.search(rf"(?<![\w.]){re.escape(word)}(?![\w@])", text) is not None
 
 
 def by_name(parts: Sequence[str], roster: Roster) -> list[Student]:
-    """The students of that name; if there are none, those all of whose names' words are in a part of the path."""
+    """The students with that name; else those all of whose name's words are in one component of the path."""
     words = [sorted_words(part) for part in parts]
     joined = {one_word(part) for part in parts}
     named = [one for one in roster.students if one.name]

@@ -1,7 +1,7 @@
-"""A roster: the students of a class, read from whatever table the teacher has of them.
+"""A roster: the students of a class, read from a table of the teacher.
 
-Canvas' exported gradebook, Moodle's list of participants, its grading worksheet and a plain table will do: columns are
-recognised by their headers.
+The table may be Canvas' exported gradebook, Moodle's list of participants, its grading worksheet, or any table. Columns
+are recognised by their headers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.grading.tables.teachers_tables import Table, TableError, read_table
+from course.grading.tables.teachers_tables import TableError, TeachersTable, read_table
 
 HEADERS = {
     "name": ("student", "name", "full name", "fullname", "student name", "display name"),
@@ -26,18 +26,22 @@ HEADERS = {
     "email": ("email", "e-mail", "email address", "e-mail address", "mail"),
     "handed_in": ("submitted", "handed in", "last modified (submission)", "submission time", "timestamp"),
 }  # fmt: skip
-"""By what is known of a student: the headers under which it stands, in small letters."""
+"""For each property of a student: its possible headers, in lower case."""
 
 NOT_A_STUDENT = re.compile(r"points possible|student,\s*test|test student", re.IGNORECASE)
 """The first cell of rows that Canvas adds."""
 
 PARTICIPANT = re.compile(r"participant (\d+)", re.IGNORECASE)
-"""How Moodle's grading worksheet writes the number that is in the name of a submission's folder."""
+"""The form in Moodle's grading worksheet of the number in a submission folder's name."""
 
 
 @dataclass(frozen=True)
 class Student:
-    """One student. ids: every number and code that names this student; row: what the roster says, by header."""
+    """One student.
+
+    ids: every number and code of this student.
+    row: the roster's row, by header.
+    """
 
     name: str
     ids: tuple[str, ...] = ()
@@ -48,7 +52,7 @@ class Student:
 
     @property
     def called(self) -> str:
-        """What a person calls this student: the name, else the login, the address or the number."""
+        """The name, else the login, the email address or the number."""
         return self.name or next(filter(None, (*self.logins, self.email, *self.ids)))
 
 
@@ -64,7 +68,7 @@ class Roster:
 
 
 def read_roster(path: Path) -> Roster:
-    """The students in a CSV file. Raises TableError for a file that is none, or that has no students."""
+    """The students in a CSV file. Raises TableError for a file that is no table, or that has no students."""
     table = read_table(path)
     columns = {known: columns_for(table, known) for known in HEADERS}
     if not any(columns[known] for known in ("name", "last", "id", "login", "email")):
@@ -93,14 +97,14 @@ def read_roster(path: Path) -> Roster:
     return Roster(tuple(students), table.columns, kind_of(table), path, tuple(dropped))
 
 
-def columns_for(table: Table, known: str) -> list[str]:
-    """The columns that hold something known of a student, the most usual header first."""
+def columns_for(table: TeachersTable, known: str) -> list[str]:
+    """The columns with one property of a student, the most usual header first."""
     written = {column.strip().lower(): column for column in table.columns}
     return [written[header] for header in HEADERS[known] if header in written]
 
 
 def name_in(row: dict[str, str], columns: dict[str, list[str]]) -> str:
-    """A student's name: as it is written, or made of first and last name."""
+    """A student's full name, or first and last name joined."""
     if columns["first"] and columns["last"]:
         name = f"{row[columns['first'][0]]} {row[columns['last'][0]]}".strip()
     else:
@@ -109,13 +113,13 @@ def name_in(row: dict[str, str], columns: dict[str, list[str]]) -> str:
 
 
 def bare(number: str) -> str:
-    """A number as file names have it: "Participant 1234567" is 1234567, and Excel's 4711.0 is 4711."""
+    """A number as in file names: "Participant 1234567" is 1234567, and Excel's 4711.0 is 4711."""
     if named := PARTICIPANT.fullmatch(number):
         return named[1]
     return re.sub(r"^(\d+)\.0+$", r"\1", number)
 
 
-def kind_of(table: Table) -> str:
+def kind_of(table: TeachersTable) -> str:
     """Which system wrote the table."""
     headers = [column.lower() for column in table.columns]
     if headers[:1] == ["student"] and "id" in headers and "section" in headers:
@@ -128,7 +132,7 @@ def kind_of(table: Table) -> str:
 
 
 def sorted_words(name: str) -> tuple[str, ...]:
-    """The words of a name, in small letters and by the alphabet: "Doe, Jane" and "Jane Doe" are the same."""
+    """The words of a name in lower case, sorted: "Doe, Jane" and "Jane Doe" are the same."""
     return tuple(sorted(re.findall(r"\w+", same_letters(name).replace("_", " "))))
 
 
@@ -138,7 +142,7 @@ def one_word(name: str) -> str:
 
 
 def same_letters(name: str) -> str:
-    """A name in small letters and in one form: macOS writes the names of files with accents apart."""
+    """A name in lower case and in one Unicode form: macOS decomposes accents in file names."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 

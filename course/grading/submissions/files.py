@@ -1,4 +1,4 @@
-"""The files that students have handed in. A link is never followed: it may lead to a solution, or to a classmate."""
+"""The files that students handed in. Links are never followed: one may lead to a solution or to a classmate's file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from pathlib import Path
 
 NEVER = {".ipynb_checkpoints", ".git", "__MACOSX"}
 LEFTOVERS = ("._", ".~")
-"""What systems and editors leave in a folder: names, and how names begin."""
+"""What operating systems and editors leave in a folder: whole names, and beginnings of names."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file in a folder of submissions; or, with a problem, what may be one and is not read; and what is odd in it."""
+    """A file in a folder of submissions.
+
+    problem: why it is not read; empty if it can be.
+    remark: what is odd about it.
+    """
 
     path: Path
     problem: str = ""
@@ -22,7 +26,7 @@ class Entry:
 
 
 def entries_in(folder: Path) -> Iterator[Entry]:
-    """The files under a folder in the order of their names, each as an Entry."""
+    """The files under a folder, ordered by name."""
     try:
         with os.scandir(folder) as listing:
             inside = sorted(listing, key=lambda entry: entry.name)
@@ -49,12 +53,12 @@ TOO_DEEP = f"it is more than {MOST_FOLDERS} folders deep"
 
 
 def is_notebook(entry: os.DirEntry[str]) -> bool:
-    """Whether its name is a notebook's."""
+    """Whether the name is that of a notebook."""
     return entry.name.lower().endswith(".ipynb")
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder itself, and no link to one."""
+    """Whether it is a folder, not a link to one."""
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:
@@ -70,7 +74,7 @@ def leads_to_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def problem_of(entry: os.DirEntry[str]) -> str:
-    """Why it is not read, if it is no file; "" if it is one."""
+    """Why it is not read; "" for a regular file."""
     try:
         if entry.is_symlink():
             return f"it is a link, to {os.readlink(entry.path)[:200]!r}, and links are not followed: hand in the file"
@@ -80,7 +84,7 @@ def problem_of(entry: os.DirEntry[str]) -> str:
 
 
 def remark_on(entry: os.DirEntry[str]) -> str:
-    """What is odd in a file that can be read."""
+    """What is odd about a file that can be read."""
     try:
         names = entry.stat(follow_symlinks=False).st_nlink
     except OSError:

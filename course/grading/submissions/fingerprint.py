@@ -1,4 +1,4 @@
-"""What a grade depends on, as one word: when it is the same, grading again would give the same grade."""
+"""A hash of everything that a grade depends on. While it is the same, grading again would give the same grade."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def fingerprint(
     options: dict[str, Any],
     folder: Path | None = None,
 ) -> str:
-    """Changes when the notebook (by its digest), the files it is given, the reference, the options or the course do.
+    """A hash of the notebook's digest, the files that it may read, the reference, the options and the course.
 
-    folder: where its files are; None if it is given none, as in a flat folder of several students.
+    folder: where these files are; None if there are none, as in a flat folder of several students.
     """
     parts = [
-        digest, submission.problem, submission.remark, submission.path.name, beside(folder) if folder else None,
+        digest, submission.problem, submission.remark, submission.path.name, given_files(folder) if folder else None,
         nbformat.writes(reference) if reference is not None else "", options, of_course(),
     ]  # fmt: skip
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -48,7 +48,7 @@ def fingerprint(
 
 @cache
 def of_course() -> str:
-    """Changes with the course's code and with the version of Python."""
+    """A hash of the course's code and the version of Python."""
     digest = hashlib.sha256(platform.python_version().encode())
     for folder in SOURCES:
         for path in sorted((ROOT / folder).rglob("*.py")):
@@ -56,6 +56,6 @@ def of_course() -> str:
     return digest.hexdigest()
 
 
-def beside(folder: Path) -> list[tuple[str, str]]:
-    """The files beside a notebook that its code may read, by name and content."""
+def given_files(folder: Path) -> list[tuple[str, str]]:
+    """The files that a notebook's code may read, by name and digest."""
     return [(name, read_file(folder / name, follow_links=False).digest) for name in helper_files(folder)]

@@ -1,4 +1,4 @@
-"""The folder that is a submission's own: its code may read the files there, and nobody else's may."""
+"""The files that a submission's code may read: those of its own folder, if that holds no other student's notebook."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from course.judging.helper_files import helper_files
 
 
 def own_folder(submission: Submission, submissions: Sequence[Submission]) -> str | None:
-    """The folder whose files a submission may read: where it lies, unless a notebook of somebody else lies there too.
+    """The folder whose files a submission may read; None if another student's notebook is in the same folder.
 
-    That is so in a flat folder of a whole class. A folder a student, and nbgrader's layout, hold one student's alone.
+    A flat folder of a whole class is shared. One folder per student, as in nbgrader's layout, is not.
     """
     folder = submission.path.parent
-    names = {name_beside(one) for one in submissions if one.path.parent == folder}
+    names = {rest_of_name(one) for one in submissions if one.path.parent == folder}
     return str(folder) if len(names) == 1 else None
 
 
-def name_beside(submission: Submission) -> str:
-    """What a file's name says beside the assignment's: two that differ in this may be of two students.
+def rest_of_name(submission: Submission) -> str:
+    """A file's name without the assignment's: notebooks that differ in this may be of two students.
 
     >>> from pathlib import Path
-    >>> name_beside(Submission("ada", "04_messages", Path("class/ada_04_messages.ipynb")))
+    >>> rest_of_name(Submission("ada", "04_messages", Path("class/ada_04_messages.ipynb")))
     'ada'
     """
     name = submission.path.stem
@@ -30,7 +30,7 @@ def name_beside(submission: Submission) -> str:
 
 
 def given_to_none(submissions: Sequence[Submission]) -> str:
-    """What is said of files that lie beside notebooks of several students; "" if there are none."""
+    """A notice about files that no answer may read, since several students share their folder; "" if there are none."""
     shared = {one.path.parent: one for one in submissions if own_folder(one, submissions) is None}
     files = [name for folder in shared for name in helper_files(folder)]
     if not files:

@@ -1,8 +1,8 @@
-"""The notebooks in a folder of submissions: whose each is, and to which assignment it answers.
+"""The notebooks in a folder of submissions: whose each is, and which assignment it answers.
 
-Any layout will do: nbgrader's (`STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb`), a folder a student, one flat folder of files,
-what a learning platform packs. The assignment is found by what the notebook says of itself, else by a name in its path;
-the student is what is left of the path.
+The layout may be nbgrader's (`STUDENT/ASSIGNMENT/ASSIGNMENT.ipynb`), one folder per student, one flat folder, or what a
+learning platform packs. The assignment is read from the notebook's metadata, else from a name in its path. The student
+is the rest of the path.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ from course.plural import counted
 ARCHIVES = {".zip", ".tar", ".gz", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 
 DATE = re.compile(r"(?<!\d)(\d{4}[-_. ]?\d{2}[-_. ]?\d{2}|\d{1,2}[-_. ]\d{1,2}[-_. ](\d{4}|\d{2}))(?!\d)")
-"""A date in a file's name: the numbers in it are no assignment's."""
+"""A date in a file's name; its numbers are not those of an assignment."""
 
 CONTROLS = ("Cc", "Cs", "Zl", "Zp")
-"""Unicode's categories of what no name should hold: control characters, halves of characters, ends of lines."""
+"""Unicode categories that no name should contain: control characters, surrogates, line and paragraph separators."""
 
 REORDERING = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "?")
-"""Characters that show a name in another order than it is written."""
+"""Characters that change the order in which a name is displayed."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A student's answer to an assignment: the path of the file, what is wrong with it, and what else is to be said.
+    """A student's answer to an assignment. The file itself is read when it is needed.
 
-    The file itself is read when it is needed. `assignment` is empty if it cannot be told; `digest` changes when the
-    content of the file does.
+    assignment: empty if it is unknown.
+    problem: why it cannot be graded; empty if it can be.
+    remark: what is odd about it.
+    digest: a hash of the file's content.
     """
 
     student: str
@@ -53,7 +55,7 @@ class Submission:
 
     @property
     def notebook(self) -> nbformat.NotebookNode | None:
-        """The notebook as it is in the file now, without outputs; None if there is none."""
+        """The notebook in the file now, without outputs; None if the file holds none."""
         try:
             return without_outputs(self.read().notebook())
         except NotANotebookError:
@@ -61,20 +63,20 @@ class Submission:
 
 
 def find(folder: Path, assignments: Sequence[str], chosen: str = "") -> list[Submission]:
-    """Every notebook under `folder`, by student; with `chosen`, all count as answers to that assignment.
+    """Every notebook under `folder`; with `chosen`, all are taken as answers to that assignment.
 
-    What cannot be read, and what is a link, has a problem.
+    Links and files that cannot be read are included, with a problem.
     """
     found = [
         submission(entry, folder, assignments, chosen)
         for entry in entries_in(folder)
         if entry.problem or entry.path.suffix.lower() == ".ipynb"
     ]
-    return told_apart(named_apart(found, folder))
+    return with_alike_remarked(with_distinct_names(found, folder))
 
 
 def left_alone(folder: Path) -> str:
-    """What is said of files that are no notebooks, and of archives, which may hold some; "" if there is nothing."""
+    """A notice about archives and misnamed files, which may hold notebooks; "" if there are none."""
     others = [entry.path for entry in entries_in(folder) if entry.path.suffix.lower() != ".ipynb" and not entry.problem]
     archives = [shown_place(path, folder) for path in others if path.suffix.lower() in ARCHIVES]
     sentences = []
@@ -101,13 +103,13 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
         except NotANotebookError as error:
             problem = printable(" ".join(str(error).replace(str(path), path.name).split()))[:300]
     relative = path.relative_to(folder)
-    said = said_by(notebook, assignments)
+    said = assignment_of(notebook, assignments)
     if chosen and said not in ("", chosen):
         other = f"the notebook says that it answers {said}; it was graded as {chosen}, as --assignment says"
         remark = "; ".join(filter(None, (remark, other)))
     assignment = chosen or said
     if not assignment:
-        assignment, is_guess = named_in(relative, assignments)
+        assignment, is_guess = assignment_in(relative, assignments)
         if is_guess and not problem:
             guess = f"the assignment was guessed from the number in the name {printable(path.name)[:80]!r}"
             remark = "; ".join(filter(None, (remark, guess)))
@@ -117,14 +119,14 @@ def submission(entry: Entry, folder: Path, assignments: Sequence[str], chosen: s
 
 
 def without_outputs(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """A notebook without what its cells have shown, of which grading needs nothing."""
+    """The notebook with empty outputs; grading does not need them."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return notebook
 
 
-def said_by(notebook: nbformat.NotebookNode | None, assignments: Sequence[str]) -> str:
+def assignment_of(notebook: nbformat.NotebookNode | None, assignments: Sequence[str]) -> str:
     """The assignment that a notebook was made from."""
     if notebook is None:
         return ""
@@ -133,11 +135,8 @@ def said_by(notebook: nbformat.NotebookNode | None, assignments: Sequence[str]) 
     return name if name in assignments else ""
 
 
-def named_in(path: Path, assignments: Sequence[str]) -> tuple[str, bool]:
-    """The assignment whose name is in a path, or, as a guess, whose number is in the file's name; "" if there is none.
-
-    Also whether it is a guess.
-    """
+def assignment_in(path: Path, assignments: Sequence[str]) -> tuple[str, bool]:
+    """The assignment whose name is in a path, else whose number is in the file's name; and whether that is a guess."""
     for part in reversed(path.parts):
         for assignment in assignments:
             if assignment in part:
@@ -147,14 +146,14 @@ def named_in(path: Path, assignments: Sequence[str]) -> tuple[str, bool]:
 
 
 def student_in(path: Path, assignment: str) -> str:
-    """What a path says beside the assignment's name: the student."""
+    """The student: the path without the assignment's name."""
     parts = [*path.parts[:-1], path.stem]
     words = [part.replace(assignment, "").strip(" _-.") if assignment else part for part in parts]
     return "/".join(word for word in words if word) or path.stem
 
 
-def named_apart(submissions: list[Submission], folder: Path) -> list[Submission]:
-    """The same, with the file's place in the name where two would have one student and assignment."""
+def with_distinct_names(submissions: list[Submission], folder: Path) -> list[Submission]:
+    """The same submissions; where two have the same student and assignment, the student is named by the file's path."""
     count = Counter((one.student, one.assignment) for one in submissions)
     named = [
         with_remark(
@@ -166,15 +165,15 @@ def named_apart(submissions: list[Submission], folder: Path) -> list[Submission]
         for one in submissions
     ]
     seen: Counter[tuple[str, str]] = Counter()
-    for place, one in enumerate(named):  # names that differ only by what cannot be printed, or by .ipynb and .IPYNB
+    for place, one in enumerate(named):  # names that differ only in unprintable characters, or in .ipynb and .IPYNB
         seen[one.student, one.assignment] += 1
         if (number := seen[one.student, one.assignment]) > 1:
             named[place] = replace(one, student=f"{one.student} ({number})")
     return named
 
 
-def told_apart(submissions: list[Submission]) -> list[Submission]:
-    """The same, with remarks on names that look alike, and on two names of one file."""
+def with_alike_remarked(submissions: list[Submission]) -> list[Submission]:
+    """The same submissions, with remarks on names that look alike, and on files with two names."""
     names = groups(submissions, lambda one: (looks(one.student), one.assignment))
     files = groups((one for one in submissions if not one.problem), lambda one: file_of(one.path))
     for place, one in enumerate(submissions):
@@ -191,7 +190,7 @@ def told_apart(submissions: list[Submission]) -> list[Submission]:
 def groups(
     submissions: Iterable[Submission], key: Callable[[Submission], Hashable]
 ) -> dict[Hashable, list[Submission]]:
-    """The submissions that have one key."""
+    """The submissions by key."""
     found: dict[Hashable, list[Submission]] = defaultdict(list)
     for one in submissions:
         found[key(one)].append(one)
@@ -199,7 +198,7 @@ def groups(
 
 
 def file_of(path: Path) -> Hashable:
-    """Which file it is on the disk, whatever its names are; the path itself if it has gone meanwhile."""
+    """What identifies a file on the disk; the path if the file no longer exists."""
     try:
         status = path.lstat()
     except OSError:
@@ -208,7 +207,7 @@ def file_of(path: Path) -> Hashable:
 
 
 def looks(name: str) -> str:
-    """What names have in common that some file systems take for one."""
+    """A form of a name that is equal for names that some file systems treat as the same."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFKC", name).casefold())
 
 
@@ -218,11 +217,11 @@ def with_remark(submission: Submission, remark: str) -> Submission:
 
 
 def shown_place(path: Path, folder: Path) -> str:
-    """A path in the folder, as it can be shown."""
+    """A path relative to the folder, printable."""
     return printable(path.relative_to(folder).as_posix())
 
 
 def printable(name: str) -> str:
-    """A name with question marks for what would break a line or a terminal."""
+    """A name in which characters that would break a line or a terminal are question marks."""
     kept = ("?" if unicodedata.category(letter) in CONTROLS else letter for letter in name)
     return "".join(kept).translate(REORDERING)

@@ -1,4 +1,4 @@
-"""Tables as CSV: written so that a spreadsheet shows them right, and read after a spreadsheet has changed them."""
+"""CSV tables that spreadsheets show correctly, and that can be read after a spreadsheet has saved them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ MOST_IN_CELL = 30_000
 """Characters of a cell; a spreadsheet takes 32,767."""
 
 FORMULA = re.compile(r"((?:\A|[;\t\r\n])[ \v\f\0\xa0\ufeff\u200b]*)(?=[=+\-@＝＋－＠])")  # noqa: RUF001
-"""Where a formula would begin, in a cell or in what a spreadsheet takes for one; Excel knows the wide signs as well."""
+"""Where a formula would begin in a cell; Excel accepts the wide signs as well."""
 
 Row = Mapping[str, Any]
 
 
 def content_of(rows: Iterable[Row], columns: Sequence[str], with_head: bool = True) -> bytes:
-    """The rows as CSV in UTF-8, with a mark in front without which Excel takes it for Latin-1.
-
-    No cell is taken for a formula by a spreadsheet.
-    """
+    """The rows as CSV in UTF-8 with a byte order mark, which Excel needs; no cell is a formula."""
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fieldnames=columns)
     if with_head:
@@ -59,8 +56,13 @@ def append(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Table:
-    """What is in a file: its rows; the last row, if it was cut off anywhere; whether it could be read as a table."""
+class GradeTable:
+    """The content of a file.
+
+    rows: the complete rows.
+    cut: the last row, if it may have been cut off.
+    is_one: whether the file could be read as a table.
+    """
 
     rows: Sequence[dict[str, str]] = ()
     cut: dict[str, str] | None = None
@@ -68,34 +70,34 @@ class Table:
 
     @property
     def with_points(self) -> Sequence[dict[str, str]]:
-        """The rows whose points are complete: more of the row follows."""
+        """The rows whose points are complete."""
         return [*self.rows, self.cut] if self.cut and self.cut["of"] else self.rows
 
 
-def read(path: Path) -> Table:
-    """A table as Excel and LibreOffice may have written it; an empty one if there is no such file.
+def read(path: Path) -> GradeTable:
+    """A table as Excel or LibreOffice may have saved it; an empty one if there is no such file.
 
-    They change separators, quotes, ends of lines and the encoding.
+    Separators, quotes, line ends and the encoding may have changed.
     """
     try:
         text = text_of(path.read_bytes()).removeprefix("\ufeff")
     except FileNotFoundError:
-        return Table()
+        return GradeTable()
     except OSError:
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     head, rest = first_line(text)
-    if head.strip('"').startswith("sep="):  # Excel's own line, which says the separator
+    if head.strip('"').startswith("sep="):  # a line of Excel that names the separator
         text = rest
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter(text))
         rows = [row for row in reader if any(row.values())]
     except csv.Error:
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     if text.strip() and "student" not in (reader.fieldnames or ()):
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     filled = [{name or "more": value or "" for name, value in row.items()} for row in rows]
     is_cut = rows and (None in rows[-1].values() or not text.endswith(("\r", "\n")) or text.count('"') % 2)
-    return Table(filled[:-1], {"of": "", **filled[-1]}) if is_cut else Table(filled)
+    return GradeTable(filled[:-1], {"of": "", **filled[-1]}) if is_cut else GradeTable(filled)
 
 
 def first_line(text: str) -> tuple[str, str]:
@@ -105,7 +107,7 @@ def first_line(text: str) -> tuple[str, str]:
 
 
 def delimiter(text: str) -> str:
-    """What separates the cells: the most frequent of three in the first line, outside of quotes."""
+    """The separator: the most frequent of comma, semicolon and tab in the first line, outside of quotes."""
     first, is_quoted = [], False
     for character in text.lstrip():
         is_quoted ^= character == '"'
@@ -117,7 +119,7 @@ def delimiter(text: str) -> str:
 
 
 def text_of(data: bytes) -> str:
-    """Bytes as text: UTF-8, what Excel calls Unicode, or the encoding of Western Windows."""
+    """Bytes as text: UTF-8, UTF-16 with a byte order mark, or Windows-1252."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace")
     try:
@@ -127,7 +129,7 @@ def text_of(data: bytes) -> str:
 
 
 def number(cell: str) -> float | None:
-    """The number in a cell, with a point or a comma; None if the cell is empty. Raises ValueError."""
+    """The number in a cell, with decimal point or comma; None if the cell is empty. Raises ValueError."""
     text = cell.strip().strip("'").replace("\u2212", "-").replace(",", ".").strip()
     if not text:
         return None
@@ -138,7 +140,7 @@ def number(cell: str) -> float | None:
 
 
 def same_cell(cell: Any) -> str:
-    """A cell's value in one form, however a spreadsheet writes it: numbers as numbers, blanks as one."""
+    """A cell in a normal form: numbers with 12 digits, runs of blanks as one."""
     text = " ".join(str(cell).split())
     try:
         return text if (value := number(text)) is None else f"{value:.12g}"
@@ -147,10 +149,10 @@ def same_cell(cell: Any) -> str:
 
 
 def harmless(value: Any) -> Any:
-    """A text that begins as formulas do gets an apostrophe in front (OWASP, CSV injection); a very long one is cut.
+    """A text with an apostrophe before each beginning of a formula (OWASP, CSV injection); a very long one is cut.
 
-    So does what follows a semicolon, a tab or the end of a line: a spreadsheet that takes semicolons for separators, as
-    in half of Europe, does not hold together what is quoted in the middle of a row.
+    A formula may also begin after a semicolon, a tab or a line end: a spreadsheet with semicolons as separators splits
+    there, even within quotes.
     """
     if not isinstance(value, str):
         return value

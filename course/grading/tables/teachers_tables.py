@@ -13,18 +13,22 @@ MOST_BYTES = 20 * 2**20
 
 
 class TableError(ValueError):
-    """A file is not the table that was asked for; the text is a sentence with the file's name."""
+    """A file is not the expected table; the text is a sentence with the file's name."""
 
 
 @dataclass(frozen=True)
-class Table:
-    """columns: the headers as they are written. rows: a dictionary a row, by header; what is missing is empty."""
+class TeachersTable:
+    """A table with headers.
+
+    columns: the headers.
+    rows: one dictionary per row, by header; missing cells are empty.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[dict[str, str], ...]
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TeachersTable:
     """The table in a CSV file: UTF-8, UTF-16 or Latin-1; comma, semicolon or tab. Raises TableError."""
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -48,4 +52,4 @@ def read_table(path: Path) -> Table:
     if len(named := [column for column in columns if column]) != len(set(named)):
         raise TableError(f"{path} has two columns of one name: {', '.join(columns)}.")
     rows = tuple(dict(zip(columns, [*line, *[""] * (len(columns) - len(line))], strict=False)) for line in filled[1:])
-    return Table(columns, rows)
+    return TeachersTable(columns, rows)

@@ -1,6 +1,6 @@
-"""What libraries keep to be faster the next time: an answer reads what is there, and keeps its own in its folder.
+"""The caches of numba and matplotlib: an answer reads those of this user, and writes into its own folder.
 
-Others run what is kept (numba's compiled kernels), so an answer must not write it.
+Other processes run what is in numba's cache, compiled kernels, so an answer must not write there.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ NUMBA, MATPLOTLIB = "numba", "matplotlib"
 """Folders in the scratch folder."""
 
 LOCATORS = "UserProvidedCacheLocator,InTreeCacheLocator,UserWideCacheLocator,course.sandbox.cells.cell_cache.OfACell"
-"""Where numba looks for a place to keep things, in order."""
+"""The classes that numba asks for a cache folder, in order."""
 
 LONGEST = 300.0
-"""Seconds in which another process fills them."""
+"""Seconds to wait while another process fills the caches."""
 
 WARM_UP = """
 import contextlib
@@ -40,7 +40,7 @@ with contextlib.suppress(ImportError):
 
 
 def environment(scratch: Path) -> dict[str, str]:
-    """Variables with which libraries keep what they make in `scratch`, where what they have made before is linked."""
+    """Environment variables that put the caches into `scratch`, where links to the existing entries are made."""
     link(kernels_kept(), scratch / NUMBA / numba_folder(KERNELS))
     link(files_of_matplotlib(), scratch / MATPLOTLIB)
     return {
@@ -52,10 +52,10 @@ def environment(scratch: Path) -> dict[str, str]:
 
 
 def link(files: list[str], folder: Path) -> None:
-    """Links to files, in a folder that is made for them.
+    """Make a folder with links to files.
 
-    They go by one link to each folder, so that they are short: a file system keeps those within their entries, and
-    removes a hundred of them in 3 ms instead of 300.
+    Each link goes through one link to the file's folder, and so is short. A file system stores short links inside
+    their directory entries, and removes a hundred of them in 3 ms instead of 300.
     """
     folder.mkdir(parents=True)
     there: dict[str, str] = {}
@@ -68,7 +68,7 @@ def link(files: list[str], folder: Path) -> None:
 
 
 def kernels_kept() -> list[str]:
-    """The files of compiled kernels, from where numba looks for them (numba.core.caching)."""
+    """The files of compiled kernels, in the places where numba looks for them (numba.core.caching)."""
     own, folder = os.environ.get("NUMBA_CACHE_DIR"), numba_folder(KERNELS)
     users = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     places = [os.path.join(own, folder)] if own else [str(KERNELS / "__pycache__"), os.path.join(users, NUMBA, folder)]
@@ -79,12 +79,12 @@ def kernels_kept() -> list[str]:
 
 
 def numba_folder(sources: Path) -> str:
-    """What numba calls the folder for the compiled functions of the modules in `sources`, below NUMBA_CACHE_DIR."""
+    """Numba's name, below NUMBA_CACHE_DIR, of the folder for compiled functions of the modules in `sources`."""
     return f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
 
 
 def files_of_matplotlib() -> list[str]:
-    """Matplotlib's settings, and its list of fonts, which takes seconds to make."""
+    """Matplotlib's settings file and its list of fonts, which takes seconds to make."""
     if own := os.environ.get("MPLCONFIGDIR"):
         folders = [own]
     elif sys.platform == "linux":
@@ -103,15 +103,15 @@ def files_of_matplotlib() -> list[str]:
 
 @cache
 def fill() -> None:
-    """Once a process: have compiled and kept what answers need, since they cannot keep it, unless that was done before.
+    """Fill the caches with what answers need, since answers cannot; once a process, and only if not done before.
 
-    It takes 2 s, or half a minute if numba has kept nothing yet, and is done again when the kernels have changed.
+    It takes 2 s, or half a minute with an empty numba cache, and is repeated after the kernels have changed.
     """
     note = KERNELS / "__pycache__" / f"filled_{hashlib.sha1(sys.prefix.encode()).hexdigest()[:8]}.txt"
     stamp = repr([sys.version, *((file.name, file.stat().st_mtime) for file in sorted(KERNELS.glob("*.py")))])
     if is_written(stamp, note):
         return
-    with contextlib.suppress(OSError, Timeout):  # who may not write there has nothing to keep
+    with contextlib.suppress(OSError, Timeout):  # this user may not write there, and so cannot fill a cache
         note.parent.mkdir(exist_ok=True)
         with FileLock(f"{note}.lock", timeout=LONGEST):
             if not is_written(stamp, note):
@@ -122,10 +122,10 @@ def fill() -> None:
 
 
 def is_written(text: str, file: Path) -> bool:
-    """Whether this is what a file says."""
+    """Whether a file contains this text."""
     return file.exists() and file.read_text() == text
 
 
 def path() -> str:
-    """The path for imports, so that the same minidl is found."""
+    """PYTHONPATH with this minidl first."""
     return os.pathsep.join([str(Path(minidl.__file__).parent.parent), *filter(None, sys.path)])

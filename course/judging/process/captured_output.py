@@ -1,4 +1,4 @@
-"""What a student's process prints: always read, so that the process never blocks; the beginning is kept."""
+"""Captures what a student's process prints: reads all, so that the process never blocks, and keeps the beginning."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import IO
 from course.sandbox.exchange.channel import ready
 
 BEHIND_SECONDS = 0.2
-"""How long a look at the text waits at most for what is in the pipe."""
+"""The longest wait, when the text is asked for, until what is in the pipe was read."""
 
 
 class CapturedOutput:
-    """The first `most` characters that were printed since the last `forget`; they outlive the process."""
+    """The first `most` characters printed since the last `forget`; kept after the process has ended."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -25,20 +25,20 @@ class CapturedOutput:
         self._reader: threading.Thread | None = None
 
     def read_from(self, pipe: IO[bytes]) -> None:
-        """Forget what was kept, and keep what comes out of the pipe until its other end is closed."""
+        """Forget the text, then keep what comes through this pipe until its other end is closed."""
         self._kept.clear()
         self._pipe = pipe
         self._reader = threading.Thread(target=self._read_all, args=(pipe,), daemon=True)
         self._reader.start()
 
     def note(self, text: str) -> None:
-        """Keep a text as well, which did not come through the pipe."""
+        """Add a text that did not come through the pipe."""
         with self._keeping:
             self._keep(text.encode(errors="replace"))
 
     @property
     def text(self) -> str:
-        """What is kept, with what is still in the pipe."""
+        """The text, including what is still in the pipe."""
         until = time.monotonic() + BEHIND_SECONDS
         while self._is_behind() and time.monotonic() < until:
             time.sleep(0.001)
@@ -51,7 +51,7 @@ class CapturedOutput:
         self._kept.clear()
 
     def finish(self) -> None:
-        """Wait a second for the end of the pipe: the process has ended."""
+        """Wait at most a second for the end of the pipe, after the process has ended."""
         self._pipe = None
         if self._reader is not None:
             self._reader.join(1.0)
@@ -70,7 +70,7 @@ class CapturedOutput:
             pipe.close()
 
     def _is_behind(self) -> bool:
-        """Whether the thread that reads has left something in the pipe."""
+        """Whether the reading thread has not read everything in the pipe."""
         with self._keeping:
             return self._pipe is not None and ready(self._pipe.fileno(), select.POLLIN, 0.0)
 

@@ -1,4 +1,4 @@
-"""When something has to be over, by a clock that stands still while the process waits for a core."""
+"""A time limit whose clock stops while the student's process waits for a core."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 
 MOST_STARVED = 2.0
-"""Seconds of starvation that do not count, for each second of the bound: a process can also starve itself."""
+"""Most seconds without a core that are left out, per second of the limit: a process can also starve itself."""
 
 
 class Deadline:
-    """`seconds` from now by the wall clock, without the time in which a student's process was starved.
+    """`seconds` from now by the wall clock, extended by the time in which a student's process had no core.
 
-    starved: how many seconds it has been so far; see `limits.starved`.
+    starved: returns the seconds without a core so far; see `limits.starved`.
     """
 
     def __init__(self, seconds: float, starved: Callable[[], float]) -> None:
@@ -22,7 +22,7 @@ class Deadline:
         self._starved_before = starved()
 
     def time(self) -> float:
-        """When it is over, by time.monotonic, at the earliest: starvation is looked up when its seconds have passed."""
+        """The deadline by time.monotonic. Time without a core is measured only when the seconds have passed."""
         at = self.began + self.seconds
         if time.monotonic() < at:
             return at
@@ -30,11 +30,11 @@ class Deadline:
         return at + min(lost, MOST_STARVED * max(0.0, self.seconds))
 
     def leave_out(self, seconds: float) -> None:
-        """Do not count these seconds, in which somebody else was at work."""
+        """Extend the deadline by seconds in which the check itself computed."""
         self.began += seconds
 
     def left(self) -> float:
-        """Seconds until then; negative when it is over."""
+        """Seconds until the deadline; negative after it."""
         return self.time() - time.monotonic()
 
     def is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""What an answer may not read: the values that checks compare with, solutions, known answers, and their history."""
+"""The files that an answer may not read: right values, solutions, known answers, and their history."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from course.setup.bootstrap import ROOT
 
 
 def history(root: Path) -> tuple[Path, ...]:
-    """Where git keeps a clone's history, from which solutions could be read; of a worktree its main clone's as well."""
+    """The folders of git's history, which contains solutions; for a worktree, those of its main clone as well."""
     entry = root / ".git"
     if not entry.is_file():
         return (entry,)
@@ -18,10 +18,10 @@ def history(root: Path) -> tuple[Path, ...]:
 
 
 ORACLES = (ROOT / "course" / "checks", ROOT / "tests" / "mutants")
-"""What checks compare with; hidden wherever a check is made, in a student's own notebook too."""
+"""The right values. They are hidden from every check, also one that a student makes in a notebook."""
 
 TEACHERS = (
     *(ROOT / name for name in ("solutions", "course/assignments", "tests", ".nbgrader")),
     *history(ROOT),
 )
-"""What is hidden as well where a whole notebook is judged."""
+"""Hidden as well while a whole notebook is judged."""

@@ -1,4 +1,4 @@
-"""What a check reads of a student's process: a reply, if it is one."""
+"""Reads a reply of a student's process, and refuses what the student's code wrote in place of one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from course.sandbox.exchange import plain_data
 
 LONGEST = {"kind": 100, "type": 200, "text": 5000, "place": 1000}
-"""Characters of an error's texts. The student's code can write a reply of its own, with longer ones."""
+"""Characters of the texts of an error; a reply that the student's code forged could have longer ones."""
 
 CONTROLS = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys when a text is shown there, and what turns round the order of letters."""
+"""Control characters of terminals, and characters that reverse the direction of text."""
 
 
 def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
-    """A reply's request, kind and value. Raises DamagedError for what the student's code wrote in place of one."""
+    """The request's number, the kind and the value of a reply. Raises DamagedError if it is no reply."""
     match plain_data.loads(data):
         case (int(number), "value", value):
             return number, "value", value
@@ -27,7 +27,7 @@ def reply_in(data: bytes | bytearray) -> tuple[int, str, Any]:
 
 
 def writable_error(error: dict[str, Any]) -> dict[str, Any]:
-    """The same, with texts that a file can hold and a terminal can show, as long as `described` makes them at most."""
+    """The error with texts that can be written to a file or a terminal, and of the lengths that `described` makes."""
     return {
         name: CONTROLS.sub("?", plain_data.writable(text[: LONGEST.get(name, 0)])) if isinstance(text, str) else text
         for name, text in error.items()
@@ -35,6 +35,6 @@ def writable_error(error: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_error(error: dict[Any, Any]) -> bool:
-    """Whether an error is told as `student_error.described` does."""
+    """Whether a dictionary has the keys and types of `student_error.described`."""
     texts = all(isinstance(error.get(name), str) for name in ("kind", "type", "text", "place"))
     return texts and isinstance(error.get("rank", ""), int | None)

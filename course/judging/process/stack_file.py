@@ -1,7 +1,7 @@
-"""Where a student's process writes in which line it is, when a check asks: a file without a name.
+"""The file without a name in which a student's process writes its stack when the check sends a signal.
 
-A file with a name would lie where the student's code may write. It could put a link to another file in its place, which
-the check would then empty, or a pipe, which the check would read for ever.
+A file with a name would be in a folder where the student's code may write. The code could replace it by a link to
+another file, which the check would then empty, or by a pipe, from which the check would read forever.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import os
 import tempfile
 
 MOST_READ = 100_000
-"""Bytes: the student's code may write into the file, too."""
+"""Bytes; the student's code can write into the file as well."""
 
 
 class StackFile:
-    """An empty file. descriptor: the one to pass on to a process."""
+    """An empty file. descriptor: passed to the process that writes."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  (it is closed by `close`)
@@ -25,5 +25,5 @@ class StackFile:
         return os.pread(self.descriptor, MOST_READ, 0).decode(errors="replace")
 
     def close(self) -> None:
-        """Let go of it; the file goes with the last process that has it."""
+        """Close it; the file vanishes with the last process that has it open."""
         self._file.close()

@@ -1,7 +1,7 @@
-"""The processes that a student's code has started, wherever they have gone: counted and ended; and what they leave.
+"""Finds, measures and ends the processes that a student's code started, and removes what they leave.
 
-On Linux they all are below their supervisor (`supervisor.py`). Elsewhere, and where that was ended, they are found by
-a mark in their environment, which a process that means to can drop.
+On Linux all of them are below their supervisor (`supervisor.py`). On other systems, and after the supervisor was
+killed, they are found by a mark in their environment, which a process can remove on purpose.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from course.sandbox.supervisor import PATIENCE, SHARED_MEMORY, TOKEN, descendant
 
 
 def new_mark() -> str:
-    """What no other student's process has in its environment."""
+    """A mark for the environment of one student's process, different from all others."""
     return secrets.token_hex(8)
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """The processes that carry a mark."""
+    """The processes with a mark in their environment."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -39,7 +39,7 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def below(supervisor: int, mark: str) -> list[psutil.Process]:
-    """The processes below a supervisor; where orphans leave it (not on Linux), those that carry the mark."""
+    """The processes below a supervisor; on systems where orphans leave it (not Linux), those with the mark."""
     if sys.platform != "linux":
         return marked(mark)
     found = []
@@ -51,10 +51,13 @@ def below(supervisor: int, mark: str) -> list[psutil.Process]:
 
 @dataclass(frozen=True)
 class Used:
-    """What processes use together: how many there are, their threads, bytes of memory, bytes of files without a name.
+    """What several processes use together.
 
-    memory: what they have for themselves, and what they share with each other. unnamed: of files that were removed
-    while a process has them open or mapped, and of memory that is a file (memfd): in no folder, and in nobody's memory.
+    Attributes
+        processes   their number
+        threads     of all of them
+        memory      bytes, private and shared; memory that several of them share counts once
+        unnamed     bytes of files without a name that are open or mapped: removed files, and memory files (memfd)
     """
 
     processes: int
@@ -64,7 +67,7 @@ class Used:
 
 
 def used(processes: Sequence[psutil.Process]) -> Used:
-    """What processes use together."""
+    """What several processes use together."""
     numbers = [status_of(process.pid) for process in processes]
     memory = sum(own for _, own in numbers)
     if memory > ASKED_BEYOND:
@@ -76,11 +79,11 @@ def used(processes: Sequence[psutil.Process]) -> Used:
 
 
 ASKED_BEYOND = 2**31
-"""Bytes that processes may seem to have until they are asked what they share, which takes milliseconds of each."""
+"""Bytes. Below this sum, shared memory may count several times: to measure it exactly takes milliseconds a process."""
 
 
 def status_of(pid: int) -> tuple[int, int]:
-    """A process's threads, and its bytes of memory that are no file's."""
+    """The number of threads of a process, and its bytes of memory that belong to no file."""
     if sys.platform != "linux":
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(pid)
@@ -96,7 +99,7 @@ def status_of(pid: int) -> tuple[int, int]:
 
 
 def memory_of(process: psutil.Process) -> int:
-    """The bytes of memory that a process has: of what several have, as copies made by fork do, its part."""
+    """The bytes of memory of a process; memory shared by n processes, as after fork, counts 1/n."""
     found = 0
     with contextlib.suppress(OSError), open(f"/proc/{process.pid}/smaps_rollup") as lines:
         for line in lines:
@@ -109,9 +112,9 @@ MAPPED = re.compile(rb"^([0-9a-f]+)-([0-9a-f]+) \S+ \S+ (\S+) (\d+) +/(?!dev/zer
 
 
 def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
-    """The bytes of each file without a name that a process has open or mapped, by device and number (Linux).
+    """The bytes of each file without a name that a process has open or mapped, by device and inode (Linux).
 
-    Of one that is mapped and no longer open it is as many as are mapped.
+    For a file that is mapped but not open, the mapped bytes count.
     """
     found: dict[tuple[int, int], int] = {}
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as file:
@@ -129,9 +132,9 @@ def unnamed_files(pid: int) -> dict[tuple[int, int], int]:
 
 
 def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: str) -> None:
-    """Have a supervisor end all that is below it; return when that is gone.
+    """Have a supervisor end all processes below it; return when they have ended.
 
-    The mark finds what a supervisor cannot know (not on Linux), and what it has left if it was killed.
+    The mark finds processes that the supervisor cannot see (not on Linux), or that it left when it was killed.
     """
     with contextlib.suppress(OSError):  # it has ended
         control.send(b"e")
@@ -145,16 +148,16 @@ def end_all(supervisor: subprocess.Popen[bytes], control: socket.socket, mark: s
 
 
 def end_marked(mark: str) -> None:
-    """Kill all that carries a mark."""
+    """Kill all processes with a mark."""
     kill_until_gone(lambda: [process.pid for process in marked(mark)])
 
 
 NAMES = ("psm_", "sem.", "pym-", "mp-", "minidl")
-"""How the names begin under which Python's processes share memory and semaphores."""
+"""The beginnings of the names of shared memory and semaphores that Python makes."""
 
 
 def shared_memory() -> frozenset[str]:
-    """The entries of shared memory that there are."""
+    """The names of the existing shared memory and semaphores."""
     try:
         return frozenset(name for name in os.listdir(SHARED_MEMORY) if name.startswith(NAMES))
     except OSError:  # a system that keeps it elsewhere
@@ -162,7 +165,7 @@ def shared_memory() -> frozenset[str]:
 
 
 def remove_shared_memory(before: frozenset[str]) -> None:
-    """Remove the entries that are new since `before` and that no process has mapped any more."""
+    """Remove entries that are not in `before` and that no process has mapped any more."""
     new = shared_memory() - before
     mapped = mapped_files() if new else set()
     for name in new:
@@ -173,7 +176,7 @@ def remove_shared_memory(before: frozenset[str]) -> None:
 
 
 def mapped_files() -> set[int]:
-    """The inodes of shared memory that processes have mapped: a semaphore is mapped under a name that it had before."""
+    """The inodes of mapped shared memory: by inode, since a mapped semaphore may show an earlier name."""
     inodes = set()
     for maps in glob.glob("/proc/[0-9]*/maps"):
         with contextlib.suppress(OSError), open(maps, encoding="utf-8", errors="replace") as lines:

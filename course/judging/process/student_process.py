@@ -1,7 +1,7 @@
-"""One student's process as the check holds it: started under its supervisor, watched, and ended with all it started.
+"""One student's process, as the check holds it: started under its supervisor, watched, ended with all it started.
 
-The program that runs there is `answer_process.py`. What the student's code does to modules, files' descriptors or the
-interpreter happens in that process, and all that comes back is data.
+Its program is `answer_process.py`. What the student's code does to modules, file descriptors or the interpreter stays
+in that process. Only data comes back.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from course.setup.bootstrap import ROOT
 from minidl.instruction_set import of_children
 
 START_SECONDS = 60.0
-"""In which a process has to be there, and to have imported what an answer uses; none of it is the answer's time."""
+"""For a process to start and to import what an answer uses. This does not count as the answer's time."""
 
 
 class StudentProcess:
@@ -43,16 +43,16 @@ class StudentProcess:
 
     Parameters
         limits   its bounds
-        folder   where the student's files are; it works on copies of them
+        folder   the folder of the student's files; the process works on copies of them
         secret   folders whose files it may not read
-        output   what keeps what it prints
+        output   captures what it prints
 
     Attributes
         requests, replies   the check's ends of the connection to it
-        supervisor          the process that is its parent
-        pid                 its own number, once it has started
-        scratch             its folder
-        has_own_view        whether it has its own view of the file system, as `supervisor.py` makes it
+        supervisor          its parent process
+        pid                 its process number, after the start
+        scratch             its working folder
+        has_own_view        whether it has its own view of the file system, made by `supervisor.py`
     """
 
     def __init__(self, limits: Limits, folder: Path | None, secret: Sequence[str], output: CapturedOutput) -> None:
@@ -88,7 +88,7 @@ class StudentProcess:
         output.read_from(self.supervisor.stdout)
 
     def await_start(self) -> None:
-        """Return when the process can answer. Raises RuntimeError if it never can."""
+        """Return when the process can reply. Raises RuntimeError if it does not start in START_SECONDS."""
         until = time.monotonic() + START_SECONDS
         try:
             is_there = self.requests.send(pickle.dumps(self._terms()), until) and self.replies.receive(until)
@@ -100,18 +100,18 @@ class StudentProcess:
             raise RuntimeError(f"the process for answers did not start within {START_SECONDS:g} s: {self._output.text}")
 
     def pass_on(self, data: bytes, descriptors: Sequence[int]) -> None:
-        """Give the process descriptors of this one. Raises Died if it takes no more of them."""
+        """Send file descriptors of this process to it. Raises Died if it takes no more of them."""
         try:
             socket.send_fds(self._passed, [data], descriptors)
         except OSError:
             raise Died(ending_of(None)) from None
 
     def starved(self) -> float:
-        """Seconds in which it was ready to run and others had the cores."""
+        """Seconds in which it was ready to run while others had the cores."""
         return starved(self.pid)
 
     def watch(self) -> None:
-        """Raise Died if it has ended while another still holds its connection, or if together they use too much."""
+        """Raise Died if it has ended, or if it and the processes it started use too much."""
         if self.supervisor.poll() is not None:
             raise Died(self.ending())
         used = strays.used(strays.below(self.supervisor.pid, self._mark))
@@ -126,15 +126,15 @@ class StudentProcess:
             raise Died(f"it wrote more than {self.limits.written / 2**30:.3g} GB of files, or too many of them")
 
     def place(self, sources: Sources) -> str:
-        """In which of the student's lines it is; "" if that is not known."""
+        """The student's line in which it is; "" if that is not known."""
         return "" if self.supervisor.poll() is not None else where_is(self.pid, self._stack, sources)
 
     def has_started(self, process: int) -> bool:
-        """Whether a number is that of a process below this one."""
+        """Whether a number is that of a process which it started."""
         return any(one.pid == process for one in strays.below(self.supervisor.pid, self._mark))
 
     def ending(self) -> str:
-        """How it ended, in words."""
+        """How it ended, for a sentence."""
         try:
             code = self.supervisor.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ class StudentProcess:
         return ending_of(code)
 
     def close(self) -> None:
-        """End it and all that it started, and remove what it wrote."""
+        """End it and everything that it started, and remove what it wrote."""
         try:
             strays.end_all(self.supervisor, self._control, self._mark)
         except BaseException:  # Ctrl-C, again
@@ -160,16 +160,16 @@ class StudentProcess:
                 strays.remove_shared_memory(self._shared_memory)
 
     def _supervised(self, control: socket.socket) -> list[str]:
-        """The beginning of a command that `supervisor.py` runs."""
+        """The beginning of the command line, for `supervisor.py`."""
         return [
             sys.executable, "-I", "-S", supervisor.__file__, str(control.fileno()), self._mark,
             str(self.limits.written), str(self.scratch.root), os.pathsep.join(self._path()), *self._secret, "--",
         ]  # fmt: skip
 
     def _path(self) -> list[str]:
-        """Where the student's code imports from: its folder, as here, and the folder that its own is a copy of.
+        """sys.path of the student's code: its working folder, this process's path, and the student's own folder.
 
-        What was not copied can be imported too, where a student checks, but shadows nothing there.
+        The own folder comes last: files in it that were not copied can be imported, but shadow nothing.
         """
         own = self._own()
         here = (entry for entry in sys.path if entry and entry not in own)
@@ -185,9 +185,9 @@ class StudentProcess:
         )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """The environment: nothing is installed from there, drawn on a screen, or kept in the user's folders.
+        """Its environment: installs nothing, draws on no screen, and writes nothing to the user's folders.
 
-        Matrix products have the same bits there as here.
+        Matrix products have the same bits as in this process.
         """
         return {
             **os.environ,
@@ -203,7 +203,7 @@ class StudentProcess:
 
 
 def where_is(process: int, stack: StackFile, sources: Sources) -> str:
-    """In which of the student's lines a process is, as it says itself in its file when it gets a signal."""
+    """The student's line in which a process is. On a signal, the process writes its stack into its file."""
     with contextlib.suppress(OSError):
         os.kill(process, signal.SIGUSR1)
     until, text = time.monotonic() + 0.5, ""

@@ -1,4 +1,4 @@
-"""The process in which a student's code runs, as checks use it: made when needed, given requests, ended in time."""
+"""Requests to the process in which a student's code runs: started when needed, and ended in time."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ if TYPE_CHECKING:
     from course.judging.ranks.forked_ranks import ForkedRanks
 
 WATCH_SECONDS = 0.5
-"""Between two looks at what the process uses."""
+"""Seconds between two measurements of what the process uses."""
 
 WITHOUT_EFFECT = frozenset({"call", "prepare", "fork_ranks", "ended", "end_ranks"})
-"""Requests after which ranks need not be forked anew: copies of what the process was before are as good."""
+"""Requests after which ranks need not be forked again: those that were forked before serve as well."""
 
 
 class StudentSession:
-    """Requests to one student's process, which is made anew after it died or was ended; `load` gives it its code.
+    """Requests to one student's process. After it died or was ended, the next request starts a new one.
 
     Parameters
-        load         called with this session whenever the process is new
-        limits       its bounds; none counts time in which the process was starved (see Deadline)
-        folder       where the student's files are; the process works on copies of them
-        ends_at      by time.monotonic, when all calls together have to be over
+        load         called with this session for each new process; sends it the student's code
+        limits       bounds of the process; time in which it had no core does not count (see Deadline)
+        folder       the folder of the student's files; the process works on copies of them
+        ends_at      end of all calls together, by time.monotonic
         secret       folders whose files the student's code may not read
-        is_stopped   asked twice a second; when it says so, the process is ended, and Stopped raised
+        is_stopped   called twice a second; when it returns True, the process is ended and Stopped raised
 
     Attributes
-        process      None while there is none
+        process      the process; None while there is none
         output       what it has printed since the check began
-        sources      the student's cells, by which lines are named; `load` fills it
-        undefined    by the name of a function that a cell should have defined: why it did not
-        functions    the check's, for the answer to call
-        refused      to which exercise what is refused
-        ranks        the processes that play ranks, if there are any
+        sources      the student's cells, which name lines in messages; `load` fills it
+        undefined    for a name that a cell should have defined: why it did not
+        functions    functions of the check that the answer can call
+        refused      the exercise that is checked and what is refused to it; None if nothing is
+        ranks        the processes of ranks; None if there are none
     """
 
     def __init__(
@@ -88,24 +88,24 @@ class StudentSession:
         self.close()
 
     def begin_check(self, refused: tuple[str, Builds] | None = None) -> None:
-        """A check begins: it has `limits.total` seconds, and only what is printed from now on is its answer's."""
+        """Start a check: it has `limits.total` seconds, and `output` begins anew."""
         self.output.forget()
         self.functions.clear()
         self.refused, self._check_ends = refused, Deadline(min(self._ends.left(), self.limits.total), self._starved)
 
     def end_check(self) -> None:
-        """The check is over: cells may run again without its bounds."""
+        """End a check: its time limit and its refusals end."""
         self.refused, self._check_ends = None, self._ends
 
     def prepare(self, *modules: str) -> None:
-        """Have modules imported that a check needs beside the answer."""
+        """Have the process import modules that the check needs there."""
         self.request("prepare", (modules,), START_SECONDS)
 
     def request(self, method: str, arguments: tuple[Any, ...], seconds: float | None = None) -> tuple[str, Any]:
         """Send a request (a method of StudentSide) and wait for the reply, ("value", value) or ("error", {...}).
 
-        Starts the process, and loads its code, if there is none. Raises Died or TooLong, after which the process is
-        gone, with all that it started.
+        If there is no process, one is started and loaded first. Raises Died or TooLong; then the process and everything
+        that it started have been ended.
         """
         try:
             if self.process is None:
@@ -128,12 +128,12 @@ class StudentSession:
             raise
 
     def out_of_time(self) -> str:
-        """What to say if all calls of a check have to be over by now; else nothing."""
+        """A sentence if the time for all calls of a check is over; else ""."""
         together = max(0.0, self._check_ends.seconds)
         return f"all calls together did not finish within {together:.3g} s" if self._check_ends.is_over() else ""
 
     def watch(self) -> None:
-        """Raise Stopped or Died if the check is not wanted any more, or the processes use too much."""
+        """Raise Stopped if the check was cancelled, Died if the processes use too much."""
         if self._is_stopped():
             raise Stopped
         assert self.process is not None
@@ -141,14 +141,14 @@ class StudentSession:
         self.process.watch()
 
     def drop_ranks(self) -> None:
-        """End the processes of ranks: they have failed, or are copies of what the process was before."""
+        """End the processes of ranks: they failed, or were forked before the process changed."""
         ranks, self.ranks = self.ranks, None
         if ranks is not None:
             self._starved_before += ranks.starved()
             ranks.end()
 
     def close(self) -> None:
-        """End the process and all that it started, and remove what it wrote."""
+        """End the process and everything that it started, and remove what it wrote."""
         process, self.process = self.process, None
         if process is None:
             return
@@ -174,14 +174,14 @@ class StudentSession:
             self._is_loading = False
 
     def _refuse(self) -> None:
-        """Have refused there what is to be refused now; if that fails, it is the student's doing."""
+        """Have the process refuse what `refused` says. A failure is caused by the student's code."""
         kind, error = self._exchange("refuse", self.refused or ("", None), START_SECONDS)
         if kind == "error":
             raise Died(f"it damaged what refuses the library's version of the exercise: {error['text']}")
         self._is_refused = self.refused
 
     def _exchange(self, method: str, arguments: tuple[Any, ...], seconds: float) -> tuple[str, Any]:
-        """One request and its reply, watched."""
+        """Send one request, and watch the process until its reply has come."""
         if method not in WITHOUT_EFFECT:
             self.drop_ranks()
         process = self.process
@@ -215,12 +215,12 @@ class StudentSession:
             self.watch()
 
     def _where(self) -> str:
-        """In which of the student's lines the process is, for a sentence."""
+        """The student's line in which the process is, as the end of a sentence."""
         place = self.process.place(self.sources) if self.process else ""
         return f"; it was at {place}" if place else ""
 
     def _starved(self) -> float:
-        """Seconds in which this thread, or a process of this session, was ready to run and others had the cores."""
+        """Seconds in which this thread or a process of this session was ready to run while others had the cores."""
         of_ranks = self.ranks.starved() if self.ranks is not None else 0.0
         of_process = self.process.starved() if self.process else 0.0
         return starved_here() + self._starved_before + of_ranks + of_process

@@ -1,8 +1,8 @@
-"""What messages can have told each rank: whose numbers a chain of messages can have brought there.
+"""Which ranks' values a chain of messages can have carried to each rank.
 
-An answer's processes are kept apart, but no wall is without holes, and the inputs of a visible case can be computed
-from its seed. So a right result counts only if messages could have carried it: the trace says which there were, and in
-which order each rank sent and received.
+The processes of an answer's ranks are separated, but the separation has holes, and the inputs of a public case can be
+computed from its seed. So a right result counts only if messages could have carried it. The trace has all messages, and
+the order in which each rank sent and received them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from course.judging.ranks.rank_run import RankRun
 
 Channel = tuple[int, int, int, float | None]
-"""Source, destination, bytes, and when it was posted: messages that agree in these are received in their order."""
+"""Source, destination, bytes, and time of posting; messages that agree in these are received in their order."""
 
 
 def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int], nbytes: int) -> None:
     """Raise Wrong unless messages could have carried `what` to a rank.
 
-    Needed are a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of
-    n float64 that nobody can guess.
+    That takes a chain of messages from each rank in `sources`, and at least `nbytes` received: 8 n bytes for a sum of n
+    float64 numbers.
     """
     cause = "What a rank knows of another has to come by messages."
     for source in sorted(set(sources) - run.heard_of[rank]):
@@ -41,8 +41,8 @@ def could_have_carried(run: RankRun, what: str, rank: int, sources: Iterable[int
 def heard_of(events: Iterable[Event], p: int) -> list[frozenset[int]]:
     """For each of p ranks: the ranks from which a chain of messages came to it, and itself.
 
-    A message carries what its sender had heard of when it was posted. Where the events do not say who received what
-    (a long run's last ones are not kept), every rank may have heard of all.
+    A message carries what its sender had heard of when it was posted. If the events are incomplete (the trace of a long
+    run drops the last ones), every rank counts as having heard of all.
     """
     heard = [{rank} for rank in range(p)]
     carried: dict[Channel, deque[frozenset[int]]] = defaultdict(deque)

@@ -1,4 +1,4 @@
-"""The processes of the ranks of one run, on the check's side: started, talked to, watched, and ended with the run."""
+"""The processes of an answer's ranks, on the check's side: started, sent messages, watched and ended."""
 
 from __future__ import annotations
 
@@ -23,16 +23,20 @@ _numbers = itertools.count(1)
 
 
 class RunEnded(Exception):  # noqa: N818  (the name says what happened)
-    """Ends the simulation because of a rank's process; why is in `ForkedRanks.ended`."""
+    """Ends the simulation because of a rank's process; `ForkedRanks.ended` is the reason."""
 
 
 class ForkedRanks:
-    """The processes of ranks 0, 1, ... of a session, each forked from its process, with a connection of its own.
+    """The processes of ranks 0, 1, ... of a session, forked from its process, each with a connection of its own.
 
-    They play one run after the other, until one has failed: then all are ended, and others forked for the next run.
-    parent: the session's process.
+    They serve one run after the other. After a failed run all are ended, and the next run forks new ones.
 
-    ended: what the caller of the check is to be told when a process has broken a rule or has gone: Died, TooLong.
+    Parameters
+        session   the session
+        parent    the session's process
+
+    Attributes
+        ended   Died, TooLong or Stopped, after a process has ended or broken a rule; else None
     """
 
     def __init__(self, session: StudentSession, parent: StudentProcess) -> None:
@@ -48,7 +52,7 @@ class ForkedRanks:
         self._stacks: list[StackFile] = []
 
     def begin_run(self, size: int) -> None:
-        """Fork the ranks that are missing; the time of the run counts from then on."""
+        """Fork missing ranks; then the time limit of the run begins."""
         missing, number = size - len(self._processes), next(_numbers)
         for rank in range(len(self._processes), size):
             own, its = socket.socketpair()
@@ -74,7 +78,7 @@ class ForkedRanks:
         self._look_at = self._ends.began + WATCH_SECONDS
 
     def _await_ready(self, ranks: range) -> None:
-        """Return when the processes of new ranks can be given arguments: none of that is the answer's time."""
+        """Return when the processes of new ranks are ready. This does not count as the answer's time."""
         until = time.monotonic() + START_SECONDS
         for rank in ranks:
             try:
@@ -89,12 +93,12 @@ class ForkedRanks:
                 )
 
     def close(self) -> None:
-        """Close the connections: a rank that waits for the check ends."""
+        """Close the connections, which ends each rank that waits for the check."""
         for own in (*self._sockets, *self._stacks):
             own.close()
 
     def end(self) -> None:
-        """End the processes, in the midst of whatever they do."""
+        """Kill the processes."""
         self.close()
         self._session.request("end_ranks", (self._processes,), START_SECONDS)
 
@@ -102,7 +106,7 @@ class ForkedRanks:
 
     @contextlib.contextmanager
     def watched(self, rank: int) -> Iterator[None]:
-        """What goes wrong with the process of a rank in here ends the run."""
+        """In this block, an error of a rank's process ends the run, with `ended` as the reason."""
         if self.ended is not None:
             raise RunEnded
         try:
@@ -120,7 +124,7 @@ class ForkedRanks:
             raise RunEnded
 
     def send(self, rank: int, message: bytes) -> None:
-        """Raises TooLong if the process does not read."""
+        """Send a message to a rank's process. Raises TooLong if the process does not read it."""
         if not self._senders[rank].send(message, self._ends.time()):
             self._look(rank)
             raise TooLong(f"did not finish within {self.limits.seconds:g} s; rank {rank} of {self._size} did not read")
@@ -135,7 +139,7 @@ class ForkedRanks:
         return message
 
     def _look(self, rank: int) -> None:
-        """Raise if the run takes too long, or the processes use too much; `rank` is the one that computes."""
+        """Raise if the run takes too long, or the processes use too much; `rank` is the one that is running."""
         now = time.monotonic()
         if why := self._session.out_of_time():
             raise TooLong(f"{why}{self._where(rank)}")
@@ -146,11 +150,11 @@ class ForkedRanks:
             self._look_at = time.monotonic() + WATCH_SECONDS
 
     def starved(self) -> float:
-        """Seconds in which a rank was ready to run and others had the cores; mostly one of them is."""
+        """Seconds in which ranks were ready to run while others had the cores, summed over the ranks."""
         return sum(map(starved, self._processes))
 
     def _ending(self, rank: int) -> str:
-        """How the process of a rank has ended, in words."""
+        """How the process of a rank ended, for a sentence."""
         try:
             kind, code = self._session.request("ended", (self._processes[rank],), START_SECONDS)
         except (Died, TooLong):
@@ -158,30 +162,32 @@ class ForkedRanks:
         return ending_of(code if kind == "value" and isinstance(code, int) else None)
 
     def _where(self, rank: int) -> str:
-        """In which of the student's lines a rank is, for a sentence."""
+        """The student's line in which a rank is, as the end of a sentence."""
         process = self._processes[rank]
-        if not self._parent.has_started(process):  # the number is the student's process's word
+        if not self._parent.has_started(process):  # the number came from the student's process, and may be forged
             return ""
         place = where_is(process, self._stacks[rank], self._session.sources)
         return f"; rank {rank} of {self._size} was at {place}" if place else ""
 
 
 def is_process(number: Any) -> bool:
-    """Whether this can be the number of one process: 0 and less stand for groups of them, or for all."""
+    """Whether this can be the number of one process; 0 and negative numbers stand for groups or for all."""
     return type(number) is int and 0 < number < 1 << 31
 
 
 MOST_OF_REASON = 300
-"""Bytes of what a rank's process says when it cannot be prepared."""
+"""Bytes of the reason that a rank's process gives when it cannot start."""
 
 WRAPPING = 10_000
-"""Bytes of a message beside what it brings: names, lines, what was printed."""
+"""Bytes of a message in addition to its contents: names, lines, printed text."""
 
 
 @contextlib.contextmanager
 def forked_ranks(session: StudentSession, size: int) -> Iterator[ForkedRanks]:
-    """The processes of ranks 0 to `size` - 1 for a run. If that fails, they are ended, or all of the session is."""
-    session.prepare("minidl.cluster")  # the process starts, if it is not there, and refuses what it is to refuse now
+    """The processes of ranks 0 to `size` - 1 for a run. After an error of the answer they are ended; after any other
+    error the whole process of the session is.
+    """
+    session.prepare("minidl.cluster")  # starts the process if there is none, and sets what it refuses
     if session.ranks is None:
         assert session.process is not None
         session.ranks = ForkedRanks(session, session.process)
@@ -198,7 +204,7 @@ def forked_ranks(session: StudentSession, size: int) -> Iterator[ForkedRanks]:
 
 
 class AnswerError(Exception):
-    """A rank raised, or the ranks came to no end; `described` is what `student_error.described` says of it."""
+    """A rank raised, or the ranks deadlocked; `described` is the result of `student_error.described`."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["text"])

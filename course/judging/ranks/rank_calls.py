@@ -1,8 +1,8 @@
-"""The communicator calls of an answer's rank, made in its place in the check's simulation.
+"""Makes the communicator calls of an answer's rank in the check's simulation.
 
-A rank's process asks for a call by plain data; the check's own communicator of that rank makes it, below frames that
-have the names and the lines of the student's (`student_frames.py`), so that errors name them. What is asked for is not
-to be trusted: it can be no call, or one with senseless arguments, and then the rank hears the error.
+A rank's process requests a call with plain data. The simulation's communicator of that rank makes it, below frames
+with the student's names and lines (`student_frames.py`), so that errors show them. A request is not trusted: it may be
+no call, or have senseless arguments. Then the error is sent to the rank's process.
 """
 
 from __future__ import annotations
@@ -28,14 +28,20 @@ CALLS = frozenset({
 RECEIVING = frozenset({"recv", "sendrecv", "wait"})
 
 MOST_SENT = 2**28
-"""Bytes of all messages of a rank in a run: the check holds those that nobody has received."""
+"""Bytes of all messages of a rank in a run; the check's memory holds those that were not received."""
 
-MESSAGE_BYTES = 500  # that the simulation needs for a message, besides its contents
+MESSAGE_BYTES = 500  # memory of the simulation for a message, in addition to its contents
 MOST_SEGMENTS = 10_000
 
 
 class RankCalls:
-    """Answers the calls of one rank. most: bytes of an array that a message is to be written into."""
+    """Makes the calls of one rank.
+
+    Parameters
+        comm     the communicator of this rank in the simulation
+        most     bytes, at most, of an array that a message is written into
+        counts   whether the work of the rank's kernels is charged
+    """
 
     def __init__(self, comm: Communicator, most: int, counts: bool) -> None:
         self._left = MOST_SENT
@@ -45,13 +51,13 @@ class RankCalls:
         self._counts = counts
 
     def charge(self, flops: Any, nbytes: Any) -> None:
-        """Count what the rank's kernels have done since its last call: the simulation charges it."""
+        """Count the work of the rank's kernels since its last call; the simulation charges it."""
         counter = counting.active.get()
         if self._counts and counter is not None and is_amount(flops) and is_amount(nbytes):
             counter.add(flops, nbytes)
 
     def reply(self, group: int, method: str, arguments: list[Any], named: dict[str, Any], frames: list[Frame]) -> bytes:
-        """Make a call, and return what its process is told of it, pickled. What ends the run is raised."""
+        """Make a call, and return the pickled reply for its process. An error that ends the run is raised."""
         try:
             comm = self._groups[group]
             self._bound(arguments, named)
@@ -67,7 +73,7 @@ class RankCalls:
             return pickle.dumps(("error", same_error(error)), 5)
 
     def _bound(self, arguments: list[Any], named: dict[str, Any]) -> None:
-        """Refuse what would fill the memory of the check: endless messages that nobody receives, endless segments."""
+        """Refuse what would fill the check's memory: too many messages that nobody receives, or too many segments."""
         self._left -= MESSAGE_BYTES + nbytes_of(arguments)
         if self._left < 0:
             raise ValueError(f"a rank sends at most {MOST_SENT / 2**20:g} MB in a check")
@@ -75,7 +81,7 @@ class RankCalls:
             raise ValueError(f"an algorithm of a check has at most {MOST_SEGMENTS:,} segments")
 
     def _call(self, comm: Communicator, method: str, arguments: list[Any]) -> tuple[Callable[..., Any], list[Any]]:
-        """The function to call, and with what."""
+        """The function to call, and its arguments."""
         if method in CALLS:
             return getattr(comm, method), arguments
         if method in ("wait", "is_completed"):
@@ -88,7 +94,7 @@ class RankCalls:
         raise DamagedError(f"no call: {method!r}")
 
     def _argument(self, value: Any) -> Any:
-        """An argument, of what `rank_communicator.py` has made of it."""
+        """An argument, decoded; `course/sandbox/ranks/communicator.py` encoded it."""
         match value:
             case ("room", str(dtype), [*shape], bool(is_contiguous), bool(is_writeable)):
                 return self._room(np.dtype(dtype), shape, is_contiguous, is_writeable)
@@ -98,7 +104,7 @@ class RankCalls:
             case ("number", number):
                 return np.asarray(number)[()]
             case (_, Foreign() as foreign):
-                return type(foreign.type_name, (), {})()  # refused by its type, which the error is to name
+                return type(foreign.type_name, (), {})()  # the call refuses it, with an error that names the type
             case ("plain", plain):
                 return plain
             case Foreign():
@@ -106,7 +112,7 @@ class RankCalls:
         return value
 
     def _room(self, dtype: np.dtype[Any], shape: list[int], is_contiguous: bool, is_writeable: bool) -> Any:
-        """An array of that layout, for a message to be written into."""
+        """An array of that type and layout, for a message to be written into."""
         if dtype.kind not in ARRAY_KINDS:
             raise TypeError(f"no message is written into an array of {dtype}")
         self._bounded(dtype.itemsize * math.prod(shape))
@@ -120,7 +126,7 @@ class RankCalls:
         return nbytes
 
     def _for_process(self, value: Any, comm: Communicator, group: int) -> Any:
-        """What the rank's process is given of a result: a group or an operation by its number."""
+        """A result as it is sent to the rank's process: a communicator or an operation in progress as its number."""
         if isinstance(value, Communicator):
             self._groups.append(value)
             ranks = [value.world_rank(rank) for rank in range(value.size)]
@@ -132,7 +138,7 @@ class RankCalls:
 
 
 def called(frames: list[Frame], call: Callable[..., Any], arguments: list[Any], named: dict[str, Any]) -> Any:
-    """Make a call as if the student's frames, the outermost first, had led to it."""
+    """Make a call below the student's frames, of which the first is the outermost."""
     for frame in reversed(frames):
         call, arguments, named = frame, [call, arguments, named], {}
     return call(*arguments, **named)
@@ -146,11 +152,11 @@ def nbytes_of(value: Any) -> int:
 
 
 def is_amount(value: Any) -> bool:
-    """Whether this can be an amount of work."""
+    """Whether this is a possible number of operations or bytes."""
     return type(value) is int and 0 <= value < 1 << 62
 
 
 def same_error(error: Exception) -> Exception:
-    """The error as the rank's process is to raise it."""
+    """The error that the rank's process raises: a built-in exception of the same type, else a RuntimeError."""
     kind = getattr(builtins, type(error).__name__, RuntimeError)
     return kind(*error.args) if kind is type(error) else RuntimeError(str(error))

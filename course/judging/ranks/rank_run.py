@@ -1,8 +1,8 @@
-"""Running an answer as the program of simulated nodes, and what is seen of it: results, messages, bytes, time.
+"""Runs an answer as the program of simulated ranks, and records results, messages, bytes and virtual seconds.
 
-The simulation runs in the check's process, each rank's answer in a process of its own (`rank_process.py`), which holds
-its own arguments alone and asks for each communicator call. So messages, bytes and virtual seconds are counted by the
-check, and an answer can be wrong about them but cannot lie.
+The simulation runs in the check's process. Each rank of the answer runs in a process of its own (`rank_process.py`),
+which has the arguments of this rank only, and requests each communicator call. So messages, bytes and virtual seconds
+are counted by the check, where an answer cannot change them.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class RankRun:
 
     One item per rank
         results     what the function returned
-        arguments   its arguments (without the communicator) after it returned, for what is done in place
-        traffic     for each communicator call, by name: the messages and bytes that the rank sent in all such calls
+        arguments   its arguments after it returned, without the communicator, for functions that work in place
+        traffic     for the name of each communicator call: messages and bytes that the rank sent in all such calls
         heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
-        received    the bytes that came to it
+        received    bytes that it received
 
     Of the whole run
-        seconds     virtual
-        sends       every message, in order of time: (source, destination, bytes, when it was posted, when the sender
-                    could go on); the last two are equal for a message that went out eagerly
-        events      what else the trace has, in order of time: (rank, kind, start, end, bytes, peer, label, operation),
-                    as in `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait"
+        seconds     virtual seconds
+        sends       every message, in order of time: (source, destination, bytes, time of posting, time at which the
+                    sender could go on); the last two are equal for an eager message
+        events      the other events of the trace, in order of time: (rank, kind, start, end, bytes, peer, label,
+                    operation), as in `cluster.Event`; the kind is "compute", "receive", "reduce" or "wait"
     """
 
     results: list[Any]
@@ -88,10 +88,10 @@ def run(
     """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
     Parameters
-        starts    the virtual second at which each rank begins; default 0
-        node      how long the work of minidl's kernels takes; default no time
-        seed      of the ranks' `comm.rng`
-        options   further ones of `cluster.launch`
+        starts    virtual second at which each rank begins; default 0
+        node      model for the time of minidl's kernels; default: they take no time
+        seed      seed of the ranks' `comm.rng`
+        options   further options of `cluster.launch`
 
     Raises AnswerError, Died or TooLong.
     """
@@ -128,7 +128,7 @@ def run(
 
 
 def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: StudentLines) -> dict[str, Any]:
-    """What to say of a run that failed: what a rank raised, or why the ranks came to no end."""
+    """The description of a failed run: the error that a rank raised, or the deadlock."""
     if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
         return {**ranks[error.rank].raised, "rank": error.rank}
     return described(error, lines)
@@ -140,7 +140,7 @@ _playing: dict[int, list[ServedRank]] = {}
 
 @contextmanager
 def playing(ranks: list[ServedRank]) -> Iterator[int]:
-    """A number under which `play` finds the ranks: what a launch is given is copied, and they cannot be."""
+    """A number by which `play` finds the ranks: `launch` copies its arguments, and ranks cannot be copied."""
     number = next(_numbers)
     _playing[number] = ranks
     try:
@@ -155,17 +155,17 @@ def play(comm: cluster.Communicator, number: int) -> None:
 
 
 def printed_lines(rank: int, printed: str) -> str:
-    """What a rank printed, as a launch shows it."""
+    """What a rank printed, as `launch` shows it."""
     return "".join(f"[rank {rank}] {line}\n" for line in printed.splitlines())
 
 
 def is_something(event: Event) -> bool:
-    """Whether an event took time or moved anything: the trace also has compute of no time, between two calls."""
+    """Whether an event took time or moved data: between two calls the trace has compute events of no time."""
     return event.kind != "compute" or event.end > event.start
 
 
 def sends_of(events: Iterable[Event]) -> list[tuple[int, int, int, float, float]]:
-    """The messages sent; one that is not eager has two events in the trace: when it was posted, when it was taken."""
+    """The messages sent. A message that is not eager has two events in the trace: posted, and taken."""
     posted = []
     taken: dict[tuple[int, int, float | None], list[float]] = defaultdict(list)
     for event in events:

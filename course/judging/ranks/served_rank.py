@@ -1,4 +1,4 @@
-"""One rank of an answer as the simulation sees it: it makes the calls that the rank's process asks for."""
+"""One simulated rank of an answer: it makes the calls that the rank's process requests."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from minidl import cluster
 
 
 class AnswerRaised(Exception):  # noqa: N818  (the name says what happened)
-    """A rank's function raised; what it was is in the ServedRank."""
+    """A rank's function raised; `ServedRank.raised` describes the error."""
 
 
 class HandlesAnError(Exception):
-    """Stands for what the student's code is handling while it makes a call."""
+    """In place of the exception that the student's code is handling while it makes a call."""
 
 
 class ServedRank:
-    """A rank's process, and the simulated rank in whose name it calls.
+    """A simulated rank, and the process that plays it.
 
-    returned: what its function returned, and its arguments afterwards. raised: the error on which that ended, as
-    `student_error.described` has it. printed: what it has printed.
+    Attributes
+        returned   the result of its function, and the arguments afterwards
+        raised     the error that ended the function, as `student_error.described` returns it
+        printed    what it has printed
     """
 
     def __init__(
@@ -57,7 +59,7 @@ class ServedRank:
         self._start = pickle.dumps(start, 5)
 
     def play(self, comm: cluster.Communicator) -> None:
-        """Serve the rank's process until its function has ended."""
+        """Make the calls of the rank's process until its function has ended."""
         if self._starts_at:
             comm.compute(seconds=self._starts_at)
         calls = RankCalls(comm, self._forked.limits.reply, self._counts)
@@ -72,7 +74,7 @@ class ServedRank:
             message = self._made(calls, *answer)
 
     def _answer(self, asked: Any, calls: RankCalls) -> tuple[Any, ...] | None:
-        """The call that is asked for; None if the rank has returned."""
+        """The requested call; None if the rank has returned."""
         match asked:
             case [
                 "call", int(group), str(method), [*arguments], dict(named), site, bool(handles), str(printed),
@@ -96,7 +98,7 @@ class ServedRank:
         self, calls: RankCalls, group: int, method: str, arguments: list[Any], named: dict[str, Any],
         frames: list[Frame], handles: bool,
     ) -> bytes:  # fmt: skip
-        """Make the call; within an `except` block, if the student's code is in one."""
+        """Make the call, inside an `except` block if the student's code is in one."""
         if not handles:
             return calls.reply(group, method, arguments, named, frames)
         try:

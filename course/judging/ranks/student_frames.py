@@ -1,7 +1,7 @@
-"""Frames with the names and the lines of a student's functions, which run in another process.
+"""Frames with the names and lines of a student's functions, which run in another process.
 
-The simulation finds out from the frames of its caller in which line a rank is: for who waits for whom, for the order of
-the ranks' collectives, for tracebacks. Here these are frames of functions that do nothing but call the next one.
+The simulation reads the line of a rank from its caller's frames: for wait-for tables, for the order of collectives, for
+tracebacks. Here these frames belong to functions that only call the next one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from course.sandbox.ranks.rank_process import MOST_FRAMES
 Frame = Callable[[Callable[..., Any], list[Any], dict[str, Any]], Any]
 
 MOST_SITES = 10_000
-"""Different lines, by different ways, from which a rank calls; what it says of more is not kept."""
+"""Different call paths of a rank that are kept; further ones are not stored."""
 
 MOST_CHARACTERS = 1000
 MOST_INSTRUCTIONS = 2000
 
 
 class StudentLines(Sources):
-    """What a person calls the lines of one run's frames: of cells by the check's own text, else as the rank says."""
+    """Names for the lines of one run's frames: cells by the check's own text, other files as the rank reports them."""
 
     def __init__(self, cells: Sources) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class StudentLines(Sources):
         self._texts: dict[tuple[str, int], str] = {}
 
     def note(self, file: str, line: int, text: str) -> str:
-        """The name of a file, for code: one that no reader of lines looks for."""
+        """The file name for a code object: no existing file, so that nothing reads lines from it."""
         if file in self.titles and (file, line) not in self._texts:
             return file
         name = file if file in self.titles else f"<{os.path.basename(file)}>"
@@ -51,14 +51,14 @@ class StudentLines(Sources):
 
 
 class Sites:
-    """The sites of one rank's calls, by the numbers that the rank has given them."""
+    """The call sites of one rank, by the numbers that the rank assigned to them."""
 
     def __init__(self, lines: StudentLines) -> None:
         self._lines = lines
         self._known: dict[int, list[Frame]] = {}
 
     def frames(self, site: Any) -> list[Frame]:
-        """The frames of a site: of its number, or of number and description."""
+        """The frames of a site, which is sent as its number, the first time with its description."""
         match site:
             case int(number):
                 return self._known.get(number, [])
@@ -82,8 +82,8 @@ class Sites:
 
 @lru_cache(maxsize=4096)
 def code_at(file: str, name: str, qualified: str, line: int, instruction: int) -> CodeType:
-    """The code of a function that makes a call in that line, as many instructions behind its beginning."""
-    padding = "call; " * instruction  # each is an instruction or two: equal calls of a line are told apart by these
+    """The code of a function that makes a call at that line and instruction offset."""
+    padding = "call; " * instruction  # one or two instructions each: they distinguish equal calls in one line
     source = f"def frame(call, arguments, named): {padding}return call(*arguments, **named)"
     (code,) = (constant for constant in compile(source, file, "exec").co_consts if isinstance(constant, CodeType))
     return code.replace(co_name=name, co_qualname=qualified, co_firstlineno=line)

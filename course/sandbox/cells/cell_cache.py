@@ -1,7 +1,7 @@
-"""Where numba keeps what it compiles with `cache=True` in a notebook's cell: in the answer's own folder.
+"""A folder of the answer for functions of cells that numba compiles with `cache=True`.
 
-In a notebook it uses IPython's folder, which an answer cannot write, and it knows a cell by the kernel's name for its
-file; without a place it refuses to compile. Imported by numba itself, by its setting CACHE_LOCATOR_CLASSES.
+In a notebook numba uses IPython's folder, which an answer cannot write, and recognises cells by the kernel's file
+names. Without a cache folder it refuses to compile. Numba imports this file, by its setting CACHE_LOCATOR_CLASSES.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numba.core import caching, config
 
 
 class OfACell(caching.IPythonCacheLocator):  # type: ignore[misc]
-    """The cache is in the folder `cells` of NUMBA_CACHE_DIR."""
+    """Caches in the folder `cells` of NUMBA_CACHE_DIR."""
 
     def get_cache_path(self) -> str:
         return os.path.join(config.CACHE_DIR, "cells")

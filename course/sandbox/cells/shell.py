@@ -1,4 +1,4 @@
-"""Running a notebook's cells as its kernel would, magics and top-level await included, without a kernel."""
+"""Runs a notebook's cells as a kernel does, magics and top-level await included, without a kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from course.sandbox.errors.sources import Sources
 
 
 class NamedCells(CachingCompiler):
-    """Compiles cells under their titles, so that a traceback can say in which one it was."""
+    """Compiles cells under their titles, so that tracebacks name the cell."""
 
     def __init__(self, sources: Sources) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -27,13 +27,13 @@ class NamedCells(CachingCompiler):
 
 
 def new_shell(sources: Sources) -> Any:
-    """A shell for cells; it keeps no history and shows no tracebacks, which the check tells."""
+    """A shell for cells. It keeps no history, and shows no tracebacks: the check reports errors."""
     config = Config({"HistoryManager": {"enabled": False}, "InteractiveShell": {"colors": "nocolor"}})
     shell: Any = InteractiveShell.instance(config=config)
     shell.compile = NamedCells(sources)
     shell.showtraceback = lambda *args, **kwargs: None
-    shell._tee = lambda channel: contextlib.nullcontext()  # what is printed would be kept in memory, without end
+    shell._tee = lambda channel: contextlib.nullcontext()  # else all printed text stays in memory
     shell.showsyntaxerror = lambda *args, **kwargs: None
     shell.ask_exit = lambda: None  # in a notebook `exit()` would end the kernel
-    shell.enable_matplotlib = lambda gui=None: (None, "agg")  # whatever `%matplotlib` asks for: there is no screen
+    shell.enable_matplotlib = lambda gui=None: (None, "agg")  # for every argument of `%matplotlib`: there is no screen
     return shell

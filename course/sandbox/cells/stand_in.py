@@ -1,7 +1,7 @@
-"""Quiet stand-ins for `course.checks` in the student's process, so that cells which make checks run there.
+"""Stand-ins for `course.checks` in the student's process, whose calls do nothing.
 
 A released notebook begins with `from course.checks import … as check`, and students call checks in cells of their own.
-Where a notebook is judged, the checks that count are made in another process: these calls do nothing.
+While a notebook is judged, those cells must run, but the checks that count are made in another process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ HOLDS = "course.checks holds what the checks compare with: an answer may not imp
 
 @dataclass(frozen=True)
 class CheckNames:
-    """The names of a module of checks; `exercises`: points and hints; `quiet`: functions; `given`: files of probes."""
+    """The names of a module of checks.
+
+    Attributes
+        module      the module's name
+        chapter     the chapter's name
+        exercises   points and hints of each exercise
+        quiet       names of functions whose calls do nothing
+        given       names that come from probes, with the module of each
+    """
 
     module: str
     chapter: str
@@ -30,7 +38,7 @@ class CheckNames:
 
 
 class QuietExercise:
-    """In place of an exercise: its name, points and hints; called, it gives no points, whatever it is called with."""
+    """In place of an exercise: has its name, points and hints; a call returns 0.0 points for any arguments."""
 
     def __init__(self, name: str, points: float, hints: tuple[str, ...]) -> None:
         self.name = self.__name__ = name
@@ -45,7 +53,7 @@ class QuietExercise:
 
 
 class Quiet:
-    """In place of a hint or a picture: called, it does nothing."""
+    """In place of a function such as a hint or a picture: a call does nothing."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -58,7 +66,7 @@ class Quiet:
 
 
 class StandIn(ModuleType):
-    """A module that has what it was given, and says of all else why it is not there."""
+    """A module with the names that it was given; for any other name, the error says why it is missing."""
 
     __path__: list[str] = []  # noqa: RUF012  (a package without files: whatever is imported from it is asked for)
 
@@ -69,7 +77,7 @@ class StandIn(ModuleType):
 
 
 def put_in_place(chapters: Iterable[CheckNames]) -> None:
-    """From now on `course.checks` and these chapters are stand-ins."""
+    """Replace `course.checks` and these chapters in sys.modules by stand-ins."""
     package = StandIn("course.checks")
     sys.modules[package.__name__] = package
     vars(course)["checks"] = package

@@ -1,4 +1,4 @@
-"""How a student's process ended, or was ended, in words."""
+"""How a student's process ended, or why it was ended, in words."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from course.sandbox.terms import CONNECTION_CLOSED
 
 
 class Died(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process ended, broke the connection, or was ended for what it used; the text goes on after "it"."""
+    """The student's process ended, broke the connection, or was ended because it used too much; the text says which."""
 
 
 class TooLong(Exception):  # noqa: N818  (the name says what happened)
-    """The student's process did not answer in time; the text says within how much, and where it was."""
+    """The student's process did not reply in time; the text has the time limit, and the line in which it was."""
 
 
 class Stopped(BaseException):
-    """Whoever asked for the check does not want it any more."""
+    """The check was cancelled by its caller."""
 
 
 MEANINGS = {
@@ -28,7 +28,7 @@ MEANINGS = {
 
 
 def ending_of(code: int | None) -> str:
-    """How a process ended, in words; None: it has not, but cannot be reached any more."""
+    """How a process with this exit code ended, in words; None: it is running, but its connection is closed."""
     if code is None or code == CONNECTION_CLOSED:
         return "it closed the connection to the check, as `os.closerange` does"
     if code < 0:

@@ -1,4 +1,4 @@
-"""Which lines are the student's own, and what a person calls where they stand."""
+"""Recognises the student's own lines, and names them as a person does."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Iterable
 
 
 class Sources:
-    """Which files hold the student's own code, and what a person calls them: `cell ring`, `In[4]`, `mine.py`."""
+    """The files of the student's own code and their titles, such as `cell ring`, `cell [4]` or `mine.py`."""
 
     def __init__(self) -> None:
         self.titles: dict[str, str] = {}
         self.folders: list[str] = []
 
     def add(self, file: str, title: str, text: str) -> None:
-        """A cell: its file's name in tracebacks, its title, its text."""
+        """Add a cell: its file name in tracebacks, its title, its text."""
         self.titles[file] = title
         linecache.cache[file] = (len(text), None, [f"{line}\n" for line in text.splitlines()], file)
 
     def title(self, file: str) -> str | None:
-        """What to call a file of the student's; None for anybody else's."""
+        """The title of a file of the student's; None for any other file."""
         if file in self.titles:
             return self.titles[file]
         return os.path.basename(file) if any(file.startswith(f"{folder}{os.sep}") for folder in self.folders) else None
 
     def place(self, frames: Iterable[tuple[str, int, str]]) -> str:
-        """The last of the student's own lines among frames (file, line, function), outermost first; "" if none is."""
+        """The innermost of the student's lines among frames (file, line, function), outermost first; "" for none."""
         for file, line, function in reversed(list(frames)):
             if self.title(file) is not None:
                 return self.line(file, line, "" if function.startswith("<module>") else f" in {function}")

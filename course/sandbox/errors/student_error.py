@@ -1,4 +1,4 @@
-"""An exception of a student's code as plain data: what it is, on which rank, in which of the student's own lines."""
+"""An exception of a student's code as plain data: its type, text, rank, and the student's line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from course.sandbox.terms import MAY_WRITE
 NOT_DEFINED = "NotDefined"
 
 RESERVE = 1 << 24
-"""Bytes that are freed when a student's code has used up the memory, to be able to say so."""
+"""Bytes that are freed after a student's code has used up the memory, so that the error can be described."""
 
 STARS = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
 
@@ -27,7 +27,7 @@ FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+),? in (?P<fun
 
 
 def described(error: BaseException, sources: Sources) -> dict[str, Any]:
-    """What the check is told: kind, type, text, rank and place of an exception."""
+    """The kind, type, text, rank and place of an exception, for the check."""
     errors = sys.modules.get("minidl.cluster.diagnosis.errors")  # every run of several ranks loads it
     cluster = (errors.ClusterError, errors.Deadlock, errors.CommTimeout) if errors else ((), (), ())
     root = root_cause(error)
@@ -46,22 +46,22 @@ def described(error: BaseException, sources: Sources) -> dict[str, Any]:
 
 
 def safely_described(error: BaseException, sources: Sources) -> dict[str, Any]:
-    """The exception as plain data, or the least that is known of it."""
+    """The same; only kind and type if the exception's own methods raise."""
     try:
         return described(error, sources)
-    except BaseException:  # a student's class of exceptions may do anything when it is asked
+    except BaseException:  # a student's exception class may define __str__ and properties that raise
         return {"kind": "raised", "type": type_name(error), "text": "", "rank": None, "place": ""}
 
 
 def is_begun(error: NotImplementedError, sources: Sources) -> bool:
-    """Whether an answer that raised this is more than the line with which it was handed out."""
+    """Whether the answer that raised this has more than the one line with which it was released."""
     walked = traceback.walk_tb(error.__traceback__)
     own = [frame.f_code for frame, _ in walked if sources.title(frame.f_code.co_filename) is not None]
     return len(own) > 1 or (len(own) == 1 and not is_one_raise(own[0]))
 
 
 def is_one_raise(code: CodeType) -> bool:
-    """Whether a function does nothing but raise NotImplementedError."""
+    """Whether a function only raises NotImplementedError."""
     jumps = {*dis.hasjrel, *dis.hasjabs}
     arguments = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & star) for star in STARS)
     has_more = code.co_nlocals > arguments or any(step.opcode in jumps for step in dis.get_instructions(code))
@@ -69,13 +69,13 @@ def is_one_raise(code: CodeType) -> bool:
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """What a rank raised, where a run of several ranks failed; else the error itself."""
+    """The error that a rank raised, if a run of several ranks failed; else the error itself."""
     cause = getattr(error, "cause", None)
     return root_cause(cause) if isinstance(cause, BaseException) and cause is not error else error
 
 
 def text_of(error: BaseException) -> str:
-    """An exception's text, at most 4,000 characters of it, without the traceback that a failed run appends."""
+    """An exception's text, at most 4,000 characters, without the traceback that a failed run appends."""
     try:
         if isinstance(error, SyntaxError) and isinstance(error.msg, str):  # its text also has the file and the line
             return error.msg[:4000]
@@ -87,7 +87,7 @@ def text_of(error: BaseException) -> str:
 
 
 def place_of(error: BaseException, root: BaseException, sources: Sources) -> str:
-    """The innermost line of the student's own code at which an exception arose."""
+    """The innermost of the student's lines at which an exception was raised."""
     if isinstance(root, SyntaxError) and sources.title(root.filename or "") and root.lineno:
         return sources.place([(root.filename or "", root.lineno, "<module>")])
     frames = [(frame.filename, frame.lineno or 0, frame.name) for frame in traceback.extract_tb(root.__traceback__)]
@@ -98,9 +98,9 @@ def place_of(error: BaseException, root: BaseException, sources: Sources) -> str
 
 
 def tracebacks_of(error: BaseException) -> list[str]:
-    """The tracebacks of a failed run's ranks: of the rank at fault first, if it has one, then of the others in order.
+    """The tracebacks of a failed run: first that of the rank at fault, then those of the other ranks in order.
 
-    A rank that has returned too early is at fault and has none: then the line at which another waits for it counts.
+    A rank at fault because it returned too early has none; then the line at which another rank waits for it counts.
     """
     tracebacks: dict[int, str] = getattr(error, "tracebacks", {})
     at_fault = getattr(error, "rank", None)
@@ -108,6 +108,6 @@ def tracebacks_of(error: BaseException) -> list[str]:
 
 
 def place_in_text(text: str, sources: Sources, is_innermost_first: bool = False) -> str:
-    """The same, from a traceback's text."""
+    """The innermost of the student's lines in the text of a traceback."""
     frames = [(found["file"], int(found["line"]), found["function"]) for found in FRAME.finditer(text)]
     return sources.place(reversed(frames) if is_innermost_first else frames)

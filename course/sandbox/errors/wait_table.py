@@ -1,4 +1,4 @@
-"""Who waited for whom when a run of several ranks came to no end, as a table of the student's own lines."""
+"""The wait-for table of a run that ended in a deadlock or a time-out, with the student's lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ROWS = 8
 
 
 def wait_table(error: ClusterError, sources: Sources) -> str:
-    """The ranks that wait, a line each; the place stands once if it is the same for all, else in each line."""
+    """One line for each waiting rank; the place is printed once if all wait at the same one, else in each line."""
     first, *situation = str(error).splitlines()
     waits = error.waits[:MOST_ROWS]
     places = [place(wait, sources) for wait in waits]

@@ -1,6 +1,6 @@
-"""Functions that a check hands to an answer and computes itself: a call is a message to the check, and its reply.
+"""Functions that an answer calls and the check computes: a call is a message to the check, and its reply.
 
-The answer sees what such a function returns, and nothing of how.
+The answer sees the results, and not the code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from course.sandbox.exchange import channel, plain_data
 
 
 class Asked:
-    """In the student's process: the check's function number `number`, called `name`."""
+    """A function of the check, in the student's process: number `number`, shown as `name`."""
 
     def __init__(self, number: int, name: str) -> None:
         self._number = number
@@ -29,14 +29,14 @@ class Asked:
 
 
 class Connection:
-    """The descriptors on which requests come and replies go, and the request that is being answered."""
+    """The descriptors for requests and replies, and the number of the current request."""
 
     def __init__(self) -> None:
         self.requests = self.replies = self.request = -1
         self._one_at_a_time = threading.Lock()
 
     def ask(self, number: int, arguments: tuple[Any, ...]) -> Any:
-        """What the check's function returns for these arguments; its errors are raised here."""
+        """The result of the check's function for these arguments; its errors are raised here."""
         with self._one_at_a_time:
             channel.write_message(self.replies, plain_data.dumps((self.request, "ask", (number, arguments))))
             message = channel.read_message(self.requests)
@@ -52,7 +52,7 @@ connection = Connection()
 
 
 def reply_of(functions: Sequence[Callable[..., Any]], number: int, arguments: tuple[Any, ...]) -> tuple[str, Any]:
-    """In the check's process: the reply, ("value", value) or the name of a built-in exception and its text."""
+    """In the check's process: ("value", value), or the type name and the text of an exception."""
     if not 0 <= number < len(functions):
         raise plain_data.DamagedError("no such function")
     try:

@@ -1,6 +1,6 @@
-"""Messages through a pipe, as a length and bytes; on the side of the check neither end can make the other wait long.
+"""Messages through a pipe: a length, then bytes. On the check's side every wait has a time limit.
 
-The student's code shares a process with one end, and may close the pipe, fill it with garbage, or stop reading.
+The student's code runs in the process at the other end. It may close the pipe, write garbage into it, or stop reading.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class Broken(Exception):  # noqa: N818  (the name says what happened)
 
 
 class Garbage(Exception):  # noqa: N818  (the name says what happened)
-    """What came is no message, but something else that was written into the pipe."""
+    """The bytes that came are not a message."""
 
 
 class Sender:
-    """The end that a check writes requests to."""
+    """The end into which a check writes requests."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         os.set_blocking(descriptor, False)
 
     def send(self, message: bytes, until: float) -> bool:
-        """Whether the message went out before `until` (by time.monotonic). Raises Broken."""
+        """Send a message; False if it was not sent before `until` (by time.monotonic). Raises Broken."""
         view = memoryview(LENGTH.pack(len(message)) + message)
         while view:
             if not ready(self.descriptor, select.POLLOUT, until):
@@ -44,7 +44,7 @@ class Sender:
 
 
 class Receiver:
-    """The end that a check reads replies from; a message may come in pieces."""
+    """The end from which a check reads replies."""
 
     def __init__(self, descriptor: int, limit: int) -> None:
         self.descriptor = descriptor
@@ -53,7 +53,7 @@ class Receiver:
         os.set_blocking(descriptor, False)
 
     def receive(self, until: float) -> bytes | bytearray | None:
-        """The next message; None if it is not all there at `until`, later calls go on. Raises Broken or Garbage."""
+        """The next message; None if it is incomplete at `until`: a later call goes on. Raises Broken or Garbage."""
         while (message := self._first()) is None:
             if not ready(self.descriptor, select.POLLIN, until):
                 return None
@@ -87,20 +87,20 @@ class Receiver:
 
 
 def ready(descriptor: int, event: int, until: float) -> bool:
-    """Whether a descriptor can be read or written before `until`; an end that is closed can."""
+    """Whether a descriptor can be read or written before `until`; true as well if the other end is closed."""
     poll = select.poll()
     poll.register(descriptor, event)
     return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
 
 
 def read_message(descriptor: int) -> bytes | None:
-    """The next message, waited for as long as it takes; None when there are no more (the student's side)."""
+    """On the student's side: the next message, without a time limit; None if the pipe is closed."""
     head = read_exactly(descriptor, LENGTH.size)
     return None if head is None else read_exactly(descriptor, LENGTH.unpack(head)[0])
 
 
 def read_exactly(descriptor: int, count: int) -> bytes | None:
-    """So many bytes, or None if there are no more."""
+    """`count` bytes; None if the pipe is closed before."""
     data = bytearray()
     while len(data) < count:
         piece = os.read(descriptor, min(count - len(data), 1 << 20))
@@ -111,7 +111,7 @@ def read_exactly(descriptor: int, count: int) -> bytes | None:
 
 
 def write_message(descriptor: int, message: bytes) -> None:
-    """Write a message, however long the other end takes to read it (the student's side)."""
+    """On the student's side: write a message, without a time limit."""
     view = memoryview(LENGTH.pack(len(message)) + message)
     while view:
         view = view[os.write(descriptor, view) :]

@@ -1,4 +1,4 @@
-"""How much a JSON text would become, found before it is decoded: a few bytes of it can be an object of some hundred."""
+"""Bounds on a JSON text, checked before it is decoded: two bytes of text can become an object of some hundred bytes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class TooMuchError(ValueError):
-    """A JSON text has more values, or deeper ones, than its reader takes."""
+    """A JSON text has more values, or deeper nesting, than its reader accepts."""
 
 
 def check_size(text: bytes | bytearray, values: int, depth: int) -> None:
-    """Raise TooMuchError if JSON has more than `values` values, keys included, or lists in lists deeper than `depth`.
+    """Raise TooMuchError if JSON has more than `values` values, keys included, or lists nested deeper than `depth`.
 
-    The text need not be JSON; what is counted then is at least what a decoder makes of it before it gives up. It takes
-    one pass and no memory to speak of.
+    For a text that is not JSON, the count is at least the number of values that a decoder makes before its error. It
+    takes one pass and little memory.
     """
     count, level, end = 1, 0, 0
     for match in itertools.chain(STRING.finditer(text), [None]):

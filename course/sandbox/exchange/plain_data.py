@@ -1,8 +1,8 @@
-"""What may come back from a student's process: numbers, text, arrays, and lists, tuples, sets and dicts of these.
+"""The values that may come back from a student's process: numbers, text, arrays, and containers of these.
 
-Whatever else a student's code returns is replaced by its type's name before it is sent. A value travels as JSON that
-refers to the bytes of its arrays, so what is read (`loads`) can neither run code nor compare equal to everything. How
-much memory it would take is known before it is decoded.
+Any other value is replaced by the name of its type before it is sent. A value travels as JSON, with the bytes of arrays
+behind it. So what `loads` returns can neither run code nor compare equal to everything, and the memory that it takes is
+known before it is decoded.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ import numpy as np
 from course.sandbox.exchange.json_bounds import check_size
 
 DEEPEST = 40
-"""Levels of lists in lists that are looked into."""
+"""Levels of nested lists that are sent."""
 
 MOST_ITEMS = 200_000
-"""Items of lists, dicts and sets, all together; what is larger should be an array."""
+"""Items of all lists, dicts and sets together; larger results should be arrays."""
 
 MOST_KEYS = 10_000
-"""Keys of dicts and items of sets: numbers can be chosen so that each is compared with all before."""
+"""Keys of dicts and items of sets; keys can be chosen so that each is compared with all others (hash collisions)."""
 
 MOST_TEXT = 2**24
-"""Characters of text and numbers, all together."""
+"""Characters of all text and numbers together."""
 
 MOST_DIGITS = 4_000
-"""Of a whole number; Python itself writes none with more than 4,300."""
+"""Digits of an integer; Python itself converts at most 4,300 to text."""
 
 TOO_LONG = 10**MOST_DIGITS
 
 VALUES_OF_ITEM, LEVELS_OF_ITEM = 12, 2
-"""What an item is at most in JSON, such as an array with its type, shape and place."""
+"""The most that one item takes in JSON, such as an array with its type, shape and position."""
 
 ARRAY_KINDS = "biufcSUmM"
 
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """In place of a value that is not plain data: the name of its type, and the beginning of its text."""
+    """In place of a value that is not plain data: the name of its type, and the beginning of its repr."""
 
     type_name: str
     text: str = ""
@@ -56,9 +56,9 @@ class DamagedError(ValueError):
 
 
 def dumps(value: Any) -> bytes:
-    """`value` as bytes, in plain types: subclasses become what they are subclasses of, the rest becomes Foreign.
+    """`value` as bytes. A subclass becomes its plain base type; a value that is not plain becomes Foreign.
 
-    Raises ValueError if it has too many items.
+    Raises ValueError for too many items.
     """
     writer = _Writer()
     tree = json.dumps(writer.tree(value)).encode()
@@ -69,7 +69,7 @@ def dumps(value: Any) -> bytes:
 
 
 def loads(data: bytes | bytearray) -> Any:
-    """What `dumps` wrote. Raises DamagedError for anything else."""
+    """The value that `dumps` wrote. Raises DamagedError for anything else."""
     try:
         begin = 8 + int(data[:8])
         head = data[8:begin]
@@ -85,7 +85,7 @@ def loads(data: bytes | bytearray) -> Any:
 
 
 class _Writer:
-    """Makes the tree for JSON: plain values as they are, all others as `{kind: contents}`; arrays' bytes go beside."""
+    """Makes the tree for JSON: plain values as they are, others as `{kind: contents}`; collects the bytes of arrays."""
 
     def __init__(self) -> None:
         self.buffers: list[bytes] = []
@@ -107,7 +107,7 @@ class _Writer:
         if isinstance(value, np.ndarray | np.generic):
             return self._array(np.array(value, subok=False), isinstance(value, np.generic), value)
         if isinstance(value, bytes | bytearray):
-            return {"bytes": self._beside(bytes(value))}
+            return {"bytes": self._buffer(bytes(value))}
         if isinstance(value, list | tuple | dict | set | frozenset):
             return self._container(value)
         if isinstance(value, Foreign):
@@ -132,7 +132,7 @@ class _Writer:
         return contents if kind is list else {"set" if kind is frozenset else kind.__name__: contents}
 
     def _key(self, value: Any) -> Any:
-        """A key of a dict or an item of a set: what is not plain and hashable counts by its text."""
+        """A key of a dict or an item of a set; one that is not plain or not hashable is replaced by its text."""
         self._keys += 1
         if self._keys > MOST_KEYS:
             raise ValueError(f"what it returned has more than {MOST_KEYS:,} keys of dicts and items of sets")
@@ -148,22 +148,22 @@ class _Writer:
             value = value.astype(complex if value.dtype.kind == "c" else float)
         if is_scalar and value.dtype.kind in "biufcU":
             return self.tree(value.item())
-        return {"array": [value.dtype.str, list(value.shape), self._beside(value.tobytes())]}
+        return {"array": [value.dtype.str, list(value.shape), self._buffer(value.tobytes())]}
 
-    def _beside(self, data: bytes) -> int:
+    def _buffer(self, data: bytes) -> int:
         self.buffers.append(data)
         return len(self.buffers) - 1
 
 
 def _long(number: int) -> dict[str, Any]:
-    """A whole number of many digits; of too many, about what it is."""
+    """An integer of many digits; one with too many is described approximately."""
     if abs(number) < TOO_LONG:
         return {"int": hex(number)}
     return {"foreign": [about(number), ""]}
 
 
 def about(number: int) -> str:
-    """A whole number that is too long to be written: its length and its first digits, in no time."""
+    """An integer that is too long to be written: its number of digits and the first of them, quickly."""
     shift = number.bit_length() - 64
     logarithm = math.log10(abs(number) >> shift) + shift * math.log10(2)
     first = f"{'-' * (number < 0)}{10 ** (logarithm % 1):.4f}".replace(".", "")
@@ -178,19 +178,19 @@ def _foreign(value: Any) -> dict[str, Any]:
 
 
 def _cut(data: bytes | bytearray, begin: int, sizes: list[int]) -> list[memoryview]:
-    pieces = []
+    buffers = []
     for size in sizes:
-        pieces.append(memoryview(data)[begin : begin + size])
+        buffers.append(memoryview(data)[begin : begin + size])
         begin += size
-        if size < 0 or len(pieces[-1]) != size:
+        if size < 0 or len(buffers[-1]) != size:
             raise ValueError("cut off")
     if begin != len(data):
         raise ValueError("more than was announced")
-    return pieces
+    return buffers
 
 
 class _Reader:
-    """Makes values of what `_Writer` has made for JSON, from the innermost on; no array's bytes are used twice."""
+    """Makes values from `_Writer`'s tree, the innermost first; each buffer of bytes is used once."""
 
     def __init__(self, buffers: list[memoryview]) -> None:
         self._buffers = dict(enumerate(buffers))
@@ -222,7 +222,7 @@ class _Reader:
 
 
 def writable(text: str) -> str:
-    """A text without what no file can hold: halves of characters (lone surrogates) become question marks."""
+    """A text that can be written to a file: lone surrogates become question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -234,12 +234,12 @@ def _array(dtype: np.dtype[Any], shape: list[int], data: memoryview) -> np.ndarr
 
 
 def type_name(value: Any) -> str:
-    """`Tensor`, `function`, `generator`: as a reader knows it."""
+    """The name of a value's type, such as `Tensor`, `function` or `generator`."""
     return type.__dict__["__name__"].__get__(type(value))[:200]
 
 
 def text_of(value: Any) -> str:
-    """The beginning of repr(value), or nothing where that fails."""
+    """The beginning of repr(value); "" if that fails."""
     try:
         return str.__str__(repr(value))[:200]
     except Exception:  # a student's own __repr__: whatever it does, the type's name is enough
@@ -247,7 +247,7 @@ def text_of(value: Any) -> str:
 
 
 class _Short(reprlib.Repr):
-    """repr, with the beginning of what is long, and nothing that is slow; a long number that Python does not write."""
+    """A repr that is short and fast for any value, also for integers too long for Python to convert."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -264,7 +264,7 @@ class _Short(reprlib.Repr):
 
 
 def described(value: Any) -> str:
-    """The beginning of repr(value), in bounded time and whatever the value is."""
+    """The beginning of repr(value), in bounded time, for any value."""
     try:
         return _Short().repr(value)
     except Exception:  # an object of Python's own may refuse, too

@@ -1,8 +1,8 @@
-"""The communicator that an answer has in its hand when it runs on several ranks, each in a process of its own.
+"""The communicator of an answer that runs on several ranks, each in a process of its own.
 
-It has the methods of `minidl.cluster.Communicator`. Each call is a request to the check's process, where the real
-communicator of this rank makes it in a simulation, and where messages, bytes and seconds are counted. What an answer
-does to this file's code is done to its own requests only.
+It has the methods of `minidl.cluster.Communicator`. Each call is a request to the check's process. There the
+simulation's communicator of this rank makes it, and messages, bytes and seconds are counted. An answer that changes
+this file's code changes its own requests only.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ ANY = -1
 PLAIN_KINDS = "biufcSUmM"
 
 PICKLED = (1,) * 9
-"""An object travels as the bytes of its pickle, an array of shape (1, 1, 1, 1, 1, 1, 1, 1, 1, nbytes)."""
+"""The shape, except for the last axis, of an array with the bytes of a pickled object."""
 
 
 class RankConnection(Protocol):
     """A rank's connection to the check."""
 
     def call(self, group: int, method: str, arguments: list[Any], named: dict[str, Any]) -> Any:
-        """What the check's communicator `group` of this rank returns; raises what it raises."""
+        """The result of a method of this rank's communicator number `group` in the check; raises its errors."""
 
     def place(self) -> str:
-        """The line of the student's code that is being executed."""
+        """The student's line that is being executed."""
 
 
 class Communicator:
     """Messages and collectives among `size` ranks, of which this is number `rank`: see minidl.cluster.Communicator.
 
-    Not there, since nobody has needed it in a check: `background`, `until`, `shared_array` and messages without
-    contents (Phantom). An error that ends the run (a deadlock, ranks in different collectives) ends this process; it
-    cannot be caught.
+    Missing are `background`, `until`, `shared_array`, and messages without contents (Phantom), which no check needs. An
+    error that ends the run, such as a deadlock or ranks in different collectives, ends this process and cannot be
+    caught.
     """
 
     def __init__(self, line: RankConnection, group: int, ranks: Sequence[int], rank: int, state: RankState) -> None:
@@ -184,7 +184,7 @@ class Communicator:
         return int(self._call("bytes_sent", []))
 
     def tell(self, obj: Any) -> None:
-        """Nobody listens."""
+        """Does nothing: a check has no listener."""
 
     def background(self, *_: Any) -> NoReturn:
         raise RuntimeError("comm.background cannot be used in a check: irecv and async_op=True can")
@@ -257,7 +257,7 @@ class Work:
 
 
 class RankState:
-    """What all communicators of one rank share: its generator, its network, the arrays in flight."""
+    """What all communicators of one rank share: the random generator, the network, the arrays in flight."""
 
     def __init__(self, rng: np.random.Generator, network: bytes) -> None:
         self.rng = rng
@@ -265,12 +265,12 @@ class RankState:
         self._in_flight: Any = None
 
     def check(self, operation: str, reads: Any, writes: Any) -> None:
-        """Raise RuntimeError if the operation would use an array that one in flight excludes it from."""
+        """Raise RuntimeError if the operation would use an array that is in use by an operation in flight."""
         if self._in_flight is not None:
             self._in_flight.check(operation, reads, writes)
 
     def begin(self, key: Any, operation: str, place: str, reads: Any, writes: Any) -> None:
-        """The operation uses these arrays until `end`."""
+        """Note that an operation uses these arrays until `end`."""
         if self._in_flight is None:
             from minidl.cluster.in_flight import InFlight
 
@@ -278,16 +278,16 @@ class RankState:
         self._in_flight.begin(key, operation, place, reads, writes)
 
     def end(self, key: Any) -> None:
-        """The program knows that the operation is over."""
+        """Note that the program has waited for the operation."""
         if self._in_flight is not None:
             self._in_flight.end(key)
 
 
-# What travels to the check: plain data, in which every payload is an array
+# Encoding of arguments and results: plain data, in which every payload is an array
 
 
 def array_of(x: Any) -> np.ndarray[Any, Any]:
-    """A payload as an array: itself if it is one of numbers or text, else the bytes of its pickle."""
+    """A payload as an array: itself if it is an array of numbers or text, else the bytes of its pickle."""
     if isinstance(x, np.ndarray) and type(x) in (np.ndarray, np.memmap) and x.dtype.kind in PLAIN_KINDS:
         is_plain = x.dtype.type not in (np.longdouble, np.clongdouble) and x.shape[:9] != PICKLED
         if is_plain:
@@ -300,7 +300,7 @@ def array_of(x: Any) -> np.ndarray[Any, Any]:
 
 
 def object_of(value: Any) -> Any:
-    """What `array_of` was given."""
+    """The payload that `array_of` encoded."""
     is_pickled = isinstance(value, np.ndarray) and value.dtype == np.uint8 and value.shape[:-1] == PICKLED
     return pickle.loads(value.tobytes()) if is_pickled else value
 
@@ -310,31 +310,31 @@ def objects_of(values: Any) -> list[Any]:
 
 
 def items_of(x: Any, size: int) -> Any:
-    """A list with an item for each rank; what is not one is sent as it is, and refused there."""
+    """A list with one item for each rank, encoded; anything else is sent as it is, and refused by the check."""
     return [array_of(item) for item in x] if hasattr(x, "__len__") and len(x) == size else ("plain", x)
 
 
 def room_of(out: Any, is_flat: bool = False) -> Any:
-    """Type and layout of an array that a message is to be written into."""
+    """Type and layout of the array that a message will be written into."""
     if out is None:
         return None
     return ("room", out.dtype.str, list(out.shape), bool(is_flat or out.flags.c_contiguous), bool(out.flags.writeable))
 
 
 def operand_of(x: Any) -> Any:
-    """What a reduction is given: an array, with what decides whether it is refused, or anything else as it is."""
+    """The argument of a reduction: an array with the properties for which it may be refused, or any other value."""
     if isinstance(x, np.ndarray):
         return ("array", np.asarray(x), bool(x.flags.writeable), isinstance(x, np.ma.MaskedArray))
     return ("number", np.asarray(x)) if isinstance(x, np.generic) else ("plain", x)
 
 
 def received(value: Any, out: Any) -> Any:
-    """What a receive returns."""
+    """The result of a receive."""
     return object_of(value) if out is None else written(value, out)
 
 
 def written(value: Any, x: Any) -> Any:
-    """What a call returns that works in place: x with the value in it; of a single number, the value."""
+    """The result of a call that works in place: the array x with the value in it; for a number, the value."""
     if not isinstance(x, np.ndarray):
         return value
     x[...] = value.reshape(x.shape) if math.prod(x.shape) == value.size else value

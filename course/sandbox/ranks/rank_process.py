@@ -1,8 +1,8 @@
-"""The process of one rank of an answer: forked from the student's, it knows its own arguments and nobody else's.
+"""The process of one rank of an answer: forked from the student's process, it has the arguments of this rank only.
 
-Its parent has run the cells, and has never seen an argument: each rank reads its own from a socket that the check has
-passed for it alone. It plays the same rank in one run after the other. What ranks can tell each other, beside messages
-that the check carries, is said in `rank_walls.py`.
+The parent has run the cells, and has no arguments of any rank: each rank reads its own from a socket that the check
+passed for it alone. The process plays the same rank in one run after the other. `walls.py` says by which ways, other
+than messages through the check, ranks might still communicate.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from course.sandbox.streams import flush
 from minidl import random
 
 MOST_FRAMES = 8
-"""Calls of the student's own functions, the innermost ones, that are told with a call of the communicator."""
+"""The innermost frames of the student's functions that are sent with a call of the communicator."""
 
 NUMBER_BYTES = 8
 
 FAILED = 1
-"""The exit code of a rank's process that an exception has ended."""
+"""The exit code of a rank's process that ended by an exception."""
 
 READY = b"ready"
 """The first message of a rank's process."""
@@ -45,16 +45,18 @@ READY = b"ready"
 
 @dataclass(frozen=True)
 class Start:
-    """What the check sends a rank for a run, pickled.
+    """What the check sends to a rank for a run, pickled.
 
     Attributes
-        name      of the function
-        rank      which one it is, of all `ranks`
-        network   pickled, as `comm.network` has it
-        seed      of the generator `comm.rng`
-        counts    whether each call tells the work of minidl's kernels
-        reply     bytes of a message at most
-        printed   characters of its output that are kept
+        name        name of the function
+        rank        this rank
+        ranks       all ranks
+        arguments   of the function, on this rank
+        network     `comm.network`, pickled
+        seed        seed of the generator `comm.rng`
+        counts      whether each call reports the work of minidl's kernels
+        reply       bytes of a message, at most
+        printed     characters of the output that are kept
     """
 
     name: str
@@ -69,13 +71,13 @@ class Start:
 
 
 LookUp = Callable[[str], Callable[..., Any]]
-"""The student's function of that name."""
+"""Returns the student's function of a name."""
 
 
 def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, ranks: int) -> list[int]:
-    """Fork as many ranks; each takes over the descriptors that the check has passed for it. Returns their processes."""
+    """Fork `ranks` ranks, each with the descriptors that the check passed for it; returns their process numbers."""
     processes = []
-    flush()  # or each rank would have what waits there as well
+    flush()  # else each rank would inherit, and print, what is in the buffers
     for _ in range(ranks):
         descriptors = descriptors_of(passed, number)
         process = fork_uncounted()
@@ -88,7 +90,7 @@ def fork(look_up: LookUp, sources: Sources, passed: socket.socket, number: int, 
 
 
 def descriptors_of(passed: socket.socket, number: int) -> list[int]:
-    """The next two descriptors with that number; those of ranks that were never forked are closed."""
+    """The next two descriptors with that number; descriptors of ranks that were never forked are closed."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(passed, NUMBER_BYTES, 2)
         if not data:
@@ -100,12 +102,12 @@ def descriptors_of(passed: socket.socket, number: int) -> list[int]:
 
 
 def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoReturn:
-    """In the new process: shut out the other ranks, play this one in every run that there is, and end.
+    """In the new process: put up the walls, play this rank in each run, and exit.
 
-    It writes READY, or what has gone wrong before it could be.
+    The first message is READY, or the error that prevented it.
     """
     try:
-        # Where a cell has closed descriptors 0 to 2, these two may have come in their places, which are to be others'.
+        # If a cell closed descriptors 0 to 2, these two may have their numbers, which the walls will use.
         connection, stack = (fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3) for descriptor in (connection, stack))
         try:
             gc.freeze()
@@ -119,11 +121,11 @@ def begin(look_up: LookUp, sources: Sources, connection: int, stack: int) -> NoR
             play(look_up, sources, connection, pickle.loads(message))
         os._exit(0)
     finally:
-        os._exit(FAILED)  # whatever was raised: nothing of the student's process goes on in this one
+        os._exit(FAILED)  # after any exception, so that no code of the parent process goes on here
 
 
 def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> None:
-    """Call the function, and tell the check what it has returned or raised."""
+    """Call the function, and send its result or its error to the check."""
     reserve = [bytearray(RESERVE)]
     printed = Printed(start.printed)
     sys.stdout = sys.stderr = printed
@@ -136,14 +138,14 @@ def play(look_up: LookUp, sources: Sources, connection: int, start: Start) -> No
         report = plain_data.dumps(["returned", [value, start.arguments], printed.take(), *line.work()])
         if len(report) > start.reply:
             raise ValueError(f"what it returned takes {len(report):,} bytes; the check takes at most {start.reply:,}")
-    except BaseException as error:  # whatever a student's code raises, SystemExit included, is the check's to tell
+    except BaseException as error:  # the check reports whatever a student's code raises, SystemExit included
         reserve.clear()
         report = plain_data.dumps(["raised", safely_described(error, sources), printed.take(), *line.work()])
     line.write(report)
 
 
 class RankLine:
-    """The connection to the check. With each call goes what was printed and computed since the one before."""
+    """The connection to the check. Each call includes what was printed and computed since the previous one."""
 
     def __init__(self, connection: int, sources: Sources, printed: Printed, start: Start) -> None:
         self._connection = connection
@@ -153,7 +155,7 @@ class RankLine:
         self._process = os.getpid()
         self._here = __file__
         self._sites: dict[tuple[tuple[int, int], ...], int] = {}
-        self._codes: dict[int, tuple[CodeType, bool]] = {}  # kept, so that their identities are not given to others
+        self._codes: dict[int, tuple[CodeType, bool]] = {}  # kept alive, so that no other object gets their identity
         self._counts = start.counts
         if start.counts:
             from minidl.kernels import counting
@@ -176,14 +178,14 @@ class RankLine:
         return contents
 
     def write(self, message: bytes) -> None:
-        """Send a message; a copy of this process that the student's code has made by os.fork ends here instead."""
+        """Send a message. A copy of this process, which the student's code made with os.fork, ends here instead."""
         if os.getpid() != self._process:
             os._exit(0)
-        with contextlib.suppress(OSError):  # the check has what it wanted to know
+        with contextlib.suppress(OSError):  # the check has closed the connection
             channel.write_message(self._connection, message)
 
     def work(self) -> tuple[int, int]:
-        """Floating-point operations and bytes of minidl's kernels since the last call."""
+        """Floating-point operations and bytes of minidl's kernels since the previous call."""
         if not self._counts:
             return 0, 0
         from minidl.kernels import counting
@@ -200,7 +202,7 @@ class RankLine:
         return place(code.co_filename, code.co_qualname, line)
 
     def _site(self) -> Any:
-        """The student's lines that have led here: a number, and the first time what it stands for."""
+        """The student's lines that led to this call, as a number; the first time with their description."""
         frames = self._frames()
         key = tuple((identity, instruction) for identity, _, _, instruction in frames)
         number = self._sites.get(key)
@@ -210,7 +212,7 @@ class RankLine:
         return [number, [self._described(code, line, instruction) for _, code, line, instruction in reversed(frames)]]
 
     def _frames(self) -> list[tuple[int, CodeType, int, int]]:
-        """Of each frame of the student's: identity of its code, the code, line and instruction; the innermost first."""
+        """For each frame of the student's, innermost first: the identity of its code, the code, line, instruction."""
         frames: list[tuple[int, CodeType, int, int]] = []
         frame = sys._getframe(1)
         while frame is not None and len(frames) < MOST_FRAMES:
@@ -224,13 +226,13 @@ class RankLine:
         return frames
 
     def _described(self, code: CodeType, line: int, instruction: int) -> list[Any]:
-        """File, names of the function, line, place in the line, and what a person calls the line."""
+        """File, name and qualified name of the function, line, instruction, and the line as a person reads it."""
         text = self._sources.line(code.co_filename, line)
         return [code.co_filename, code.co_name, code.co_qualname, line, instruction, text]
 
 
 class Printed(io.StringIO):
-    """What a rank prints: the beginning, until it is taken."""
+    """The beginning of what a rank prints, until it is taken."""
 
     def __init__(self, most: int) -> None:
         super().__init__()
@@ -243,7 +245,7 @@ class Printed(io.StringIO):
         return len(text)
 
     def take(self) -> str:
-        """What was printed since it was last taken."""
+        """The text printed since the previous call."""
         text = self.getvalue()
         if text:
             self.seek(0)
@@ -251,4 +253,4 @@ class Printed(io.StringIO):
         return text
 
     def close(self) -> None:
-        """Nothing: it is not the student's to close."""
+        """Does nothing, so that the student's code cannot close it."""

@@ -1,7 +1,7 @@
-"""Numba's cache of compiled kernels in a process that can write no file: it is read, and nothing is added to it.
+"""Numba's cache of compiled kernels in a process that can write no file: it is read and never written.
 
-Without it numba refuses to compile a function with `cache=True`. Imported by numba itself, by its setting
-CACHE_LOCATOR_CLASSES, or by `rank_walls.py` where numba is there already.
+Without a cache numba refuses to compile a function with `cache=True`. Numba imports this file, by its setting
+CACHE_LOCATOR_CLASSES.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from numba.core import caching
 
 
 class InTheSetFolder(caching.UserProvidedCacheLocator):  # type: ignore[misc]
-    """The cache is below NUMBA_CACHE_DIR, which `caches.py` sets."""
+    """Reads the cache below NUMBA_CACHE_DIR, which `course/judging/process/caches.py` sets."""
 
     def ensure_cache_path(self) -> None:
-        """Nothing: numba would try to write there."""
+        """Does nothing; numba would test whether it can write there."""
 
 
 def add_nothing(*_: object) -> None:
-    """In place of saving what was compiled."""
+    """Does nothing, in place of saving what was compiled."""
 
 
 caching.Cache.save_overload = add_nothing

@@ -1,16 +1,16 @@
-"""What keeps the ranks of an answer apart, so that what one knows of another has come by messages.
+"""Separates the ranks of an answer, so that they can communicate by messages only.
 
-Put up in each rank's process, before it is given its arguments:
+Applied in each rank's process before it receives its arguments:
 
-- It has no descriptor that another rank has, too: no pipe, socket or file that a cell has opened.
-- Memory that a cell has shared (an mmap without a file, a file's mapping) is its own from here on, a copy.
-- On Linux with Landlock it can write no file, wherever, nor read or trace another rank's memory; from version 4 neither
-  connect to a port nor listen at one; from version 6 neither signal another rank nor reach it by an abstract socket.
+- It shares no descriptor with another rank: no pipe, socket or file that a cell has opened.
+- Memory that a cell has shared (an anonymous mmap, a mapped file) becomes a private copy.
+- On Linux with Landlock it can write no file, and cannot read or trace another rank's memory. From version 4 on it can
+  neither connect to a TCP port nor listen at one; from version 6 on it can neither signal another rank nor reach it by
+  an abstract socket.
 
-Ranks can still tell each other something by what they do to the machine (how long they compute, how much memory they
-take), by System V's shared memory and queues, and by UDP; and the student's own process, with what a cell has left
-running in it, goes on beside them. Without Landlock they can by files, too, as far as the fence lets them write. So a
-check does not rely on walls alone: `carried.py` says what messages can have told a rank.
+Some ways remain: the load of the machine (computing time, memory), System V shared memory and queues, UDP, and what a
+cell has left running in the student's process. Without Landlock files remain as well, where the fence allows writing.
+So a check does not rely on walls alone: `course/judging/ranks/carried.py` finds out what messages can have carried.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from course.sandbox import landlock
 from course.sandbox.supervisor import close_all_but
 
 HARMLESS = ("null", "zero", "full", "tty")
-"""Devices to which a rank may write."""
+"""Devices that a rank may write to."""
 
 CACHE = "course.sandbox.ranks.read_only_cache.InTheSetFolder,course.sandbox.cells.cell_cache.OfACell"
 
 READ, WRITE, PRIVATE, FIXED, ANONYMOUS = 1, 2, 2, 0x10, 0x20 if sys.platform == "linux" else 0x1000
 MOST_COPIED = 2**26
-"""Bytes of one shared mapping that are copied; a larger one is empty afterwards."""
+"""Bytes of a shared mapping that are copied; a larger mapping is empty afterwards."""
 
 MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) ([r-])([w-])[x-]s ", re.MULTILINE)
 
 
 def put_up(keep: Collection[int]) -> None:
-    """Shut out the other ranks, for good; `keep`: the descriptors of this rank's own."""
-    tempfile.tempdir = tempfile.gettempdir()  # known, if no use: libraries ask for it when they are imported
+    """Separate this rank from the others, permanently. keep: the descriptors that stay open."""
+    tempfile.tempdir = tempfile.gettempdir()  # set, although unusable: libraries ask for it on import
     print_nowhere()
     close_all_but(*keep)
     if sys.platform == "linux":
@@ -49,14 +49,14 @@ def put_up(keep: Collection[int]) -> None:
 
 
 def print_nowhere() -> None:
-    """From now on what this process prints to descriptors, and reads from the first one, is nothing."""
+    """Redirect descriptors 0 to 2 to the null device."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
 
 
 def unshare_memory() -> None:
-    """Replace each mapping that other processes see by a copy that they do not."""
+    """Replace each shared mapping by a private copy."""
     system = ctypes.CDLL(None, use_errno=True)
     system.mmap.restype = ctypes.c_void_p
     system.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -72,7 +72,7 @@ def unshare_memory() -> None:
 
 
 def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
-    """Beginning, end, and whether it can be read and written, of each mapping that is shared."""
+    """For each shared mapping: beginning, end, whether it is readable, whether it is writable."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         found = MAPPING.findall(file.read())
     for start, end, read, write in found:
@@ -80,7 +80,7 @@ def shared_mappings() -> Iterator[tuple[int, int, bool, bool]]:
 
 
 def save_no_kernels() -> None:
-    """Numba reads the kernels that were compiled before, and saves none; see `read_only_cache.py`."""
+    """Make numba read compiled kernels and save none; see `read_only_cache.py`."""
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = CACHE
     if "numba" in sys.modules:
         import numba

@@ -1,4 +1,4 @@
-"""What an exercise has students build, by the names of the library's versions, which its answer may not call."""
+"""What an exercise has students build: the names of the library's versions, which the answer may not call."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ OTHER_LIBRARIES = (
     "autograd", "flax", "jax", "keras", "mpi4py", "mxnet", "numdifftools", "optax", "paddle", "tensorflow", "tinygrad",
     "torch",
 )  # fmt: skip
-"""Automatic differentiation, optimizers and collectives of others: an exercise that builds something does without."""
+"""Other libraries of automatic differentiation, optimizers or collectives; refused to the same exercises."""
 
 
 @dataclass(frozen=True, init=False)
 class Builds:
     """`Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")`, for an exercise of a Chapter.
 
-    names: modules with all that is in them, packages with all modules in them, classes with their methods, functions.
-    instead: what an answer uses, for the sentence that it gets.
+    Parameters
+        names     modules, packages, classes or functions; a package includes its modules, a class its methods
+        instead   what an answer uses in their place, for the error message
 
-    While the check calls the answer, a call of one of these raises, by whatever name the answer knows it; importing
-    one, and importing a library of OTHER_LIBRARIES, does so as well. The library's own calls go on, so that an answer
-    may use whatever else is built on them. Cells are not restricted: there students try the library.
+    While the check calls the answer, a call of one of these raises, under any name that the answer has for it. So do
+    imports of them, and of OTHER_LIBRARIES. Calls by the library itself are allowed, so that an answer may use other
+    functions that are built on them. Cells are not restricted: students may try the library there.
     """
 
     names: tuple[str, ...]
@@ -31,7 +32,7 @@ class Builds:
         object.__setattr__(self, "instead", instead)
 
     def sentence(self, exercise: str, used: str) -> str:
-        """What an answer is told that used one of them."""
+        """The error message for an answer that used one of them."""
         return (
             f"{used} may not be used in {exercise}, which is to be built without the library's version: "
             f"use {self.instead}"

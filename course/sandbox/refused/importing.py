@@ -1,7 +1,7 @@
-"""What the student's code may import: none of the checks' own modules, and no second copy of a guarded one.
+"""Controls the imports of the student's code: no modules of the checks, and no second copies of guarded modules.
 
-`Importing` stands first among Python's finders, so it is asked for every module that is not loaded yet. It also hears
-of files that are opened, programs that are started, and functions whose code is set.
+`Importing` is the first of Python's finders, so it is asked for every module that is not loaded yet. Its audit hook
+sees the files that are opened, the programs that are started, and the functions whose code is set.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from course.sandbox.cells.stand_in import HOLDS
 from course.sandbox.refused.library_code import LibraryCode
 
 STARTS = frozenset({"os.exec", "os.posix_spawn", "os.spawn", "os.startfile", "os.system", "subprocess.Popen"})
-"""Events by which another program begins, which would know of no refusal; `os.fork` is not one."""
+"""Events that start another program, in which nothing would be refused; `os.fork` does not."""
 
 
 class LibraryVersionError(RuntimeError):
-    """An answer used the library's version of what it was to build."""
+    """An answer used the library's version of what it had to build."""
 
 
 class Same(Loader):
-    """Loads a module that was there before the student's code as what it was."""
+    """Loads a module that existed before the student's code as the same module object."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module
@@ -41,18 +41,18 @@ class Same(Loader):
 
 
 class Importing(MetaPathFinder):
-    """Refuses to import the checks' own modules, and what `refusals.py` says in `refused`, `files` and `programs`.
+    """Refuses to import the checks' modules, and what `refusals.py` puts into `refused`, `files` and `programs`.
 
     Parameters
-        known     guarded modules that are loaded: a reload, or an import after a deletion, gives the same module
+        known     loaded guarded modules; a reload, or an import after a deletion, returns the same module
         guarded   functions whose code is guarded
-        library   the code that may import what is refused
+        library   the library's code, which may import what is refused
 
     Attributes
-        refused    the sentence for each module that may not be imported now, with all modules in it
-        files      the sentence for each beginning of a path that may not be opened now
-        programs   the sentence for an answer that starts another program; empty while it may
-        touched    guarded functions whose code or defaults were set since the last look
+        refused    for each module that is refused now, with all modules in it, the error message
+        files      for each beginning of a path that may not be opened now, the error message
+        programs   the error message for an answer that starts another program; empty if it may
+        touched    guarded functions whose code or defaults were set since `put_back`
     """
 
     def __init__(self, known: dict[str, ModuleType], guarded: Container[FunctionType], library: LibraryCode) -> None:
@@ -66,7 +66,7 @@ class Importing(MetaPathFinder):
         self.touched: set[FunctionType] = set()
 
     def put_in_place(self) -> None:
-        """Be asked first; a student's code may have removed it."""
+        """Make this the first finder again; a student's code may have removed it."""
         if not sys.meta_path or sys.meta_path[0] is not self:
             sys.meta_path[:] = [self, *(finder for finder in sys.meta_path if finder is not self)]
         if not self._is_hooked:
@@ -74,7 +74,7 @@ class Importing(MetaPathFinder):
             self._is_hooked = True
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """None, for others to find it; a known module's own; or the sentence why not."""
+        """The spec of a known or library module; None for all others. Raises for a refused module."""
         if begins(name, ("course.checks",)):
             raise ImportError(HOLDS, name=name)
         if begins(name, ("course.judging",)):
@@ -97,19 +97,19 @@ class Importing(MetaPathFinder):
             raise PermissionError(self.programs)  # an OSError, so that a library which asks the system does without
 
     def _read(self, path: str) -> None:
-        """Refuse to read the text of what is refused."""
+        """Refuse to read the source of refused modules."""
         for beginning, sentence in self.files.items():
             if path.startswith(beginning):
                 raise PermissionError(sentence)
 
 
 def begins(name: str, packages: Sequence[str]) -> bool:
-    """Whether a module is one of these, or in one of these."""
+    """Whether a module is one of these packages or inside one."""
     return any(f"{name}.".startswith(f"{package}.") for package in packages)
 
 
 def importer() -> FrameType | None:
-    """The frame of the import statement, or of the call of importlib, that asks for a module."""
+    """The frame with the import statement, or with the call of importlib."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and ("importlib" in frame.f_code.co_filename or frame.f_globals is globals()):
         frame = frame.f_back

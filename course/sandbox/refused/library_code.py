@@ -1,4 +1,4 @@
-"""Which code is the library's own: known by the code objects themselves, which nothing can pretend to be."""
+"""Recognises the library's own code by its code objects, which student's code cannot imitate."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOLDERS = tuple(os.path.join(HERE, *parts, "") for parts in (("minidl",), ("cour
 
 
 class LibraryCode:
-    """The code objects of guarded modules: of those that are loaded now, and of those that are loaded later."""
+    """The code objects of guarded modules, loaded before or later."""
 
     def __init__(self, modules: Iterable[ModuleType]) -> None:
         self._codes: dict[int, CodeType] = {}  # by identity, as two that are equal are still two
@@ -24,7 +24,7 @@ class LibraryCode:
                 self.add(value.__code__)
 
     def add(self, code: CodeType) -> None:
-        """Count this code, and that of the functions in it, as the library's."""
+        """Add this code, and that of the functions in it, to the library's."""
         if id(code) in self._codes:
             return
         self._codes[id(code)] = code
@@ -33,11 +33,11 @@ class LibraryCode:
                 self.add(constant)
 
     def runs_in(self, frame: FrameType | None) -> bool:
-        """Whether this frame is the library's."""
+        """Whether this frame runs the library's code."""
         return frame is not None and id(frame.f_code) in self._codes
 
     def found(self, name: str, path: Iterable[str] | None) -> ModuleSpec | None:
-        """The module `name`, if it is a file of the library: what is loaded of it is the library's."""
+        """The spec of the module `name` if it is a file of the library; its code will be added on loading."""
         spec = PathFinder.find_spec(name, None if path is None else list(path))
         if spec is None or not isinstance(spec.loader, SourceFileLoader) or not (spec.origin or "").startswith(FOLDERS):
             return None
@@ -46,7 +46,7 @@ class LibraryCode:
 
 
 class Recorded(SourceFileLoader):
-    """Loads a file of the library, and has its code counted as the library's."""
+    """Loads a file of the library, and adds its code to the library's."""
 
     def __init__(self, name: str, path: str, library: LibraryCode) -> None:
         super().__init__(name, path)

@@ -1,8 +1,8 @@
-"""minidl and the course as they were before a student's code ran: what that code replaced in them is put back.
+"""Restores what a student's code replaced in minidl, in the course, and in Python's own modules.
 
-A check has things counted and measured beside the answer, by functions of these modules. A notebook that replaces
-`minidl.cluster.launch`, a method of the communicator or a probe would otherwise be measured by its own yardstick.
-So would one that replaces what these are found and sent by: modules under their names, Python's own functions.
+Checks count and measure with functions of these modules, in the student's process. A notebook that replaced
+`minidl.cluster.launch`, a method of the communicator or a probe would otherwise measure itself. The same holds for
+what finds and sends these functions: entries of sys.modules, and functions of Python.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from course.sandbox.refused.refusals import Refusals
 
 GUARDED = ("minidl.", "course.")
 FREE = ("minidl.kernels",)
-"""Here functions are replaced on purpose, when another set of kernels is chosen."""
+"""Here functions are replaced on purpose, when another set of kernels is selected."""
 
 PYTHON = (builtins, copy, gc, json, pickle, time, tracemalloc)
-"""Python's own modules that probes measure with, and that a request is read with."""
+"""Python's modules with which probes measure and requests are read."""
 
 FUNCTIONS = FunctionType | BuiltinFunctionType
 
 
 class Originals:
-    """Functions and classes of the guarded modules that are loaded now, with their methods and code.
+    """Records functions and classes of the loaded guarded modules, with their methods and code.
 
-    own: modules that are guarded as well, whatever they are called.
+    own: further modules to guard, under any name.
     """
 
     def __init__(self, *own: ModuleType) -> None:
@@ -60,7 +60,7 @@ class Originals:
         self.refusals = Refusals(self._code, self._importing, library)
 
     def put_back(self) -> None:
-        """Undo what was replaced since."""
+        """Restore everything that was replaced since."""
         sys.settrace(None)
         sys.setprofile(None)
         sys.modules.update(self._modules)
@@ -91,9 +91,9 @@ class Originals:
 
 
 def is_guarded(name: str) -> bool:
-    """Whether a module is minidl's or the course's."""
+    """Whether a module belongs to minidl or to the course."""
     return f"{name}.".startswith(GUARDED)
 
 
 IS_MUTABLE = 1 << 9
-"""Of a class: it was made in Python, and its methods can be replaced (Py_TPFLAGS_HEAPTYPE)."""
+"""Flag of classes that are defined in Python, whose methods can be replaced (Py_TPFLAGS_HEAPTYPE)."""

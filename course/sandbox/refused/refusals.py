@@ -1,10 +1,10 @@
-"""The library's version of what an exercise builds is refused while the check calls the answer.
+"""Refuses the library's version of what an exercise builds, while the check calls the answer.
 
-Every function of the named modules gets other code, which raises unless the library itself calls. So it does not matter
-by which name an answer knows the function: an import, a name bound in a cell, a `partial`, an inherited method.
+Every function of the named modules gets other code, which raises unless its caller is the library. So the name under
+which an answer has the function does not matter: an import, a name bound in a cell, a `partial`, an inherited method.
 
-Not refused: a copy of the library's text, or of a function's code, that a cell has made; compiled kernels; and what a
-process computes that a cell has left running. Within one process none of these can be told from the student's own.
+Not refused are copies of the library's source, or of a function's code, that a cell has made, compiled kernels, and the
+work of processes that a cell has started. Within one process these cannot be distinguished from the student's own code.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ from course.sandbox.refused.importing import Importing, LibraryVersionError, beg
 from course.sandbox.refused.library_code import LibraryCode
 
 Code = tuple[CodeType, Any, Any]
-"""The parts of a function that can be replaced: its code, its defaults, those of its keyword arguments."""
+"""What can be replaced in a function: its code, its defaults, its keyword defaults."""
 
 UNTOUCHED = frozenset(
     {"__del__", "__repr__", "__str__", "__hash__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__",
      "__class_getitem__", "__init_subclass__", "__set_name__", "__copy__", "__deepcopy__"}
 )  # fmt: skip
-"""Methods that Python calls by itself for a value that a cell has left, and that compute nothing."""
+"""Methods that Python itself calls on values left by a cell, and that compute nothing."""
 
 
 class Refusals:
     """Refuses one exercise's Builds at a time.
 
-    expected: the code that each guarded function must have, kept by Originals. importing: refuses imports. library: the
-    code whose own calls go on. Made before any of the student's code runs, as that may set a function's `__module__`.
+    Parameters
+        expected    the code that each guarded function must have, recorded by Originals
+        importing   refuses imports
+        library     the library's code, whose calls are allowed
+
+    It is made before any of the student's code runs, because that code may set a function's `__module__`.
     """
 
     def __init__(self, expected: dict[FunctionType, Code], importing: Importing, library: LibraryCode) -> None:
@@ -47,9 +51,9 @@ class Refusals:
         self._defined = {name: list(functions_of(module)) for name, module in loaded_in("minidl").items()}
 
     def refuse(self, exercise: str, builds: Builds, namespaces: list[dict[str, Any]]) -> None:
-        """Refuse what this exercise builds, in place of what was refused before.
+        """Refuse what this exercise builds, and nothing that was refused before.
 
-        namespaces: of the student's functions; what other libraries have put there is refused, too.
+        namespaces: those of the student's functions; names of other libraries in them are refused as well.
         """
         self.allow()
         for name in builds.names:
@@ -98,7 +102,7 @@ class Refusals:
         set_code(function, self._expected[function])
 
     def _close(self, library: str, sentence: str, namespaces: list[dict[str, Any]]) -> None:
-        """Make the modules of another library, and what a namespace has of it, useless."""
+        """Make the modules of another library, and values of it in namespaces, raise on use."""
         for name, module in list(sys.modules.items()):
             if begins(name, (library,)) and type(module) is ModuleType:
                 vars(module)["__refused__"] = sentence
@@ -112,7 +116,7 @@ class Refusals:
 
 
 class Closed(ModuleType):
-    """What a module of another library is while it is refused: whatever it is asked for, it raises."""
+    """The class of another library's module while it is refused: access to any attribute raises."""
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -124,20 +128,20 @@ class Closed(ModuleType):
 
     @classmethod
     def substitute(cls, sentence: str) -> Closed:
-        """In place of a value of such a library."""
+        """A stand-in for a value of such a library."""
         closed = cls("refused")
         vars(closed)["__refused__"] = sentence
         return closed
 
 
 def reopen(module: ModuleType) -> None:
-    """Make a module what it was."""
+    """Restore a module that was closed."""
     module.__class__ = ModuleType
     vars(module).pop("__refused__", None)
 
 
 def located(name: str) -> tuple[ModuleType, list[str]]:
-    """The module that a dotted name begins with, imported, and the rest of the name."""
+    """The longest module at the beginning of a dotted name, imported, and the rest of the name."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
         try:
@@ -148,7 +152,7 @@ def located(name: str) -> tuple[ModuleType, list[str]]:
 
 
 def loaded_in(package: str) -> dict[str, ModuleType]:
-    """A module, or a package and its modules, by name, as far as they are loaded."""
+    """The loaded modules of a package, itself included, by name."""
     return {
         name: module for name, module in list(sys.modules.items()) if module is not None and begins(name, (package,))
     }
@@ -186,7 +190,7 @@ def functions_of_value(value: Any) -> Iterator[FunctionType]:
 
 
 def is_borrowed(function: FunctionType) -> bool:
-    """Whether another library has written it, and uses it elsewhere: every Enum of the process has `Enum.__new__`."""
+    """Whether another library defines it and uses it elsewhere: every Enum of the process has `Enum.__new__`."""
     home = str(function.__globals__.get("__name__"))
     value: Any = sys.modules.get(home)
     for name in function.__qualname__.split("."):
@@ -195,7 +199,7 @@ def is_borrowed(function: FunctionType) -> bool:
 
 
 def files_of(module: ModuleType) -> Iterator[str]:
-    """How the paths begin of the files that a module, or a package with all its modules, was loaded from."""
+    """The beginnings of the paths of the files of a module, or of a package with all its modules."""
     origin = getattr(module.__spec__, "origin", None)
     if not origin:
         return
@@ -227,7 +231,7 @@ def set_code(function: FunctionType, code: Code) -> None:
 
 
 class Gate:
-    """Lets the library's own calls of a function pass, and raises for all others."""
+    """Allows calls of a function by the library, and raises for all others."""
 
     def __init__(self, function: FunctionType, code: Code, sentence: str, library: LibraryCode) -> None:
         self._function = function
@@ -236,7 +240,7 @@ class Gate:
         self._library = library
 
     def __call__(self) -> FunctionType:
-        """The function as it was. Called by the code that stands in its place, on behalf of its caller."""
+        """The original function. Called by the code that replaces it, on behalf of its caller."""
         if not self._library.runs_in(sys._getframe(2)):
             raise LibraryVersionError(self._sentence)
         code, defaults, keywords = self._code
@@ -247,9 +251,9 @@ class Gate:
 
 @functools.cache
 def gatehouse(free: int, file: str) -> CodeType:
-    """The code that stands in place of a function's with so many free variables: it asks `_gate`, then passes on.
+    """The code that replaces that of a function with `free` free variables: asks `_gate`, then calls the original.
 
-    It counts as code of the function's file, so that whoever looks for the caller's line sees but the library.
+    It has the function's file name, so that a search for the caller's line finds only the library.
     """
     names = "".join(f"free{number}, " for number in range(free))
     source = f"""

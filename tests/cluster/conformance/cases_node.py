@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -143,6 +144,9 @@ def _mistakes(comm: Communicator) -> dict[str, Callable[[], Any]]:
         "reduce_scatter of a number": lambda: comm.reduce_scatter(3.0),
         "world_rank of nobody": lambda: comm.world_rank(p),
         "negative work": lambda: comm.compute(seconds=-1),
+        "endless work": lambda: comm.compute(flops=math.inf),
+        "endless time": lambda: comm.compute(seconds=math.inf),
+        "work that is no number": lambda: comm.compute(nbytes=math.nan),
         "mesh of another size": lambda: comm.mesh((p + 1,), ("dp",)),
         "mesh without names": lambda: comm.mesh((p, 1), ("dp",)),
         "mesh with a name twice": lambda: comm.mesh((p, 1), ("dp", "dp")),

@@ -66,3 +66,21 @@ def test_what_does_not_fit_is_said_in_a_sentence():
         parallel.train(small_job(model=nn.models.MLP(5, 8, 3)), Ensemble(), nodes=2)
     with pytest.raises(ValueError, match="this model has buffers"):
         parallel.train(small_job(model=partial(nn.BatchNorm2d, 5)), Ensemble(), nodes=2)
+
+
+class Failing(Ensemble):
+    """Member 2 fails in its second pass."""
+
+    def run(self, session):
+        if session.comm.rank == 2:
+            session.advance_schedule = lambda samples: 1 / (session.epoch == 0)
+        super().run(session)
+
+
+def test_without_a_member_that_failed_the_others_are_the_ensemble():
+    job = small_job()
+    report = parallel.train(job, Failing(), 3, "simulation", on_failure="continue")
+    assert list(report.failures) == [2]
+    truths = [parallel.train(replace(job, seed=job.seed + k), on="simulation") for k in range(2)]
+    together = evaluate_ensemble(job, [truth.model() for truth in truths], job.build_data().test)
+    assert (report.history[-1]["test_loss"], report.accuracy) == pytest.approx(together, rel=1e-12)

@@ -17,11 +17,11 @@ COLUMNS = list(HistoryRow.__annotations__)
 
 @pytest.mark.parametrize("strategy", [parallel.Synchronous(), parallel.LocalSGD(2), parallel.ParameterServer()])
 def test_rows_are_dicts_with_the_columns_of_history_row_in_report_progress_checkpoint_and_csv(strategy, tmp_path):
-    told: list[parallel.Progress] = []
-    report = parallel.train(small_job(epochs=2), strategy, 2, on="simulation", progress=told.append)
+    reported: list[parallel.Progress] = []
+    report = parallel.train(small_job(epochs=2), strategy, 2, on="simulation", progress=reported.append)
     assert [list(row) for row in report.history] == [COLUMNS, COLUMNS]
     assert all(type(row) is dict for row in report.history)
-    assert [one.row for one in told if one.row is not None] == report.history == report.checkpoint.history
+    assert [one.row for one in reported if one.row is not None] == report.history == report.checkpoint.history
     assert json.loads(json.dumps(report.history)) == report.history
     report.save(tmp_path)
     with (tmp_path / "metrics.csv").open(newline="") as file:

@@ -71,6 +71,16 @@ def test_without_a_network_messages_take_no_time() -> None:
     assert simulate(lambda comm: comm.all_reduce(comm.rank + 1.0), nodes=5).seconds == 0
 
 
+def test_the_clock_stays_in_double_precision_when_work_is_stated_in_single() -> None:
+    def program(comm: cluster.Communicator) -> float:
+        comm.compute(seconds=1e6)
+        comm.compute(seconds=np.float32(0.5))  # type: ignore[arg-type]
+        comm.compute(seconds=1e-6)
+        return comm.now()
+
+    assert simulate(program, nodes=1).results == [1e6 + 0.5 + 1e-6]
+
+
 def test_ports_are_full_duplex() -> None:
     def program(comm: cluster.Communicator) -> float:
         comm.sendrecv(np.zeros(BIG, np.uint8), 1 - comm.rank, 1 - comm.rank)

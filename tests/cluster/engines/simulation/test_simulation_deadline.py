@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from minidl import cluster
@@ -66,6 +67,10 @@ def test_a_rank_that_makes_no_call_is_ended_and_named_with_its_line(without_end:
     first = without_end.__code__.co_firstlineno
     assert file == str(Path(__file__))
     assert first < int(number) <= first + 6
+
+
+def test_a_deadline_may_be_a_number_of_numpy() -> None:
+    assert late(program, args=(sleep,), seconds=np.float32(0.5)).rank == 1  # type: ignore[arg-type]
 
 
 def test_an_isolated_rank_that_makes_no_call_is_named_too() -> None:

@@ -60,7 +60,7 @@ def test_arrays_come_back_with_type_shape_and_values(dtype: str, shape: tuple[in
     back[0][...] = array  # and may be written to
 
 
-def test_what_is_derived_from_a_plain_type_comes_back_as_that() -> None:
+def test_a_subclass_of_a_plain_type_comes_back_as_the_plain_type() -> None:
     given = [Colour.RED, np.float64(1.5), np.int32(2), np.bool_(True), np.str_("x"), Dressed([1, 2])]
     back = loads(dumps(given))
     assert back == [3, 1.5, 2, True, "x", [1, 2]]
@@ -69,7 +69,7 @@ def test_what_is_derived_from_a_plain_type_comes_back_as_that() -> None:
     assert loads(dumps(np.longdouble(1))) == 1.0
 
 
-def test_everything_else_comes_back_as_its_name() -> None:
+def test_other_values_come_back_as_the_name_of_their_type() -> None:
     back = loads(dumps([print, object(), np.array([None, 1], dtype=object), {print: 1}]))
     assert back[0] == Foreign("builtin_function_or_method", "<built-in function print>")
     assert str(back[1]) == "an object"
@@ -115,7 +115,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("message", LARGE.values(), ids=LARGE)
-def test_what_would_become_large_is_refused_before_it_does(message: bytes) -> None:
+def test_data_that_would_become_large_is_refused_before_decoding(message: bytes) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(DamagedError):
@@ -139,7 +139,7 @@ def test_as_many_items_as_are_allowed_come_back() -> None:
     [("x" * 2**24, "characters of text"), (set(range(20_000)), "keys of dicts"), ([0] * 200_001, "items in lists")],
     ids=["text", "keys", "items"],
 )
-def test_who_returns_too_much_is_told_so(value: object, says: str) -> None:
+def test_a_result_of_too_many_items_is_an_error(value: object, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         dumps(value)
 
@@ -197,13 +197,13 @@ def test_large_messages_go_through_in_pieces(pipe: tuple[int, int]) -> None:
     assert receiver.receive(time.monotonic()) is None
 
 
-def test_who_does_not_read_makes_nobody_wait(pipe: tuple[int, int]) -> None:
+def test_a_sender_does_not_wait_for_a_reader_beyond_its_time_limit(pipe: tuple[int, int]) -> None:
     begin = time.monotonic()
     assert not Sender(pipe[1]).send(bytes(10**6), begin + 0.1)
     assert time.monotonic() - begin < 10
 
 
-def test_a_promise_of_a_message_makes_nobody_wait_and_one_too_long_is_garbage(pipe: tuple[int, int]) -> None:
+def test_an_incomplete_message_is_not_waited_for_and_one_too_long_is_garbage(pipe: tuple[int, int]) -> None:
     reads, writes = pipe
     receiver = Receiver(reads, 100)
     os.write(writes, LENGTH.pack(50) + b"begin")

@@ -24,7 +24,7 @@ def test_arrays_equal_up_to_rounding_pass() -> None:
     expect.array(np.array([1, 2]), np.array([1.0, 2.0]), "f(x)")
 
 
-def test_the_first_difference_is_said() -> None:
+def test_the_first_difference_is_reported() -> None:
     error = wrong(expect.array, np.array([[1.0, 5.0], [3.0, 7.0]]), [[1.0, 2.0], [3.0, 4.0]], "f(x) on rank 1")
     assert error.message == "f(x) on rank 1: expected 2 at [0, 1], got 5 (the first of 2 of 4 that differ)."
 
@@ -42,7 +42,7 @@ def test_infinity_equals_infinity() -> None:
     wrong(expect.number, 1.0, math.inf, "crossover")
 
 
-def test_shape_type_and_none_are_said() -> None:
+def test_a_wrong_shape_type_or_none_is_reported() -> None:
     assert "shape (2,), got shape (2, 1)" in wrong(expect.array, np.ones((2, 1)), [1.0, 1.0], "f(x)").message
     none = wrong(expect.array, None, [1.0], "f(x)")
     assert none.message == "f(x): expected an array of shape (1,), got None."
@@ -54,7 +54,7 @@ def test_shape_type_and_none_are_said() -> None:
 
 
 @pytest.mark.parametrize(("name", "word"), [("generator", "yield"), ("coroutine", "async"), ("function", "brackets")])
-def test_what_is_no_value_has_its_cause(name: str, word: str) -> None:
+def test_a_result_that_is_no_value_gets_a_likely_cause(name: str, word: str) -> None:
     for compare, want in ((expect.array, [1.0]), (expect.number, 1.0), (expect.same, 1)):
         assert word in wrong(compare, Foreign(name), want, "f(x)").cause
 
@@ -79,7 +79,7 @@ def test_same_asks_for_the_same_type() -> None:
     assert "got" in wrong(expect.same, [np.ones(2)], [1], "f()").message
 
 
-def test_values_that_look_alike_are_told_with_all_digits() -> None:
+def test_values_that_look_alike_are_shown_with_all_digits() -> None:
     with pytest.raises(Wrong, match=r"expected 186046.51162790696, got 186047\.0"):
         expect.number(186047.0, 186046.51162790696, "f()", rtol=1e-9)
 
@@ -128,6 +128,6 @@ def test_an_array_without_elements_is_no_known_mistake() -> None:
 
 
 @pytest.mark.parametrize("huge", [10**400, 10**5000, -(10**5000), [10**5000], {"a": (10**5000,)}], ids=range(5))
-def test_a_number_of_very_many_digits_is_told_by_its_length(huge: object) -> None:
+def test_a_number_of_very_many_digits_is_described_by_its_length(huge: object) -> None:
     for compare, want in ((expect.array, [1.0]), (expect.number, 1.0), (expect.same, 1)):
         assert len(wrong(compare, huge, want, "f(x)").message) < 200

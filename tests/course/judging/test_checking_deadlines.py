@@ -31,14 +31,14 @@ def test_time_in_which_others_had_the_cores_does_not_count(clock: Clock) -> None
     assert ends.is_over()
 
 
-def test_starvation_before_it_began_is_not_its_own(clock: Clock) -> None:
+def test_a_deadline_ignores_starvation_before_its_start(clock: Clock) -> None:
     clock.starved = 100.0
     ends = Deadline(10.0, lambda: clock.starved)
     clock.now = 10.0
     assert ends.is_over()
 
 
-def test_who_starves_itself_gets_three_times_the_time_at_most(clock: Clock) -> None:
+def test_a_process_that_starves_itself_gets_at_most_three_times_the_time(clock: Clock) -> None:
     ends = Deadline(10.0, lambda: clock.starved)
     clock.now = clock.starved = 29.0
     assert not ends.is_over()

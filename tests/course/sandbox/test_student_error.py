@@ -1,4 +1,4 @@
-"""What a check is told of an exception that ended an answer."""
+"""The description of an exception that ended an answer."""
 
 from __future__ import annotations
 

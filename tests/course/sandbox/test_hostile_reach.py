@@ -160,7 +160,7 @@ OWN = (
 
 @needs_linux
 @pytest.mark.skipif(os.uname().machine not in system_calls.NUMBERS, reason="another processor")
-def test_an_answer_bounds_slows_down_and_keeps_waiting_nobody_but_itself() -> None:
+def test_an_answer_cannot_limit_slow_down_or_block_other_processes() -> None:
     source = "import fcntl, os, resource\ndef f(text, other):\n    try: exec(text)\n"
     source += "    except PermissionError as error: return str(error)\n    return 'done'"
     with StudentSession(loading(source)) as session, subprocess.Popen(["sleep", "60"]) as other:
@@ -249,7 +249,7 @@ def test_an_error_s_text_commands_no_terminal() -> None:
     assert (read["type"], read["text"]) == ("?[31mE", "?[2J?]0;x??é\ttab\nline")
 
 
-def test_what_is_said_of_a_part_is_bounded_whatever_the_answer_s_names_are() -> None:
+def test_the_message_of_a_part_is_bounded_for_names_of_any_length() -> None:
     part = PartResult("title", 1.0, Status.WRONG, "m" * 10**6, "c" * 10**6)
     assert len(part.message) == len(part.cause) == MOST_OF_MESSAGE
     assert PartResult("title", 1.0, Status.WRONG, "short").message == "short"

@@ -56,7 +56,7 @@ def outcome(session: StudentSession, body: str) -> str:
     return f"{value['type']}: {value['text']}" if kind == "error" else str(value[0])
 
 
-def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_the_check_s_side(session: StudentSession) -> None:
+def test_the_process_of_an_answer_has_loaded_no_check_and_nothing_of_judging(session: StudentSession) -> None:
     body = "import sys\nreturn [n for n, m in sys.modules.items() if n.startswith(('course.', 'tests'))]"
     there = set(re.findall(r"'([\w.]+)'", outcome(session, body)))
     assert "course.probes.backpropagation" in there
@@ -74,7 +74,7 @@ def test_a_probe_needs_nothing_of_the_course_but_other_probes(file: Path) -> Non
     assert {name.partition(".")[0] for name in others} <= {"minidl", "numpy", *sys.stdlib_module_names}
 
 
-def test_a_probe_that_a_cell_has_replaced_measures_what_it_did(session: StudentSession) -> None:
+def test_a_probe_that_a_cell_replaced_is_restored(session: StudentSession) -> None:
     cell = """
 import numpy as np
 from course.probes import backpropagation as probes
@@ -136,7 +136,7 @@ def test_the_files_of_the_checks_cannot_be_read(way: str, session: StudentSessio
     assert re.search(f"{MAY_NOT_READ}|No module named", outcome(session, READS[way]))
 
 
-def test_a_link_beside_a_notebook_leads_nowhere(tmp_path: Path) -> None:
+def test_a_link_next_to_a_notebook_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "helper.py").symlink_to(FILE)
     (tmp_path / "own.py").write_text("value = 7")
     (tmp_path / "linked.txt").symlink_to(tmp_path / "own.py")

@@ -40,7 +40,7 @@ def stuck(comm: Communicator, x: np.ndarray) -> None:
     comm.recv((comm.rank + 1) % comm.size)
 
 
-def test_an_all_reduce_is_drawn_and_told(shown, capsys):
+def test_an_all_reduce_is_drawn_and_described(shown, capsys):
     timeline(ring, p=4, n=1000)
     assert len(shown) == 1
     assert isinstance(shown[0], Figure)
@@ -55,7 +55,7 @@ def test_an_all_reduce_is_drawn_and_told(shown, capsys):
         (stuck, "Nothing to draw: deadlock: ranks 0, 1, 2 and 3 wait"),
     ],
 )
-def test_what_cannot_be_drawn_is_said_in_a_line(function, line, shown, capsys):
+def test_an_all_reduce_that_cannot_be_drawn_gets_a_line(function, line, shown, capsys):
     timeline(function)
     assert shown == []
     out = capsys.readouterr().out

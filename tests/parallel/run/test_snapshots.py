@@ -1,4 +1,4 @@
-"""Nodes with weights of their own: snapshots at the ends of epochs, judged after the run."""
+"""Nodes with weights of their own: snapshots at the ends of epochs, evaluated after the run."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @dataclass(frozen=True)
 class Alone(parallel.Strategy):
-    """Each node trains on its shard by itself; the mean of the weights is what is judged."""
+    """Each node trains on its shard by itself; the mean of the weights is evaluated."""
 
     is_asynchronous: ClassVar[bool] = True
 
@@ -76,7 +76,7 @@ def test_one_worker_with_a_server_equals_serial(on):
     assert len(report.digests) == 1
 
 
-def test_the_mean_of_the_nodes_weights_is_judged_at_each_epoch():
+def test_the_mean_of_the_nodes_weights_is_evaluated_at_each_epoch():
     report = parallel.train(small_job(batch_size=4), Alone(), nodes=3, on="simulation")
     local = [result.snapshots[-1].weights for result in report.results]
     assert np.abs(weights(report) - np.mean(local, axis=0)).max() < 1e-15

@@ -42,7 +42,7 @@ def test_a_correct_answer_needs_no_hint() -> None:
     assert display.as_text(right, "check.hint") == "✓ ring: correct, 1 of 1 points\n  ✓ 1/1  sums"
 
 
-def test_hidden_cases_and_defects_are_said() -> None:
+def test_the_text_names_hidden_cases_and_defects() -> None:
     hidden = Outcome("ring", 1.0, (PartResult("sums", 1.0, Status.CORRECT),), is_hidden=True)
     assert display.headline(hidden) == "ring (hidden cases): correct, 1 of 1 points"
     broken = Outcome("ring", 1.0, (PartResult("the check works", 1.0, Status.WRONG, "…"),), defect="IndexError")

@@ -22,7 +22,7 @@ def outcome(name: str = "ring", status: Status = Status.CORRECT) -> Outcome:
     return Outcome(name, 3.0, (PartResult("all", 3.0, status),))
 
 
-def test_results_are_kept_by_chapter_and_exercise_and_the_last_one_counts(tmp_path: Path) -> None:
+def test_the_record_has_the_last_result_of_each_exercise_by_chapter(tmp_path: Path) -> None:
     progress_record.store("04_x", [outcome("ring"), outcome("tree", Status.WRONG)], tmp_path)
     progress_record.store("04_x", [outcome("tree")], tmp_path)
     record = progress_record.read(tmp_path)["04_x"]
@@ -33,7 +33,9 @@ def test_results_are_kept_by_chapter_and_exercise_and_the_last_one_counts(tmp_pa
     assert {path.name for path in tmp_path.iterdir()} <= {"progress.json", "progress.json.lock"}
 
 
-def test_only_a_process_in_the_chapter_s_folder_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_process_in_the_chapter_s_folder_records_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "04_x").mkdir()
     progress_record.keep("04_x", [outcome()], tmp_path)
     assert progress_record.read(tmp_path) == {}
@@ -46,7 +48,7 @@ DAMAGED = ["", "{", "[]", '{"04_x": 3}', '{"04_x": {"ring": {"points": "many"}}}
 
 
 @pytest.mark.parametrize("text", DAMAGED)
-def test_a_damaged_record_is_put_aside_with_a_word(
+def test_a_damaged_record_is_renamed_with_a_message(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "progress.json").write_text(text, encoding="latin-1")
@@ -58,7 +60,7 @@ def test_a_damaged_record_is_put_aside_with_a_word(
         assert "was damaged and begins anew" in capsys.readouterr().out
 
 
-def test_what_cannot_be_kept_costs_no_result(
+def test_a_record_that_cannot_be_written_costs_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -70,7 +72,7 @@ def test_what_cannot_be_kept_costs_no_result(
     assert "another process has held" in capsys.readouterr().out
 
 
-def test_several_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_processes_that_record_at_the_same_time_lose_no_result(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from course.judging import Outcome, progress_record\n"
         "for n in range(20): progress_record.store('04_x', [Outcome(f'{sys.argv[1]}{n}', 1.0, ())], Path(sys.argv[2]))"
@@ -91,7 +93,7 @@ def test_a_notebook_is_read_whatever_its_version(tmp_path: Path) -> None:
     assert read_notebook(path).cells[0].source == "x = 2"
 
 
-def test_what_a_cell_lacks_is_made_up_for(tmp_path: Path) -> None:
+def test_a_cell_without_id_or_metadata_is_completed(tmp_path: Path) -> None:
     path = tmp_path / "n.ipynb"
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "source": ["a\n", "b"]}], "nbformat": 4}))
     (cell,) = read_notebook(path).cells

@@ -27,7 +27,7 @@ def test_only_rings_fulfil_all_conditions(name: str, p: int, n: int):
     assert (broken_conditions(sends, p, n) == []) is (name in RINGS)
 
 
-def test_every_group_has_a_ring_and_who_drops_a_condition_loses_half_of_the_groups():
+def test_every_group_has_a_ring_and_an_answer_without_one_condition_loses_half_of_the_groups():
     broken = [[broken_conditions(ring_lookalikes.run(*trace)[0], *trace[1:]) for trace in group] for group in TRACES]
     assert all([] in group for group in broken)
     for condition in (1, 2, 3):

@@ -35,7 +35,7 @@ def test_compiled_kernels_are_looked_for_in_the_answer_s_folder() -> None:
     assert linked
 
 
-def test_links_lead_to_what_is_kept_and_are_short(tmp_path: Path) -> None:
+def test_links_to_cache_files_are_short(tmp_path: Path) -> None:
     kept = tmp_path / ("a long name" * 10)
     kept.mkdir()
     (kept / "one.nbi").write_text("index")
@@ -44,7 +44,7 @@ def test_links_lead_to_what_is_kept_and_are_short(tmp_path: Path) -> None:
     assert len(os.readlink(tmp_path / "new" / "folder" / "one.nbi")) < 20
 
 
-def test_what_is_missing_is_made_once_and_again_when_kernels_have_changed(
+def test_caches_are_filled_once_and_again_after_kernels_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[object] = []

@@ -119,7 +119,7 @@ def test_errors_of_the_simulation_have_their_words_and_the_student_s_lines(stude
     assert processes_of(student) == 1
 
 
-def test_swapped_collectives_are_told_apart_by_the_lines_of_the_student(student):
+def test_swapped_collectives_are_distinguished_by_the_student_s_lines(student):
     program = (
         "def one(comm): comm.all_reduce(1.0)\ndef two(comm): comm.all_reduce(2.0)\n"
         "def program(comm):\n    for call in (one, two) if comm.rank < 2 else (two, one):\n        call(comm)\n"
@@ -300,7 +300,7 @@ def of_this_system() -> dict[str, tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("way", of_this_system())
-def test_ranks_can_tell_each_other_nothing_by(student, way):
+def test_ranks_cannot_communicate_by(student, way):
     listen, tell, hear = of_this_system()[way]
     text = CELLS.replace("LISTEN", listen).replace("TELL", tell).replace("HEAR", hear)
     assert student.on_ranks(text, [(x,) for x in SHARES]).results[1] in (False, None)

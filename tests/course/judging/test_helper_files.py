@@ -55,7 +55,7 @@ def graded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(200)
-def test_in_a_folder_of_their_own_students_have_their_files_when_graded_and_nobody_elses(tmp_path, monkeypatch):
+def test_a_student_s_own_folder_provides_helper_files_and_no_other_student_s(tmp_path, monkeypatch):
     folder = tmp_path / "class"
     hand_in(folder / "ada" / f"{NAME}.ipynb", READS)
     hand_in(folder / "bob" / NAME / f"{NAME}.ipynb", READS)  # nbgrader's layout
@@ -69,7 +69,7 @@ def test_in_a_folder_of_their_own_students_have_their_files_when_graded_and_nobo
     assert "ModuleNotFoundError: No module named 'mine'" in remarks["fay"]
 
 
-def test_in_a_folder_of_several_students_nobody_is_given_the_files_there_and_the_teacher_is_told(tmp_path):
+def test_a_folder_of_several_students_provides_no_helper_files_and_a_remark(tmp_path):
     for student in ("ada", "bob"):
         hand_in(tmp_path / f"{student}_{NAME}.ipynb")
     with_helpers(tmp_path)
@@ -119,7 +119,7 @@ def test_a_helper_file_takes_the_place_of_no_module(name: str, tmp_path: Path) -
 
 @pytest.mark.slow
 @pytest.mark.timeout(100)
-def test_a_student_is_told_of_a_file_that_would_shadow_a_module_and_loses_nothing(tmp_path):
+def test_a_file_that_would_shadow_a_module_gets_a_remark_and_costs_no_points(tmp_path):
     (tmp_path / "statistics.py").write_text("raise SystemExit('shadowed')")
     one = notebook("solutions", "import statistics\nassert statistics.mean([1, 3]) == 2")
     judgement = judge_notebook(one, notebook("exercises"), folder=str(tmp_path))

@@ -1,4 +1,4 @@
-"""One rule for all calls: an answer leaves its arguments as they were, and a change is told once, in a sentence."""
+"""One rule for all calls: an answer leaves its arguments unchanged, and a change is reported once, in a sentence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NAN = float("nan")
         ({1, 2}, {1}, "x: it was {1, 2}, and is {1} after the call"),
     ],
 )
-def test_a_change_is_found_wherever_it_is(before: object, after: object, sentence: str) -> None:
+def test_an_argument_change_is_found_at_any_depth(before: object, after: object, sentence: str) -> None:
     assert sentence in changes(before, after)
 
 
@@ -59,11 +59,11 @@ def test_a_change_is_found_wherever_it_is(before: object, after: object, sentenc
         np.array(["a", "bc"]),
     ],
 )
-def test_what_is_the_same_bit_by_bit_is_unchanged(same: object) -> None:
+def test_arguments_with_the_same_bits_are_unchanged(same: object) -> None:
     assert changes(same, same) == ""
 
 
-def test_what_was_nearly_put_back_is_told_as_rounding() -> None:
+def test_an_argument_restored_up_to_rounding_is_explained_as_rounding() -> None:
     x = np.linspace(0.1, 1.0, 10)
     found = first_change((x,), (x + 1e-5 - 1e-5,), ["x"])
     assert found
@@ -115,7 +115,7 @@ def test_a_change_that_shows_later_costs_the_later_part(judged: Any) -> None:
     assert "total changed its argument a at [0]: it was 0, and is 1 after the call." in outcome.first_fault.message
 
 
-def test_where_the_value_is_wrong_too_the_value_is_told_and_the_change_after_it(judged: Any) -> None:
+def test_a_wrong_value_is_reported_before_a_changed_argument(judged: Any) -> None:
     outcome = judged(total, "def total(a, b):\n    b[0] = 7\n    return sum(a) if isinstance(a, list) else 6.0")
     assert [part.earned for part in outcome.parts] == [0, 0]
     assert "expected 10, got 3" in outcome.parts[0].message
@@ -123,17 +123,17 @@ def test_where_the_value_is_wrong_too_the_value_is_told_and_the_change_after_it(
     assert "changed its argument b[0]: it was 3, and is 7" in outcome.parts[1].message
 
 
-def test_the_next_check_begins_without_what_the_last_one_found(judged: Any) -> None:
+def test_the_next_check_forgets_the_changes_of_the_previous_one(judged: Any) -> None:
     assert judged(total, "def total(a, b):\n    a += b\n    return sum(a)").points == 2
     assert judged(total, "def total(a, b):\n    return sum(a) + sum(b)").points == 3
 
 
-def test_what_the_exercise_lets_an_answer_change_may_change(judged: Any) -> None:
+def test_arguments_in_may_change_may_change(judged: Any) -> None:
     assert judged(moved, "def moved(x, d):\n    x += d\n    return x").points == 1
     assert judged(moved, "def moved(x, d):\n    d += 1 - x\n    return d - 1").points == 0
 
 
-def test_an_argument_without_a_name_is_counted(judged: Any) -> None:
+def test_an_argument_without_a_name_is_called_by_its_number(judged: Any) -> None:
     outcome = judged(moved, "def moved(*both):\n    d = both[1].copy()\n    both[1][:] = 2\n    return d")
     assert outcome.first_fault
     assert "moved changed its argument number 2 at [0]: it was 1, and is 2" in outcome.first_fault.message

@@ -32,7 +32,7 @@ def outcome_of(function: object, **cases: float) -> Outcome:
     return outcomes[0]
 
 
-def test_what_a_function_uses_travels_with_it() -> None:
+def test_a_function_is_sent_with_the_values_that_it_uses() -> None:
     factor = np.array(2.0)
     assert outcome_of(lambda x: float(factor * x)).status is Status.CORRECT
 
@@ -53,20 +53,20 @@ def uses_a_lock(x: float) -> float:
 uses_a_lock.__module__ = "__main__"  # as in a notebook
 
 
-def test_what_cannot_travel_is_named() -> None:
+def test_a_value_that_cannot_be_sent_is_named() -> None:
     outcome = outcome_of(uses_a_lock)
     assert outcome.status is Status.RAISED
     assert "what it uses as `LOCK`, a _thread.lock, cannot be sent there" in outcome.first_fault.message
 
 
 @pytest.mark.parametrize("value", [6.0, None])
-def test_who_passes_the_result_is_told_to_pass_the_function(value: object) -> None:
+def test_a_check_given_the_result_asks_for_the_function(value: object) -> None:
     outcome = outcome_of(value)
     assert outcome.status is Status.RAISED
     assert "check.double(double), without brackets" in outcome.first_fault.message
 
 
-def test_the_wrong_number_of_arguments_is_said() -> None:
+def test_the_wrong_number_of_arguments_is_reported() -> None:
     assert "takes 2 positional arguments but 1 was given" in outcome_of(twice_of_two).first_fault.message.replace(
         "missing 1 required positional argument: 'y'", "takes 2 positional arguments but 1 was given"
     )
@@ -94,7 +94,7 @@ def test_hidden_cases_are_marked() -> None:
     assert hidden.status is Status.WRONG
 
 
-def test_a_defect_of_a_check_surfaces_in_tests_and_is_told_in_class(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_defect_of_a_check_raises_in_tests_and_is_printed_in_class(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DefectiveCheckError, match="the check of double failed: IndexError: of the check"):
         outcome_of(lambda x: 2 * x, x=101.0)
     assert double(lambda x: 2 * x, x=101.0) == 2.0  # what was found before counts

@@ -99,7 +99,7 @@ def test_a_broadcast_leaves_the_array_of_rank_0_as_it_is():
         rank_results.copied(run_of([x, x], [(x + 1,), (None,)]), x)
 
 
-def test_what_a_broadcast_lacks_is_told_by_the_messages_that_came():
+def test_the_cause_of_a_wrong_broadcast_is_found_from_its_messages():
     x = np.arange(3.0)
     arguments = [(x,), (None,), (None,)]
     for results, sends, cause in (
@@ -113,7 +113,7 @@ def test_what_a_broadcast_lacks_is_told_by_the_messages_that_came():
         assert cause in raised.value.cause
 
 
-def test_it_is_told_whether_an_argument_or_the_list_of_them_was_changed():
+def test_a_changed_argument_and_a_changed_list_of_arguments_are_distinguished():
     shares = [np.split(x, 2) for x in vectors_of(2, 20, seed=0)]
     written, length = "`a += b` and `a[...] = b` write into the array", "what is appended or removed"
     for after, cause in (
@@ -154,7 +154,7 @@ def test_infinite_and_huge_numbers_do_not_hide_what_a_sum_is_made_of():
     assert sum_parts.made_of(vectors[0] + vectors[2], vectors) == "Missing in this sum: what rank 1 had."
 
 
-def test_cases_come_in_the_order_in_which_they_tell_most():
+def test_cases_come_in_the_order_in_which_they_identify_mistakes_best():
     assert telling_first(((1, 4), (2, 6), (3, 30), (4, 13), (5, 3), (3, 0))) == [
         (3, 30), (4, 13), (5, 3), (3, 0), (2, 6), (1, 4)
     ]  # fmt: skip
@@ -197,7 +197,7 @@ def test_padded_chunks_are_a_ring_s_and_missing_ones_are_not():
         rank_messages.round_the_ring(ring_run([0, 1, 2], nbytes=8), "ring_all_gather", [2, 2, 1], times=1)
 
 
-def test_arrows_that_are_no_ring_of_all_ranks_are_told():
+def test_messages_that_form_no_ring_of_all_ranks_are_reported():
     closed_early = ring_run([0, 1, 2, 3])
     sends = [(rank, {0: 1, 1: 0, 2: 3, 3: 2}[rank], *rest) for rank, _, *rest in closed_early.sends]
     run = RankRun([None] * 4, [()] * 4, closed_early.traffic, 3.0, sends, [], *all_told(4))

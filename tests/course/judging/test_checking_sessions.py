@@ -65,7 +65,7 @@ def test_shared_memory_goes_with_the_process() -> None:
         kept.unlink()
 
 
-def test_where_shared_memory_is_common_what_nobody_has_mapped_goes() -> None:
+def test_common_shared_memory_that_no_process_has_mapped_is_removed() -> None:
     before = strays.shared_memory()
     left, mapped = (shared_memory.SharedMemory(create=True, size=1000) for _ in range(2))
     left.close()
@@ -88,7 +88,7 @@ def test_memory_of_all_processes_together_is_bounded() -> None:
             call(session)
 
 
-def test_after_its_end_a_process_is_made_anew_with_its_code() -> None:
+def test_a_session_starts_a_new_process_with_its_code_after_one_ended() -> None:
     with StudentSession(
         loading("import os\ncount = 0\ndef f(end):\n    return os._exit(7) if end else 'there'")
     ) as session:
@@ -117,7 +117,7 @@ def test_starvation_does_not_count_in_the_time_of_all_calls(monkeypatch: pytest.
         call(session)
 
 
-def test_functions_of_the_check_are_called_through_it_and_not_without_end() -> None:
+def test_calls_of_the_check_s_functions_are_messages_and_end_with_the_time_limit() -> None:
     source = "def f(g, x):\n    return g(x) + g(x + 1)\ndef without_end(g):\n    while True:\n        g(1)\n"
     source += "def with_text(g):\n    return g('one')\ndef seen(g):\n    return vars(g), g.__doc__, repr(g)\n"
     with StudentSession(loading(source), Limits(seconds=2.0)) as session:
@@ -130,7 +130,7 @@ def test_functions_of_the_check_are_called_through_it_and_not_without_end() -> N
             call(session, "without_end", double)
 
 
-def test_what_is_printed_is_there_when_the_answer_is() -> None:
+def test_printed_text_is_complete_when_the_reply_has_come() -> None:
     with StudentSession(loading("def f():\n    print('printed')\nprint('by a cell')")) as session:
         session.begin_check()
         call(session)
@@ -180,7 +180,7 @@ print(session.process._mark, session.process.scratch.root, flush=True)
     assert not os.path.exists(scratch)
 
 
-def test_semaphores_that_a_living_process_has_made_meanwhile_are_not_taken_from_it() -> None:
+def test_semaphores_of_a_running_process_are_not_removed() -> None:
     before = strays.shared_memory()
     lock = multiprocess.get_context("spawn").Lock()
     mine = strays.shared_memory() - before

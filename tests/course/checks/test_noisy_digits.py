@@ -69,7 +69,7 @@ def test_the_gradient_in_numpy_is_the_tapes():
         np.testing.assert_allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
-def test_held_out_samples_tell_the_error_that_numpy_finds():
+def test_held_out_samples_report_the_error_that_numpy_finds():
     model, _, validation_set, _ = noisy_digits.digits_with_noise(seed=1)
     _, validation, _ = noisy_digits.samples(1)
     told = validation_set.error(model)

@@ -177,7 +177,7 @@ READS = [
 
 @needs_landlock
 @pytest.mark.parametrize("command", READS)
-def test_a_secret_is_read_and_listed_by_nobody(command: str, room: Room) -> None:
+def test_a_secret_folder_can_be_neither_read_nor_listed(command: str, room: Room) -> None:
     said = str(room.call("shell", command))
     assert "words of the solution" not in said
     assert "hard" not in said
@@ -185,7 +185,7 @@ def test_a_secret_is_read_and_listed_by_nobody(command: str, room: Room) -> None
 
 
 @needs_landlock
-def test_what_is_no_secret_is_read_and_listed(room: Room) -> None:
+def test_other_folders_can_be_read_and_listed(room: Room) -> None:
     assert room.call("shell", "cat OTHER/kept; ls OTHER") == "the words of the solutionkept\n"
 
 
@@ -212,7 +212,7 @@ def outsider() -> Iterator[subprocess.Popen[bytes]]:
 
 @needs_scope
 @pytest.mark.parametrize("source", KILLS.values(), ids=KILLS.keys())
-def test_nobody_signals_or_traces_what_the_answer_has_not_started(
+def test_an_answer_cannot_signal_or_trace_processes_that_it_did_not_start(
     source: str, room: Room, outsider: subprocess.Popen[bytes]
 ) -> None:
     source = source.replace("OUTSIDER", str(outsider.pid))
@@ -230,7 +230,7 @@ def test_an_answer_may_signal_what_it_has_started(room: Room) -> None:
 
 
 @pytest.mark.slow
-def test_honest_work_sees_no_fence(tmp_path: Path) -> None:
+def test_ordinary_work_is_not_refused_by_the_fence(tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("42")
     source = """
 import logging, os, pickle, shutil, sqlite3, subprocess, tempfile, threading

@@ -514,7 +514,7 @@ def left_on_the_machine() -> set[str]:
 
 
 @each_of_the_class
-def test_a_hostile_notebook_gets_what_its_answer_deserves(one: Hostile, graded) -> None:
+def test_a_hostile_notebook_gets_the_points_of_its_answer(one: Hostile, graded) -> None:
     rows, _ = graded
     row = rows[one.name]
     assert (float(row["points"]), float(row["of"])) == (one.points, 2.0), row
@@ -535,7 +535,7 @@ def test_its_page_holds_no_secret_and_no_script(one: Hostile, graded) -> None:
     assert len(page) < 3_000_000
 
 
-def test_of_hidden_cases_a_page_tells_nothing_that_the_answer_says(graded) -> None:
+def test_a_page_does_not_show_what_an_answer_prints_in_hidden_cases(graded) -> None:
     _, pages = graded
     hidden = re.sub(r"<[^>]*>", "", pages["searches memory"].partition("(hidden cases)")[2])
     assert hidden

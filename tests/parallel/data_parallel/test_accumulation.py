@@ -1,4 +1,4 @@
-"""Gradients that are accumulated over pieces are those of the whole part."""
+"""Gradients accumulated over micro-batches equal those of the whole share of a minibatch."""
 
 from functools import partial
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 @pytest.mark.parametrize("accumulate", [2, 3, 7])
-def test_pieces_add_up_to_the_minibatch(nodes, accumulate):
-    job = small_job(model=Uneven, data=partial(blobs, 34))  # 16, 16 and 2 samples: pieces are ragged, and empty
+def test_the_gradients_of_micro_batches_add_up_to_that_of_the_minibatch(nodes, accumulate):
+    job = small_job(model=Uneven, data=partial(blobs, 34))  # 16, 16 and 2 samples: micro-batches are ragged, and empty
     truth = parallel.train(job, on="simulation")
     report = parallel.train(job, Synchronous(1e-6, accumulate=accumulate), nodes, on="simulation")
     assert np.abs(weights(report) - weights(truth)).max() < 1e-10
@@ -25,7 +25,7 @@ def test_pieces_add_up_to_the_minibatch(nodes, accumulate):
     assert [row["bytes"] for row in report.history] == [row["bytes"] for row in whole.history]
 
 
-def test_a_compressor_gets_the_sum_of_the_pieces():
+def test_a_compressor_gets_the_sum_over_the_micro_batches():
     strategies = [Synchronous(compressor=compress.TopK(0.5), accumulate=k) for k in (1, 3)]
     once, thrice = (weights(parallel.train(small_job(), strategy, 2, on="simulation")) for strategy in strategies)
     assert np.abs(once - thrice).max() < 1e-10

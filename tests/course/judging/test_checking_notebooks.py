@@ -18,7 +18,7 @@ from tests.tiers import exhaustively
 
 pytestmark = pytest.mark.timeout(300)
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[3]
 NAME = "04_messages_and_collectives"
 TREE = "broadcast_tree"
 
@@ -90,7 +90,7 @@ def test_a_check_in_a_cell_of_the_student_s_own_does_nothing_and_is_no_remark() 
     assert outcome.status is Status.CORRECT
 
 
-def test_of_one_exercise_alone_only_its_check_is_made() -> None:
+def test_only_one_check_is_made_if_one_exercise_is_named() -> None:
     whole = read_notebook(ROOT / "solutions" / NAME / f"{NAME}.ipynb")
     changed = copy.deepcopy(whole)
     next(
@@ -187,7 +187,7 @@ def test_the_student_s_files_are_there_and_stay_as_they_are(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.txt", "own.py"]
 
 
-def test_all_cells_and_checks_together_have_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cells_and_checks_share_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judged_notebook, "NOTEBOOK_SECONDS", 4.0)
     outcome, judgement = judged(student("import time\ntime.sleep(1000)"))
     assert outcome.status is Status.STUCK

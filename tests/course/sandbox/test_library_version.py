@@ -135,9 +135,7 @@ def outcome(session: StudentSession, builds: Builds | None, body: str) -> str:
 
 
 @pytest.mark.parametrize("way", REFUSED)
-def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(
-    way: str, session: StudentSession
-) -> None:
+def test_the_library_s_version_is_refused_under_any_name(way: str, session: StudentSession) -> None:
     builds, body = REFUSED[way]
     said = outcome(session, builds, body)
     assert said.startswith(("LibraryVersionError", "PermissionError")), said
@@ -146,7 +144,7 @@ def test_the_library_s_version_is_refused_by_whatever_name_an_answer_knows_it(
 
 
 @pytest.mark.parametrize("way", ALLOWED)
-def test_what_the_exercise_does_not_build_goes_on(way: str, session: StudentSession) -> None:
+def test_functions_that_the_exercise_does_not_build_are_allowed(way: str, session: StudentSession) -> None:
     builds, body, expected = ALLOWED[way]
     assert outcome(session, builds, body) == expected
 
@@ -158,7 +156,7 @@ def test_after_the_check_everything_works_again(session: StudentSession) -> None
     assert outcome(session, None, f"return seconds({FOUR}) == tried_too") == "True"
 
 
-def test_another_library_is_refused_however_the_answer_got_it(tmp_path: Path) -> None:
+def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("def grad(x):\n    return x\nclass Tensor:\n    data = 3\n")
     cell = (
@@ -212,7 +210,7 @@ def test_a_function_that_mentions_check_can_be_checked() -> None:
     assert outcome_in_a_kernel(mentions).first_fault is None
 
 
-def test_an_honest_answer_may_be_compiled_and_may_use_what_it_likes_besides() -> None:
+def test_an_answer_may_be_compiled_and_may_use_other_libraries() -> None:
     numba = pytest.importorskip("numba")
     assert outcome_in_a_kernel(numba.njit(lambda p, n: 2 * (p - 1) * (1e-6 + n / p * 1e-9))).first_fault is None
 

@@ -39,7 +39,7 @@ def pass_on(comm: Communicator, x: np.ndarray) -> np.ndarray:
 # What is seen
 
 
-def test_results_and_arguments_are_those_of_each_rank(student):
+def test_a_rank_run_has_results_and_arguments_of_each_rank(student):
     seen = student.on_ranks(pass_on, [(np.zeros(2),) for _ in range(3)])
     assert seen.results == [2.0, 4.0, 6.0]
     assert [x.tolist() for (x,) in seen.arguments] == [[1, 1], [2, 2], [3, 3]]
@@ -97,7 +97,7 @@ def test_a_rank_that_starts_late_is_waited_for(student):
     assert late.seconds == 1.5
 
 
-def test_what_cannot_travel_is_said_by_its_type(student):
+def test_a_value_that_a_rank_cannot_return_is_named_by_its_type(student):
     seen = student.on_ranks("def program(comm): return comm.irecv(1 - comm.rank)", [()] * 2)
     assert [str(result) for result in seen.results] == ["a Work", "a Work"]
 
@@ -142,7 +142,7 @@ def program(comm, silent):
     assert student.session.output.text == "[rank 0] before after\n[rank 1] before after\n"
 
 
-def test_a_check_that_refuses_something_else_finds_as_many_ranks_as_it_needs(student):
+def test_ranks_are_forked_again_for_a_check_with_other_refusals(student):
     def program(comm):
         return comm.rank
 
@@ -157,7 +157,7 @@ def test_a_check_that_refuses_something_else_finds_as_many_ranks_as_it_needs(stu
     student.session.end_check()
 
 
-def test_a_rank_s_process_that_cannot_be_prepared_says_why(student):
+def test_a_rank_s_process_that_cannot_start_reports_why(student):
     cell = "import tempfile\ntempfile.gettempdir = lambda: 1 / 0\ndef program(comm): return 1"
     message = student.failure(cell)
     assert "its process on rank 0 of 2 could not be prepared: ZeroDivisionError: division by zero" in message

@@ -1,4 +1,4 @@
-"""What messages can have told each rank, from the events of a run."""
+"""Which ranks' values messages can have carried to each rank, from the events of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def heard(program: Any, nodes: int, network: Network | None) -> list[set[int]]:
 
 
 @on_any_network
-def test_a_chain_of_messages_carries_on_what_came_before_it_was_sent(network):
+def test_a_message_carries_what_its_sender_received_before(network):
     def chain(comm: Communicator) -> None:
         if comm.rank:
             comm.recv(comm.rank - 1)
@@ -47,7 +47,7 @@ def test_a_message_carries_nothing_that_came_to_its_sender_later(network):
 
 
 @on_any_network
-def test_a_message_carries_nothing_that_came_while_it_was_under_way(network):
+def test_a_message_carries_nothing_that_its_sender_received_after_posting_it(network):
     def crossing(comm: Communicator) -> None:
         right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
         comm.sendrecv(np.ones(10_000), right, left)
@@ -58,7 +58,7 @@ def test_a_message_carries_nothing_that_came_while_it_was_under_way(network):
 @on_any_network
 @pytest.mark.parametrize("algorithm", sorted(ALL_REDUCE))
 @pytest.mark.parametrize("nodes", [1, 2, 3, 5, 8])
-def test_every_algorithm_tells_every_rank_of_all(network, algorithm, nodes):
+def test_every_all_reduce_algorithm_carries_all_ranks_values_to_every_rank(network, algorithm, nodes):
     def summing(comm: Communicator) -> None:
         comm.all_reduce(np.ones(24), algorithm=algorithm)
 
@@ -66,7 +66,7 @@ def test_every_algorithm_tells_every_rank_of_all(network, algorithm, nodes):
 
 
 @on_any_network
-def test_messages_that_are_taken_in_another_order_accuse_nobody(network):
+def test_messages_received_out_of_order_are_no_evidence_against_a_rank(network):
     def tagged(comm: Communicator) -> None:
         if comm.rank == 0:
             for tag in range(3):
