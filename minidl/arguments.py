@@ -154,7 +154,7 @@ def _after(advice: str) -> str:
 
 
 def _instead(value: Any, convert: Callable[[Any], float], inside: Callable[[Any], bool]) -> str:
-    """What to write for a number of a wrong type: "write 2" for 2.0, True or "2", as far as that is valid."""
+    """What to write for a number of a wrong type: "write 2" for 2.0, True or "2", if that is valid."""
     if isinstance(value, (str, Real)):
         try:
             number = convert(value)

@@ -10,13 +10,22 @@
 `run.seconds` is the time that it took, `run.trace` the record of it. The same program runs with `on="simulation"` (a
 virtual clock, any `network=`) and with `on="mpi"`.
 
-    launch.py             runs a program on an engine; run.py is what it returns, faults.py what may go wrong on purpose
-    comm.py               the communicator: collectives, groups, background work; mesh.py arranges ranks as a grid
-    collective_calls.py   how a collective call runs; operands.py validates the argument of a reduction
-    messages.py           point-to-point messages; work.py is a message or collective in progress
-    work_and_time.py      computation, clock and trace; interruption.py ends computation when a message arrives
-    channel.py            messages of one collective; rank.py the state of a rank; in_flight.py arrays in use
-    phantom.py            an array without contents; calibrate.py fits a network to this machine
+    launch.py             runs a program on an engine
+    run.py                the result of a launch
+    faults.py             planned faults: ranks that die, stop or slow down, messages that are lost or corrupted
+    comm.py               the communicator: collectives, groups, background work
+    mesh.py               arranges the ranks of a communicator as a grid
+    messages.py           point-to-point messages
+    collective_calls.py   how a collective call runs
+    work.py               a message or collective in progress
+    work_and_time.py      computation, clock and trace
+    interruption.py       computation that ends when a message arrives
+    operands.py           validates the argument of a reduction
+    channel.py            sends, receives and records messages, for point-to-point calls and collectives
+    rank.py               the state of a rank
+    in_flight.py          arrays that an operation in progress uses
+    phantom.py            an array without contents
+    calibrate.py          fits a network to this machine
 
     collectives           how an all-reduce works, and every other collective
     cost                  what they cost: formulas, networks

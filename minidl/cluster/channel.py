@@ -1,4 +1,4 @@
-"""A channel: recorded messages among the ranks of a group under one tag. Collectives send and receive through it."""
+"""A channel: sends and receives the messages of a group and records them, for `comm.send` and for collectives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Channel:
 
     ranks   the group: numbers in the whole run; in the methods these ranks are numbered from 0 in this order
     rank    number of this rank in the group
-    tag     tag of all messages of the channel
+    tag     tag of the messages of `send`, `recv` and `sendrecv`
 
     Sends are synchronous in a simulation: they return when the receiver has the message.
     """
@@ -80,7 +80,7 @@ class Channel:
     # The two halves of a message; here ranks are numbers in the whole run
 
     def post_send(self, x: Any, dst: int, tag: int, synchronous: bool) -> Pending:
-        """Start to send."""
+        """Start to send x to `dst`, with this tag."""
         endpoint = self._endpoint
         if self._faults is not None:
             x = self._faults.message(x, dst, self.recorder.call)
@@ -91,7 +91,7 @@ class Channel:
         return pending
 
     def post_receive(self, src: Peer, tag: int, out: Array | None) -> Pending:
-        """Start to receive."""
+        """Start to receive from `src`, with this tag."""
         return self._endpoint.post_receive(src, tag, out)
 
     def finish_send(self, pending: Pending) -> None:

@@ -44,7 +44,7 @@ class Job:
         optimizer       function that makes the Optimizer of the parameters that it is given
         schedule        function `(optimizer, steps_per_epoch)` that makes a learning-rate schedule, advanced after each
                         update; None: a constant rate
-        loss            function `(outputs, labels)` that returns the mean loss over the samples; cross entropy
+        loss            function `(outputs, labels)` that returns the mean loss over the samples; default: cross entropy
         batch_size      samples in a minibatch of all nodes together; for asynchronous strategies, samples per gradient
         batch_schedule  function from the epoch, counted from 0, to its batch size, for minibatches that grow;
                         `batch_size` then only sets the steps per epoch that `schedule` is given

@@ -1,4 +1,4 @@
-"""Strategy: the base class of all ways to train, which are one short file each in the rooms of this package."""
+"""Strategy: the base class of all ways to train; each is one short file in a folder of this package."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def train(
 
     Parameters
         job         what to train
-        strategy    how; `Serial()`
+        strategy    how to train it; None: `Serial()`
         nodes       ranks that train; a strategy's servers are additional ranks
         on          engine, as in `cluster.launch`: "processes", "simulation", "mpi" or an object
         network     cost of messages, as in `cluster.launch`

@@ -1,4 +1,4 @@
-"""What runs beside the program (`async_op=True`): it goes on by itself, and what goes wrong in it is not lost."""
+"""Operations that run concurrently with the program (`async_op=True`): they progress, and their errors are raised."""
 
 import threading
 import time

@@ -119,7 +119,7 @@ def test_a_rank_that_has_caught_an_error_and_computes_is_not_taken_for_blocked()
         groups = (first, second) if comm.rank == 0 else (second, first)
         x, y = np.ones(1), np.ones(1)
         work = groups[0].all_reduce(x, algorithm="ring", async_op=True)
-        time.sleep(0.6)  # the other rank's collective beside the program waits for what comes after this
+        time.sleep(0.6)  # the other rank's concurrent collective waits for the call after this
         groups[1].all_reduce(y, algorithm="ring")
         work.wait()
         return [*x, *y]

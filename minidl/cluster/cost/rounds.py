@@ -36,23 +36,27 @@ class MessageRound(NamedTuple):
 
 
 def ring(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """Reduce-scatter, then all-gather: in every round each rank sends one chunk to the next rank."""
     around, chunk = [(i, (i + 1) % p) for i in range(p)], chunk_bytes(nbytes, p, itemsize)
     yield MessageRound(p - 1, around, chunk, chunk)
     yield MessageRound(p - 1, around, chunk)
 
 
 def tree(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """Reduce to rank 0, then broadcast from it, along a binomial tree."""
     rounds = [[(i + have, i) for i in range(min(have, p - have))] for have in _powers(p)]
     yield from (MessageRound(1, pairs, nbytes, nbytes) for pairs in reversed(rounds))
     yield from (MessageRound(1, _back(pairs), nbytes) for pairs in rounds)
 
 
 def recursive_doubling(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """Partners at distance 1, 2, 4, ... exchange their whole vectors."""
     among = [MessageRound(1, _partners(p, distance), nbytes, nbytes) for distance in _powers(_first(p))]
     yield from _folded(p, nbytes, among)
 
 
 def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """Partners exchange 1/2, 1/4, ... of the vector (halving), then the same in reverse order (doubling)."""
     distances = _powers(_first(p))
     halves = [chunk_bytes(nbytes, _first(p) // distance, itemsize) for distance in distances]
     doubling = [MessageRound(1, _partners(p, distance), half) for distance, half in zip(distances, halves, strict=True)]
@@ -61,6 +65,7 @@ def rabenseifner(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
 
 
 def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound]:
+    """Segments flow down the chain and are reduced, then flow back up."""
     segments = chain_segments(p, -(-nbytes // itemsize), nbytes)
     down, segment = [(i, i - 1) for i in range(p - 1, 0, -1)], chunk_bytes(nbytes, segments, itemsize)
     for chain, reduced in ((down, segment), (_back(down[::-1]), 0)):
@@ -69,6 +74,7 @@ def pipelined_chain(p: int, nbytes: int, itemsize: int) -> Iterator[MessageRound
 
 
 def hierarchical(p: int, nbytes: int, itemsize: int, per_group: int | None = None) -> Iterator[MessageRound]:
+    """Reduce-scatter within groups, a ring between groups, all-gather within groups."""
     size = group_size(p, per_group)
     near = [(i, i - i % size + (i + 1) % size) for i in range(p)]
     far = [(i, (i + size) % p) for i in range(p)]

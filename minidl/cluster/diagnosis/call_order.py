@@ -5,15 +5,15 @@ Calls from different lines may belong together: `if rank == 0: broadcast(x) else
     rank 0:  all_reduce(x)  all_reduce(y)
     rank 1:  all_reduce(y)  all_reduce(x)
 
-every call finds an equal one on the other rank, and x is added to y. The sign of this is a *reordering*: at one call
-some ranks leave a line, at a later one others arrive at it. Branches that take turns look similar and are right: a
-leader that rotates (`if rank == turn: ... else: ...`), or a retry after an error. The difference is whether the lines
-are *alternatives*, ways to make the same call. Calls in an `except` handler always are (see `call_site.py`); their
-order is not judged. Otherwise two observations prove it for the rest of the run:
+every call finds an equal one on the other rank, and x is added to y. This shows as a *reordering*: two calls from
+the same line, the earlier one made there by some ranks, the later one by others. Branches that take turns look similar
+and are right: a leader that rotates (`if rank == turn: ... else: ...`), or a retry after an error. The difference is
+whether the lines are *alternatives*, ways to make the same call. Calls in an `except` handler always are (see
+`call_site.py`); their order is not judged. Otherwise two observations prove it for the rest of the run:
 
-* A rank makes both calls of a reordering from the line that others leave and arrive at: all ranks stay there but the
-  old and the new leader. When lines are swapped or a call is skipped, no rank stays.
-* After a call from several lines, all ranks make one from the same one of these lines: they are in step again.
+* Some rank makes both calls from that line. When a leader rotates, all ranks stay there but the old and the new leader;
+  when lines are swapped or a call is skipped, no rank stays.
+* After a call from several lines, all ranks make a call from one of these lines: they are in step again.
 
 Without such proof, ranks that move together from one line to the other show the order that the program has, and the
 reordering is reported. Where no two ranks move together (with two ranks, above all), it is reported if all ranks have
@@ -62,7 +62,7 @@ class _EqualCalls:
     def __init__(self) -> None:
         self._together: dict[Site, None] = {}  # lines from which all ranks have made a call
         self._apart: dict[frozenset[tuple[Site, int]], int] = {}  # the last call made from these different lines
-        self._kind: dict[Site, Site] = {}  # the same for lines that are alternatives
+        self._kind: dict[Site, Site] = {}  # maps lines that are alternatives to the same line
         self._in_step: set[Site] = set()  # lines used together after all calls from several lines
 
     def next(self, call: int, lines: Lines) -> Reordering | None:
@@ -103,14 +103,14 @@ class _EqualCalls:
 
     def _reordering(self, before: Lines, now: Lines, earlier: int) -> Reordering | None:
         common = before.keys() & now.keys()
-        crossed = [line for line in common if before[line] & ~now[line] and now[line] & ~before[line]]
-        if not crossed:
+        reordered = [line for line in common if before[line] & ~now[line] and now[line] & ~before[line]]
+        if not reordered:
             return None
-        if any(before[line] & now[line] for line in crossed):
+        if any(before[line] & now[line] for line in reordered):
             self._are_alternatives(before)
             self._are_alternatives(now)
             return None
-        line = min(crossed)
+        line = min(reordered)
         leaves, arrives = _lowest(before[line]), _lowest(now[line])
         lines = {rank: (_line_of(rank, before), _line_of(rank, now)) for rank in sorted((leaves, arrives))}
         if any(

@@ -17,14 +17,7 @@ What they share knows none of them. A file uses only what is listed above it:
     control             the messages between the launcher and its ranks
     report              what a rank reports when it fails
     run_error           the error that all reports make together
-    os_process/         ranks that are processes, on `processes` and `mpi`:
-        task, worker              what a rank runs; the rank's side of a run
-        rank_process, supervisor  the launcher's side of a run
-        interrupts                Ctrl-C held back for moments
-        matching                  which receive takes which message
-        helper_threads            the work of `async_op=True`
-        shared_arrays             `comm.shared_array`
-        real_rank                 sleeping for stated work; planned faults
+    os_process          ranks that are processes, for `processes` and `mpi`
 """
 
 from importlib import import_module

@@ -129,6 +129,7 @@ class FrameReader:
     _data: bytearray = field(default_factory=bytearray)
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Add bytes that have arrived; yield the kind and the body of each frame that is now complete."""
         self._data += data
         while len(self._data) >= _HEAD.size:
             kind, nbytes = _HEAD.unpack_from(self._data)

@@ -46,7 +46,7 @@ class ElasticAveraging(Strategy):
         Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.
         batch_size is global for "synchronous" and per gradient otherwise.
         The server, where there is one, ends the run when the workers have reported `epochs` passes; each worker learns
-        of it at its next pull. With `on_failure="continue"` the workers that are left go on to the end of the run.
+        of it at its next pull. With `on_failure="continue"` the surviving workers finish the run.
         Each worker's schedule counts as many samples of each other worker as its own.
         `report.recorded["distance"]` has the distance from worker to centre before each pull.
         Batch-norm running statistics are those of worker 0.

@@ -40,7 +40,7 @@ class Gossip(Strategy):
         asynchronous  False: all nodes take their steps together.
                       True: AD-PSGD. A node averages with one random neighbour after another while it computes, and
                       never waits for a slow one: see `pairwise_averaging.py`.
-        algorithm     of the all-reduce of topology "full"; "ordered" gives the same bits on all engines
+        algorithm     all-reduce of topology "full", as in `comm.all_reduce`; "ordered": the same bits on all engines
 
     The mean of all nodes' weights is the model that is evaluated.
     Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
@@ -49,15 +49,16 @@ class Gossip(Strategy):
     Limits: one node is Serial.
 
     Notes
-        On the ring a node sends two messages a step, for any number of nodes.
+        On the ring a node sends two messages per step, for any number of nodes.
         Momentum stays on its node. Batch-norm running statistics are those of node 0.
         batch_size is global. With asynchronous=True it is per gradient, and
         - The run ends after `epochs * n` samples of all nodes together (n: size of the training set), so with one slow
           node the others process more, and the time is that of the summed speed. The schedule counts these samples.
-        - The counts travel with the averages, so a node knows those of the others with a delay: it applies the
-          gradients that it finishes before it knows of the end, a few updates a node, for any length of the run.
-        - An epoch ends on each node when its known count says so; the row of the history is the mean of these weights.
-        - With `on_failure="continue"`, the nodes that are left go on to the end of the run.
+        - The counts travel with the averages, so a node learns those of the others with a delay. It applies the
+          gradients that it finishes before it learns of the end: a few updates per node, for any length of the run.
+        - An epoch ends on each node when the count that it knows has reached it; the row of the history evaluates the
+          mean of the nodes' weights at these moments.
+        - With `on_failure="continue"`, the surviving nodes finish the run.
 
     References
         Lian et al. (arXiv:1705.09056), algorithm 1; Lian et al. (arXiv:1710.06952) for the asynchronous variant.

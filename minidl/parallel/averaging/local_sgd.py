@@ -24,7 +24,7 @@ class LocalSGD(Strategy):
             with outer momentum: step from the weights before the round, with the movement of the mean as gradient
 
     Parameters
-        period            H, local steps a round; T steps make ceil(T/H) rounds; default 8
+        period            H, local steps per round; T steps make ceil(T/H) rounds; default 8
         post_local_after  number of epochs at first with H = 1 and no outer step (post-local SGD); default 0
         algorithm         of the all-reduce, as in `comm.all_reduce`
         outer_lr          learning rate of the outer step, alpha; default 1

@@ -102,7 +102,7 @@ class Synchronous(Strategy):
             backward_without_samples(session)
 
     def gradients(self, session: Session) -> GradientBuckets | CompressedGradients:
-        """The sum of the gradients over the nodes, compressed or not."""
+        """The object that sums the gradients over the nodes, compressed or not."""
         overlap = session.comm.network is not None if self.overlap is None else self.overlap
         if self.compressor is None:
             return GradientBuckets(session.parameters, session.comm, self.bucket_mb, self.algorithm, overlap)

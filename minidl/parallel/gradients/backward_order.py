@@ -12,7 +12,7 @@ class InBackwardOrder:
 
     Collectives must be called in the same order on every rank, but backward may run differently there: a rank may not
     use some parameter, or have no samples at all. Hence groups are released strictly from the first to the last;
-    `rest()` releases those that backward did not complete.
+    `release_rest()` releases those that backward did not complete.
 
     Parameters
         groups   parameters whose gradients are sent together, the last layer's first
@@ -29,11 +29,11 @@ class InBackwardOrder:
             parameter.register_post_accumulate_grad_hook(self._is_final)
 
     def watch(self) -> None:
-        """Gradients that the next backward completes are final; before, they are still being added to."""
+        """From now on, the gradients that backward completes are final; before, micro-batches still add to them."""
         self._missing = [len(group) for group in self._groups]
         self._is_watching = True
 
-    def rest(self) -> None:
+    def release_rest(self) -> None:
         """Release the groups that backward has not completed."""
         self._is_watching = False
         for i in range(self._next, len(self._groups)):

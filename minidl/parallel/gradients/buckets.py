@@ -60,7 +60,7 @@ class GradientBuckets:
 
     def finish(self) -> None:
         """Give every parameter the sum of its gradients over the ranks."""
-        self._order.rest()
+        self._order.release_rest()
         for bucket, total in zip(self.buckets, self._sums, strict=True):
             set_gradient(bucket, total)  # the counts at the end of the last bucket are no gradients
         users = self._sums[-1][-len(self._used) :] if self.buckets else []
@@ -70,6 +70,7 @@ class GradientBuckets:
         self._used, self._sums, self._in_flight = [], [], []
 
     def _reduce(self, i: int) -> None:
+        """Start the all-reduce of bucket i; that of the last bucket ends here, after all others."""
         bucket, is_last = self.buckets[i], i == len(self.buckets) - 1
         self._used += [parameter.grad is not None for parameter in bucket]
         total = gradient(bucket)
@@ -86,7 +87,7 @@ class GradientBuckets:
 
 
 def fill(parameters: Sequence[Tensor], limit: float) -> list[list[Tensor]]:
-    """Put the parameters, last first, into buckets of one dtype and at most `limit` bytes, or one parameter."""
+    """Put the parameters, last first, into buckets of one dtype and of one parameter or at most `limit` bytes."""
     buckets: list[list[Tensor]] = []
     size = limit
     for parameter in reversed(parameters):

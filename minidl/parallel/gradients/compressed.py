@@ -42,7 +42,7 @@ class CompressedGradients:
     Notes
         A parameter without a gradient counts as zero if another rank has one. If no rank has one, its gradient stays
         None, unless a compressor that keeps its errors sends something. One byte per parameter, all-reduced after the
-        gradients, says whether any rank has one. Frozen parameters take no part.
+        gradients, says whether any rank has one. Frozen parameters are skipped.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class CompressedGradients:
 
     def finish(self) -> None:
         """Set every parameter's gradient to the sum of the ranks' compressed gradients; call after backward."""
-        self._order.rest()
+        self._order.release_rest()
         sums = [one.total for wait in self._waiting for one in wait()]
         users = self.comm.all_reduce(np.array(self._used, np.uint8), op="max", algorithm=self.algorithm)
         for parameter, total, is_used in zip(self.parameters, sums, users, strict=True):

@@ -44,7 +44,7 @@ def problems(
     Columns
         quality is one of accuracy, test_accuracy, test_error, error, test_loss, loss, training_loss
         speed is one of seconds, seconds_to_target, samples_per_second
-        seed is one number a run; in a row of means, seeds is how many runs it is the mean of
+        seed is one number per run; in a row of means, seeds is the number of runs in the mean
         ended says why a run ended early: such a run counts as a seed, not as a speed or a quality
         device, hardware, machine, processor, accelerator, cpu, gpu, kernels say in words what a run was computed on
 

@@ -16,7 +16,7 @@ class NonFiniteLoss(ArithmeticError):  # noqa: N818  (named for what was found, 
     Attributes
         epoch, step  when, counted from 1
         rank         which rank's loss it was
-        parameter    name of the first parameter that is not finite, or has such a gradient; "" for none
+        parameter    name of the first parameter that is not finite or whose gradient is not; "" if all are
     """
 
     def __init__(self, message: str, epoch: int, step: int, rank: int, parameter: str) -> None:

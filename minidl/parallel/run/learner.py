@@ -72,7 +72,7 @@ class Learner:
         """Clip the gradient, then make one step of the optimizer and of the schedule.
 
         Parameters
-            lr_factor  multiplies the learning rate of this step; 1.0
+            lr_factor  multiplies the learning rate of this step; default 1.0
             samples    of all nodes up to and including this update, for strategies without one update per common
                        minibatch: see `advance_schedule`
         """

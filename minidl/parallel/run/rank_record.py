@@ -19,7 +19,7 @@ class Snapshot:
     steps    updates of these weights so far
     lr       learning rate by then
     weights  the values
-    offset   number of the slice's first element in the flattened weights
+    offset   index of the slice's first element in the flattened weights
     """
 
     epoch: int

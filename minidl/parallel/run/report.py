@@ -27,7 +27,7 @@ class Report:
     """The outcome of `parallel.train`.
 
     job         what was trained
-    strategy    how
+    strategy    how it was trained
     nodes       number of ranks that trained; the servers' ranks come after theirs
     history     one row per epoch, a dict with epoch, loss, test_loss, accuracy, seconds, samples_per_second, bytes, lr,
                 steps, samples: see `HistoryRow` for their meaning and units

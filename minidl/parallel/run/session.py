@@ -248,6 +248,7 @@ class Session(Learner):
         self._record.buffers.append([buffer.numpy().copy() for buffer in self.model.buffers()])
 
     def _end_epoch(self, steps: int, samples_per_second: float) -> None:
+        """Evaluate the model on all ranks together; append a row to the history, save, and report."""
         comm = self.comm
         seconds, nbytes = self.clock(), comm.bytes_sent - self._evaluation_bytes
         comm.mark("evaluation")

@@ -26,9 +26,10 @@ class Hogwild(Strategy):
             it is lost
 
     Parameters
-        locked   True: nodes take turns at writing, so no update is lost, but nodes wait. The lock is a message that
+        locked   False: default; no node waits
+                 True: nodes take turns at writing, so no update is lost, but nodes wait. The lock is a message that
                  travels round the nodes; the node that has it writes (round-robin, Langford et al.). Reading needs no
-                 turn, so with p nodes of equal speed an update is p - 1 updates old. False: default
+                 turn, so with p nodes of equal speed an update is p - 1 updates old
 
     Limits: one node is Serial. Where updates touch few weights, as with sparse data, the updates that others make while
     a gradient is computed hardly matter; `report.staleness` counts them.

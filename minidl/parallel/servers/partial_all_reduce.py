@@ -7,7 +7,7 @@
         all-reduce: this rank's gradient if it is ready, else zeros
 
 No rank coordinates. Neighbours are those of a hypercube: ranks whose numbers differ in one bit. The activation spreads
-along it, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages a round. A rank that
+along it, whether one rank begins or several. Every rank sends at most ceil(log2(p)) messages per round. A rank that
 computes participates in the background.
 
 References

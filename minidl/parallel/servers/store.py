@@ -29,7 +29,7 @@ class Store:
     atomic: a reader may find one shard from before another client's request and the next from after it. Within
     `with store.lock():` a client has the store to itself if the others take the lock too.
 
-    A request costs a message to each server and one back: the bytes of the array, and about 150 more a message.
+    A request costs a message to each server and one back: the bytes of the array, and about 150 more per message.
     Servers call `serve`; clients leave the store with `close()`, or use it as a context manager.
 
     Raises

@@ -14,7 +14,7 @@ LARGE = 8193  # float64 numbers: a message that is not sent at once
 
 
 def finished(result: Any) -> Any:
-    """What a collective returns, also one that goes on beside the program."""
+    """The result of a collective, also of one that runs concurrently with the program."""
     return result.wait() if isinstance(result, Work) else result
 
 

@@ -258,6 +258,7 @@ class MPIMailbox:
         """The program of rank `source` has returned."""
 
     def _arrive(self, source: int, message: IncomingMessage) -> None:
+        """Match a message with its receive; keep it if that has not been posted."""
         pending = self._matching.arrive(source, message.header.tag)
         if pending is not None:
             self._match(pending, source, message)
@@ -265,6 +266,7 @@ class MPIMailbox:
             self._matching.keep(source, message.header.tag, message)
 
     def _match(self, pending: Pending, source: int, message: IncomingMessage) -> None:
+        """Complete the receive of a whole message; for an announced one, start to receive its body."""
         if message.header.kind == WHOLE:
             self._complete(pending, source, message)
         else:
@@ -273,6 +275,7 @@ class MPIMailbox:
             self._bodies.append((request, pending, source, message))
 
     def _complete(self, pending: Pending, source: int, message: IncomingMessage) -> None:
+        """Write the payload where the receive wants it."""
         header = message.header
         pending.payload = payload.deliver(header.form, message.description, message.body, pending.out)
         pending.source, pending.nbytes, pending.peer_posted = source, header.nbytes, header.posted

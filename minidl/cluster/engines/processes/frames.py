@@ -31,6 +31,8 @@ ROOM_FOR_DESCRIPTORS = socket.CMSG_SPACE(4 * 8)
 
 @dataclass(slots=True)
 class Frame:
+    """A frame as it was received; the fields are those of HEADER, with the contents."""
+
     kind: int
     form: int
     segment: int
@@ -104,6 +106,7 @@ class FrameSocket:
             return sum(len(buffer) for buffer in buffers)
 
     def flush(self) -> None:
+        """Send what is kept, until the kernel accepts no more."""
         while self._outgoing:
             data, descriptor = self._outgoing[0]
             sent = self._send_some((data,), descriptor)

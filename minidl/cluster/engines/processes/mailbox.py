@@ -145,6 +145,7 @@ class SocketMailbox:
             raise operation.payload.error
 
     def _block_on(self, operation: Pending) -> None:
+        """Return when the operation is done: make progress, or wait for the thread that does."""
         since = now = self.now()
         thread = threading.get_ident()
         self.waits[thread] = operation, since
@@ -246,6 +247,7 @@ class SocketMailbox:
             self._published.blocked([operation.peer for operation in waits if operation.kind != "helper"])
 
     def _move(self, peer: int, events: int) -> None:
+        """Send and receive what the socket to this peer can, after `poll` has returned these events for it."""
         if events & select.POLLOUT:
             self._links.flush(peer)
         if events & ~select.POLLOUT:
@@ -281,6 +283,7 @@ class SocketMailbox:
         self._published.handled(peer)
 
     def _arrive(self, peer: int, frame: Frame) -> None:
+        """Match a message with its receive; keep it if that has not been posted."""
         if frame.body is not None and peer != self.rank and self._ports is not None:
             frame.body = frame.body.copy()
         operation = self._matching.arrive(peer, frame.tag)
@@ -305,6 +308,7 @@ class SocketMailbox:
         self._complete(operation, peer, frame)
 
     def _complete(self, operation: Pending, peer: int, frame: Frame) -> None:
+        """Write the payload where the receive wants it; acknowledge a large message."""
         if frame.segment:
             body = self._mapped[peer, frame.segment].bytes[: frame.nbytes]
         else:

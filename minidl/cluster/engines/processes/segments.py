@@ -64,6 +64,7 @@ class SegmentPool:
         self._created = 0
 
     def take(self, nbytes: int) -> Segment:
+        """Return the smallest free segment of at least `nbytes` bytes, or a new one."""
         fitting = [segment for segment in self._free if segment.bytes.size >= nbytes]
         if fitting:
             best = min(fitting, key=lambda segment: segment.bytes.size)
@@ -74,4 +75,5 @@ class SegmentPool:
         return Segment.create(size, self._created)
 
     def give_back(self, segment: Segment) -> None:
+        """Return a segment to the pool: its message has been copied."""
         self._free.append(segment)

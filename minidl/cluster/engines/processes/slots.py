@@ -49,9 +49,11 @@ class Slot:
         return typed
 
     def is_free(self) -> bool:
+        """Whether the owner has left the slot and every reader has finished."""
         return not self._is_taken and all(self._words[self._read + rank] == self._tag for rank in self._readers)
 
     def begin(self, tag: int, readers: list[int]) -> None:
+        """The owner takes the slot for the collective `tag`; all flags are 0."""
         self._is_taken = True
         self._tag, self._readers = tag, readers
         self._flag_bytes[:] = bytes(8 * FLAGS)

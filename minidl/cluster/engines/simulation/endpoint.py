@@ -105,6 +105,7 @@ class SimulatedEndpoint:
         return receive
 
     def _match(self, send: Send, receive: Receive) -> None:
+        """Join the two halves of a message and start its transfer; a message to itself is delivered at once."""
         send.receive = receive
         send.peer_posted = receive.posted
         receive.source = send.src
