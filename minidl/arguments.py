@@ -1,8 +1,8 @@
 """Checks of arguments: `whole_number`, `real_number`, `one_of` and `flag` return a valid value or say what is wrong.
 
 Each takes the argument's name first, as the message shows it ("epochs", "LocalSGD: period"), and raises TypeError for a
-wrong type, ValueError for a wrong value. `hint` ends the message of a value that has no nearer advice, such as
-"None switches clipping off".
+wrong type, ValueError for a wrong value. `hint`, such as "None switches clipping off", ends the message unless there is
+more specific advice.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _after(advice: str) -> str:
 
 
 def _instead(value: Any, convert: Callable[[Any], float], inside: Callable[[Any], bool]) -> str:
-    """What to write for a number of a wrong type: "write 2" for 2.0, True or "2", as far as that is valid."""
+    """What to write for a number of a wrong type: "write 2" for 2.0, True or "2", if that is valid."""
     if isinstance(value, (str, Real)):
         try:
             number = convert(value)
