@@ -1,8 +1,8 @@
 """Checks of arguments: `whole_number`, `real_number`, `one_of` and `flag` return a valid value or say what is wrong.
 
 Each takes the argument's name first, as the message shows it ("epochs", "LocalSGD: period"), and raises TypeError for a
-wrong type, ValueError for a wrong value. `hint` ends the message of a value that has no nearer advice, such as
-"None switches clipping off".
+wrong type, ValueError for a wrong value. `hint`, such as "None switches clipping off", ends the message unless there is
+more specific advice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tape: how every array was made, and backpropagation, the walk from the loss back to the leaves.
 
 The loop in `walk` is backpropagation, as in lecture 01a (`course/lectures/01a_backpropagation.py`) and in the 94 lines
-of Karpathy's micrograd, where a node holds one number. The other lines of this file, and what each of them buys:
+of Karpathy's micrograd, where a node holds one number. The other lines of this file, and what each is for:
 
     Vjp                    a node holds a whole array; a Jacobian is never stored
     _sequence, _graph      order of creation instead of a recursive sort: any depth, and no recursion limit
@@ -82,7 +82,7 @@ def walk(
             if parent._vjp is None:
                 _receive(parent, g, grads, uses, finish)
         del uses[node]
-        g = gradient = None  # no array outlives its turn
+        g = gradient = None  # release the arrays before the next node is visited
 
 
 # ---- around the walk ----

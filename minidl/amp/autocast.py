@@ -22,8 +22,8 @@ class autocast:  # noqa: N801  (PyTorch's name)
     These are linear, lstm, conv2d, matmul (@) and scaled_dot_product_attention. They round their float32 operands,
     weights included, to 16 bits; the weights themselves and their gradients stay float32. Elementwise operations,
     pooling and normalisations keep the type of their input. An operation on 16 bits and float32, such as a sum with an
-    embedding, returns float32; so do the losses. Call `backward()` outside of the `with` block; each operation
-    goes back in the types of its forward pass.
+    embedding, returns float32; so do the losses. Call `backward()` outside of the `with` block; the backward
+    pass of each operation has the types of its forward pass.
 
     Parameters
         device_type  "cpu", the only device
@@ -44,7 +44,7 @@ class autocast:  # noqa: N801  (PyTorch's name)
     def __init__(self, device_type: str = "cpu", dtype: Any = "bfloat16", enabled: bool = True) -> None:
         if device_type != "cpu":
             raise ValueError(
-                f"autocast: the first argument is the device, 'cpu', not {device_type!r}; dtype goes by name"
+                f"autocast: the first argument is the device, 'cpu', not {device_type!r}: pass dtype by name"
             )
         self.dtype = _sixteen_bit_type(dtype) if enabled else None
         self._tokens: list[Token[Any]] = []  # a list, since one object may be entered again inside itself

@@ -27,17 +27,16 @@ class GradScaler:
         device           "cpu", the only device
         init_scale       initial factor, above 0
         growth_factor    multiplies the factor after growth_interval steps, above 1
-        backoff_factor   multiplies the factor after a skipped step, between 0 and 1
+        backoff_factor   multiplies the factor after a skipped step, above 0 and below 1
         growth_interval  steps in a row, none skipped, before the factor grows
         enabled          False: scale and update do nothing, step calls optimizer.step()
 
-    The factor stays between 2**-126 and 2**127, the normal numbers of float32. If gradients are never finite, every
-    step is skipped; if all gradients are 0, training goes on.
+    The factor stays between 2**-126 and 2**127, where it and its inverse are normal numbers of float32.
     To clip gradients, call `unscale_(optimizer)` before clipping, then `step`.
 
     Raises
         TypeError       a setting that is not a number
-        ValueError      a setting out of range, another device
+        ValueError      a setting out of range, another device, gradients in 16 bits
         RuntimeError    calls out of order
 
     References
@@ -60,7 +59,9 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         if device != "cpu":
-            raise ValueError(f"GradScaler: the first argument is the device, 'cpu', not {device!r}: name the others")
+            raise ValueError(
+                f"GradScaler: the first argument is the device, 'cpu', not {device!r}: pass the others by name"
+            )
         self._scale, self._enabled = real_number("GradScaler: init_scale", init_scale, above=0), enabled
         self._growth_factor = real_number("GradScaler: growth_factor", growth_factor, above=1)
         self._backoff_factor = real_number("GradScaler: backoff_factor", backoff_factor, above=0, below=1)
@@ -78,7 +79,7 @@ class GradScaler:
         return outputs * self._scale
 
     def unscale_(self, optimizer: Optimizer) -> None:
-        """Divide the gradients of the optimizer's parameters by the factor, in place; `step` then does not."""
+        """Divide the gradients of the optimizer's parameters by the factor in place; `step` will not divide again."""
         if not self._enabled:
             return
         if id(optimizer) in self._stepped:

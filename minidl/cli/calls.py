@@ -29,7 +29,7 @@ def call_of(kind: str, text: str) -> ast.Call:
     """
     match = _HEAD.fullmatch(text.strip()) if len(text) <= LONGEST else None
     if match is None:
-        raise ValueError(f"{text[:LONGEST]!r} is no {kind}: write a name, or name:setting=value,setting=value")
+        raise ValueError(f"{text[:LONGEST]!r} is not a {kind}: write a name, or name:setting=value,setting=value")
     name = match["name"].replace("-", "_")
     inside = match["settings"] or match["inside"] or ""
     try:
@@ -38,8 +38,8 @@ def call_of(kind: str, text: str) -> ast.Call:
         call = None
     if not isinstance(call, ast.Call) or not (isinstance(call.func, ast.Name) and call.func.id == "_"):
         raise ValueError(
-            f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value; what has settings of "
-            "its own is written with parentheses, as in compressor=top_k(0.01)"
+            f"the settings in {text!r} cannot be read: write {name}:setting=value,setting=value; a value with "
+            "settings is written with parentheses, as in compressor=top_k(0.01)"
         )
     call.func = ast.Name(name)
     return call

@@ -40,7 +40,7 @@ def snake_case(name: str) -> str:
 
 
 def find(kind: str, name: str, known: Classes) -> type:
-    """The class of that name; capitals and underscores do not matter, and initials will do (ef for ErrorFeedback)."""
+    """The class of that name, regardless of capitals and underscores, or of those initials (ef for ErrorFeedback)."""
     typed = name.replace("_", "").lower()
     for full, cls in known.items():
         if typed == full.replace("_", ""):
@@ -50,7 +50,7 @@ def find(kind: str, name: str, known: Classes) -> type:
 
 
 def settings(cls: type) -> dict[str, inspect.Parameter]:
-    """The parameters of the class, with types and defaults."""
+    """The parameters of the class, with their types and defaults."""
     hints = get_type_hints(cls if is_dataclass(cls) else cls.__init__)  # type: ignore[misc]
     return {
         name: parameter.replace(annotation=hints.get(name, Any))

@@ -13,7 +13,7 @@ BAR_WIDTH = 18  # columns
 
 
 def say(console: Console, text: str, style: str | None = None) -> None:
-    """Print the text as it is: square brackets and numbers have no meaning, and no line is broken."""
+    """Print the text unchanged: without rich's markup, highlighting and line breaks."""
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -20,7 +20,7 @@ def ending(command: str) -> Iterator[None]:
         _fail(command, _sentence(error), 2)
     except (ArithmeticError, RuntimeError) as error:
         cause = getattr(error, "cause", None)  # of a ClusterError
-        if isinstance(cause, SystemExit):  # SIGTERM came in the turn of a simulated rank, which lives in this process
+        if isinstance(cause, SystemExit):  # SIGTERM arrived while a simulated rank ran, which is in this process
             raise cause from None
         _fail(command, str(error), 1)
 

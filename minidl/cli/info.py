@@ -81,7 +81,7 @@ def _gpu() -> str:
 
         count = cupy.cuda.runtime.getDeviceCount()
         names = [cupy.cuda.runtime.getDeviceProperties(i)["name"].decode() for i in range(count)]
-    except Exception as error:  # no driver, CUDA library or device: CuPy has a class of its own for some of these
+    except Exception as error:  # no driver, CUDA library or device: CuPy defines its own error classes
         return f"CuPy is installed, but cannot use a GPU: {error}"
     return f"{', '.join(names)} (CuPy {cupy.__version__})"
 

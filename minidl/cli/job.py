@@ -67,9 +67,9 @@ def decay_text(factor: float) -> str:
     """The decay of the learning rate, to be written after it; "" for none.
 
     >>> decay_text(0.9), decay_text(1)
-    (' (x 0.9 an epoch)', '')
+    (' (x 0.9 per epoch)', '')
     """
-    return "" if factor == 1 else f" (x {factor:g} an epoch)"
+    return "" if factor == 1 else f" (x {factor:g} per epoch)"
 
 
 def flag(name: str) -> str:

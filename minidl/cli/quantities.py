@@ -24,17 +24,17 @@ def parse_bytes(text: str) -> int:
     """A number of bytes: "4", "64KiB" (1 KiB = 1024 bytes), "100MB", "1.5g" (1 KB = 1000 bytes, the B is optional).
 
     Raises
-        ValueError  the text is no such amount, or not a whole number of bytes
+        ValueError  the text is not such an amount, or not a whole number of bytes
 
     >>> parse_bytes("64KiB"), parse_bytes("100MB"), parse_bytes("1e6")
     (65536, 100000000, 1000000)
     """
     match = _AMOUNT.fullmatch(text.strip())
     if match is None or (match["binary"] and not match["prefix"]):
-        raise ValueError(f"{text!r} is no number of bytes: write it as 4096, 64KiB or 100MB")
+        raise ValueError(f"{text!r} is not a number of bytes: write it as 4096, 64KiB or 100MB")
     amount = float(match["number"]) * (1024 if match["binary"] else 1000) ** _POWERS[match["prefix"].lower()]
-    if not amount.is_integer():  # 1e999, which is infinite, is no integer either
-        raise ValueError(f"{text!r} is no whole number of bytes")
+    if not amount.is_integer():  # 1e999, which is infinite, is not an integer either
+        raise ValueError(f"{text!r} is not a whole number of bytes")
     return int(amount)
 
 

@@ -39,7 +39,7 @@ def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
 
 
 def write_csv(path: Path, names: Sequence[str], records: Iterable[dict[str, Any]]) -> None:
-    """Write a table with a header, atomically: a command that is stopped meanwhile leaves the former file."""
+    """Write a table with a header, atomically: a command that is stopped while it writes leaves the old file."""
     temporary = path.with_name(f".{path.name}")
     try:
         with temporary.open("w", encoding="utf-8", newline="") as file:

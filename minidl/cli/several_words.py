@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 
 
 class SeveralWords(TyperCommand):
-    """A command whose repeatable options take several words each; it must not have arguments that are no options."""
+    """A command whose repeatable options take several words each; it must not have positional arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         repeatable = {name for option in self.params if getattr(option, "multiple", False) for name in option.opts}

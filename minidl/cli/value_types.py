@@ -1,4 +1,4 @@
-"""Whether a value is of an annotated type, and that type in words. Pydantic checks."""
+"""Check a value against an annotated type, with pydantic, and describe the type in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from minidl.cli.components import snake_case
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether the value is of the annotated type. An int is a float too; a bool is no int, infinity no float.
+    """Whether the value is of the annotated type. An int is also a float; a bool is not an int, infinity not a float.
 
     >>> fits(1, float), fits(True, int), fits(None, int | None), fits((1, 2), tuple[int, ...]), fits("a", Literal["b"])
     (True, False, True, True, False)

@@ -105,7 +105,7 @@ class Compressor:
 
         With size None, the bound holds for every size. Returns None if no bound is known, which `ErrorFeedback` accepts
         without a check. A compressor with a bound below 1 is a contraction, for which `ErrorFeedback` is stable; it
-        refuses larger bounds.
+        refuses a bound of 1 or more.
         """
         return None
 

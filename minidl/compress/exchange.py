@@ -1,4 +1,4 @@
-"""Exchanges: the requests of all compressors of a bucket, joined into as few collectives as one parameter needs.
+"""Exchanges: a bucket's compressors join their requests; a bucket needs no more collectives than one parameter.
 
 A compressor adds up one parameter's gradient over the nodes in a few rounds. In each round its generator yields a
 request (`Gather`, `AllReduce`, `AllToAll`, `Hop`, `SparseSum` or `GradientNorm`) and is resumed with the reply. `begin`

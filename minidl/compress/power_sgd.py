@@ -36,7 +36,8 @@ class PowerSGD(RandomChoices, Compressor):
                     and the parameter's name
 
     Message: P and Q in the array's dtype, r (rows + columns) numbers; a node sends these in two all-reduces.
-    Limits: exact for sums of rank at most r, from the second step on while their column space stays the same.
+    Limits: exact up to rounding for sums of rank at most r: in the first step, in later ones while the row space of the
+    sum stays the same, and in every step without warm start.
 
     Notes
         Biased: use `ErrorFeedback`. A node leaves out a projection of its M_i, which is never larger than M_i; how much

@@ -17,7 +17,7 @@ class Wrapper(Compressor):
     compressor: Compressor
 
     def check_is_no_vote(self) -> None:
-        """Raise ValueError for Signum: its message does not represent the array, so there is no error to speak of."""
+        """Raise ValueError for Signum: its message does not represent the array, so its error is undefined."""
         if isinstance(self.compressor, Signum):
             name = type(self.compressor).__name__
             raise ValueError(

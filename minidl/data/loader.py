@@ -136,7 +136,7 @@ class DataLoader:
             )
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next pass epoch `epoch`; later passes count on from it."""
+        """Make the next pass epoch `epoch`; each later pass is the next epoch."""
         self.epoch = whole_number("epoch", epoch, at_least=0)
         if self.sampler is not None:
             self.sampler.set_epoch(self.epoch)

@@ -1,4 +1,4 @@
-"""DistributedSampler: which samples each rank reads; every rank computes the same shuffle of an epoch."""
+"""DistributedSampler: selects the samples that each rank reads; every rank computes the same shuffle of an epoch."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def scaled_dot_product_attention(
                     or numbers added to the scores; of a shape that broadcasts to (..., t, s)
         dropout_p   probability, 0 to 1, that a weight of the mean is set to zero, in evaluation too; the others are
                     divided by 1 - dropout_p
-        is_causal   query i sees keys 0..i only, in addition to what attn_mask excludes
+        is_causal   hide the keys after i from query i, in addition to those that attn_mask hides
         generator   source of dropout's random numbers; default: `minidl.random.generator()`
 
     Returns (..., t, e); zeros for a query that sees no key. A single True or False as fourth argument is is_causal.

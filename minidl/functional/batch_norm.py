@@ -23,7 +23,7 @@ class StatisticsReducer(Protocol):
     """Whether the samples of this node belong to the minibatch."""
 
     def join(self, count: int, mean: Array, var: Array) -> tuple[int, Array, Array]:
-        """From this node's values a channel, their mean and biased variance, both (c,): those of all nodes."""
+        """Return values per channel, mean and biased variance (c,) over all nodes, given those of this node."""
 
     def total(self, sums: np.ndarray) -> np.ndarray:
         """The sum of this array over all nodes, in backward."""
@@ -56,8 +56,8 @@ def batch_norm(
         eps                        added to the variance before the root
         reducer                    joins the statistics of several nodes in training; None: this node's samples alone
 
-    Errors: ValueError for other shapes, for training with a single value a channel, and for evaluation without running
-    statistics.
+    Errors: ValueError for other shapes, for training with a single value per channel, and for evaluation without
+    running statistics.
     Source: Ioffe and Szegedy, Batch Normalization (arXiv:1502.03167), algorithms 1 and 2.
 
     >>> batch_norm([[1.0, 10.0], [3.0, 30.0]], None, None, training=True, eps=0.0)  # two samples of two channels
@@ -72,7 +72,7 @@ def batch_norm(
     image = x.data
     if image.ndim < 2:
         raise ValueError(
-            f"batch_norm: x has shape {x.shape}, expected are samples and channels, (n, c) or (n, c, ...); give one "
+            f"batch_norm: x has shape {x.shape}, expected samples and channels, (n, c) or (n, c, ...); give one "
             "sample the axis of the batch with x.reshape(1, -1)"
         )
     channels = image.shape[1]
@@ -84,7 +84,7 @@ def batch_norm(
     ):  # fmt: skip
         if array is not None and array.shape != (channels,):
             raise ValueError(
-                f"batch_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
+                f"batch_norm: {name} has shape {array.shape}, expected ({channels},): one number for each of the "
                 f"{channels} channels, axis 1 of x {x.shape}"
             )
     if image.dtype is not scale.data.dtype:
@@ -97,7 +97,7 @@ def batch_norm(
             count, mean, var = reducer.join(count, mean, var)
         if count == 1:
             raise ValueError(
-                f"batch_norm: training needs more than one value a channel, got x of shape {x.shape}: give a larger "
+                f"batch_norm: training needs more than one value per channel, got x of shape {x.shape}: give a larger "
                 "batch (a loader leaves out a last batch of one sample with drop_last=True; in parallel.train choose "
                 "a batch_size that leaves no node with one sample), or call model.eval() before, so that the running "
                 "statistics are used"
@@ -122,7 +122,7 @@ def batch_norm(
 
 
 def _vjp_of_all_nodes(reducer: StatisticsReducer, count: int, normalized: Array, scale: Array) -> Vjp:
-    """Backward where mean and variance depend on `count` values a channel, on all nodes together."""
+    """The vjp in training on several nodes, where mean and variance depend on `count` values per channel in total."""
     axes, shape = (0, *range(2, normalized.ndim)), (-1,) + (1,) * (normalized.ndim - 2)
     counts = reducer.counts
 

@@ -98,7 +98,7 @@ def _geometry(
     """Stride, padding and dilation in both directions. Errors: ValueError if they or the three shapes do not fit."""
     _check_channels(x, weight, groups)
     if bias is not None and bias != weight[:1]:
-        raise ValueError(f"conv2d: bias ({weight[0]},) expected, one number a filter, got {bias}")
+        raise ValueError(f"conv2d: bias ({weight[0]},) expected, one number per filter, got {bias}")
     window, stride, dilation, overhang = pair(weight[2:]), pair(stride), pair(dilation), (0, 0)
     if padding == "same":
         if stride != (1, 1):

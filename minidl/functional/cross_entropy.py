@@ -161,7 +161,7 @@ class _Samples:
             if counted.size and (int(counted.min()) < 0 or int(counted.max()) >= classes):
                 raise IndexError(
                     f"{name}: labels must lie in 0 <= label < {classes} (the classes), found {int(counted.min())} to "
-                    f"{int(counted.max())}; only those equal to ignore_index={ignore_index} are passed over"
+                    f"{int(counted.max())}; only those equal to ignore_index={ignore_index} are ignored"
                 )
             targets = module.where(self.kept, targets, 0)
         self.labels = targets
@@ -284,5 +284,5 @@ def _weights(name: str, weight: Any, x: Tensor, axis: int | None) -> Array:
     axis = _axis_in_range(name, x.shape, axis, min(1, x.ndim - 1))
     data = array_module(x.data).array(operand(weight).data, dtype=x.dtype)  # a copy: the caller may write into its own
     if data.shape != (x.shape[axis],):
-        raise ValueError(f"{name}: weight must be ({x.shape[axis]},), one number a class, got {data.shape}")
+        raise ValueError(f"{name}: weight must be ({x.shape[axis]},), one number per class, got {data.shape}")
     return data.reshape(-1, *(1,) * (x.ndim - 1 - axis))

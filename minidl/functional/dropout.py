@@ -38,7 +38,7 @@ def dropout(a: Any, p: float = 0.5, training: bool = True, generator: Generator 
 
 def check_probability(name: str, p: float) -> None:
     """Raise TypeError or ValueError unless p is a number from 0 to 1."""
-    if type(p) is not float or not 0 <= p <= 1:  # what nearly every call has passes at once
+    if type(p) is not float or not 0 <= p <= 1:  # the fast path: nearly every call has a valid float
         real_number(name, p, at_least=0, at_most=1)
 
 

@@ -1,7 +1,7 @@
-"""Elementwise operations, one a line: value, and vector-Jacobian products.
+"""Elementwise operations, one per row of a table: the value, and the gradient of each operand.
 
 x and y are the operands' arrays, out is the result, and g is the gradient of the loss with respect to the result.
-`rules.py` makes operations on tensors of these rows.
+`rules.py` makes operations on tensors from these rows.
 
 >>> from minidl import Tensor
 >>> Tensor([[1.0], [2.0]]) + Tensor([10.0, 20.0])  # broadcast as in numpy

@@ -31,12 +31,12 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Tensor:
         x, weight, bias = in_one_type("linear", x, weight, bias)
     w, whole = weight.data, x.data
     if w.ndim != 2:
-        raise ValueError(f"linear: weight has shape {weight.shape}, expected are two axes, (n_out, n_in)")
+        raise ValueError(f"linear: weight has shape {weight.shape}, expected two axes, (n_out, n_in)")
     if whole.shape[-1:] != w.shape[1:]:
         _refuse(whole.shape, w.shape)
     if bias is not None and bias.shape != w.shape[:1]:
         raise ValueError(
-            f"linear: bias has shape {bias.shape}, expected is ({w.shape[0]},): one number for each of the weight's "
+            f"linear: bias has shape {bias.shape}, expected ({w.shape[0]},): one number for each of the weight's "
             f"{w.shape[0]} outputs"
         )
     rows = whole if whole.ndim == 2 else whole.reshape(prod(whole.shape[:-1]), whole.shape[-1])

@@ -194,7 +194,7 @@ def _compared(
 def _reduced(
     losses: Array, slope: Any, x: Tensor, target: Tensor, reduction: str, saved: tuple[int, ...] = ()
 ) -> Tensor:
-    """The reduced losses as one node; slope() is each loss's derivative with respect to x, minus that to target."""
+    """The reduced losses as one node. slope() returns each loss's derivative by x; that by target is its negative."""
     scale = 1 / max(losses.size, 1) if reduction == "mean" else 1
 
     def vjp(g: Array, needs: Any) -> tuple[Array, Array]:

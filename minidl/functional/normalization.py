@@ -1,4 +1,4 @@
-"""Normalisation of every sample by itself: layer norm over its features, group norm over groups of its channels."""
+"""Normalisation of each sample separately: layer norm over its features, group norm over groups of its channels."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def layer_norm(x: Any, weight: Any, bias: Any = None, eps: float = 1e-5) -> Tens
     """
     if isinstance(weight, (int, tuple)) or (isinstance(weight, list) and all(isinstance(n, int) for n in weight)):
         raise TypeError(
-            f"layer_norm: expected is the weight, got {weight!r}; the axes to normalise over are those of the weight, "
+            f"layer_norm: weight expected, got {weight!r}; the axes to normalise over are those of the weight, "
             "so PyTorch's normalized_shape is left out: layer_norm(x, weight, bias)"
         )
     x, weight = operand(x), operand(weight)
@@ -69,7 +69,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     image = x.data
     channels = image.shape[1] if image.ndim > 1 else 0
     if image.ndim < 2:
-        raise ValueError(f"group_norm: x has shape {x.shape}, expected are samples and channels, (n, c) or (n, c, ...)")
+        raise ValueError(f"group_norm: x has shape {x.shape}, expected samples and channels, (n, c) or (n, c, ...)")
     if num_groups < 1 or channels % num_groups:
         raise ValueError(
             f"group_norm: num_groups must divide the {channels} channels, axis 1 of x {x.shape}; got {num_groups}"
@@ -80,7 +80,7 @@ def group_norm(x: Any, num_groups: int, weight: Any = None, bias: Any = None, ep
     for name, array in (("weight", scale), ("bias", shift)):
         if array.shape != (channels,):
             raise ValueError(
-                f"group_norm: {name} has shape {array.shape}, expected is ({channels},): one number for each of the "
+                f"group_norm: {name} has shape {array.shape}, expected ({channels},): one number for each of the "
                 f"{channels} channels, axis 1 of x {x.shape}"
             )
     if image.dtype is not scale.data.dtype:

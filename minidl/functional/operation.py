@@ -1,4 +1,4 @@
-"""An operation of your own: what it computes, and its vector-Jacobian product.
+"""Define your own operation: what it computes, and its vector-Jacobian product.
 
 >>> import numpy as np
 >>> from minidl import Tensor, gradcheck, operation
@@ -45,7 +45,7 @@ class Operation:
 
     Counted as one floating-point operation for each element of the largest array, unless it calls kernels
     (`minidl.kernels.current().matmul`), which count themselves.
-    Errors: ValueError for a wrong number of gradients or one of a wrong shape, TypeError for a result that is no array;
+    Errors: ValueError for a wrong number of gradients or one of a wrong shape, TypeError for a result that is not an array;
     both name the operation. RuntimeError in backward if an operand was overwritten after forward.
     """
 
@@ -89,7 +89,7 @@ class Operation:
             raise TypeError(f"operation {self.name} must return an array, not {type(out).__name__}")
         out = np.asarray(out) if isinstance(out, (int, float, np.generic)) else out
         shares = any(_owner(out) is _owner(array) for array in arrays)
-        return out.copy() if shares else out  # its own memory, so that a write into one is no write into the other
+        return out.copy() if shares else out  # its own memory: a write into one must not change the other
 
     def _checked_gradients(self, given: Any, kept: tuple[Array, ...], needs: Any) -> list[Array | None]:
         """The gradients of the operands, in their shapes and types, each in memory of its own."""

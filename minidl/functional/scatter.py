@@ -27,7 +27,7 @@ def scatter(g: Array, index: Any, x: Array) -> Array:
 
 
 def _slices(index: Any, x: Array) -> tuple[int, Array, int] | None:
-    """The size of the whole axes before, the slices that integer arrays select, and the number of slices; or None."""
+    """The size of the whole axes before, the indices of the selected slices, and the number of all slices; or None."""
     module = array_module(x)
     items = list(index) if isinstance(index, tuple) else [index]
     while items and _is_whole(items[-1]):

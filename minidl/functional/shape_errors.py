@@ -15,7 +15,8 @@ def cannot_broadcast(symbol: str, x: Array, y: Array) -> ValueError:
     )
     for name, one, other in (("right", x, y), ("left", y, x)):
         if other.ndim == 1 and one.ndim > 1 and other.shape[0] == one.shape[0]:
-            message += f"; for a number a row reshape the {name} operand to {(other.shape[0],) + (1,) * (one.ndim - 1)}"
+            shape = (other.shape[0],) + (1,) * (one.ndim - 1)
+            message += f"; for one number per row reshape the {name} operand to {shape}"
     return ValueError(message)
 
 

@@ -104,7 +104,7 @@ def start() -> None:
 
 
 def backward_arithmetic() -> tuple[Callable[..., Sequence[Any]] | None, Callable[[Any, Any], Any]]:
-    """How backward calls a vjp, `count(vjp, g, needs)`, None while nothing is counted; and how it adds gradients."""
+    """Return two functions for backward: count(vjp, g, needs), None if counting is off; and the sum of gradients."""
     counter = active.get()
     return (None, operator.add) if counter is None else (counter.vjp, counter.sum)
 

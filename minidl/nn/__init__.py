@@ -5,8 +5,8 @@
 >>> model(Tensor([[[1.0, 2.0], [3.0, 4.0]]])).shape
 (1, 2)
 
-`module.py` defines Module; `state_dict.py` saves and loads; each kind of layer has a file of
-its name; whole networks are in `models/`.
+`module.py` defines Module; `state_dict.py` saves and loads; each kind of layer has a file of its name; whole networks
+are in `models/`.
 """
 
 from minidl.missing_names import module_getattr

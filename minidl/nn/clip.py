@@ -18,12 +18,13 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float) -> f
 
     Parameters
         parameters    tensor or tensors whose gradients are scaled; those without a gradient are skipped
-        max_norm      largest total norm, at least 0; math.inf only measures
+        max_norm      largest total norm, at least 0; math.inf only measures a finite norm
 
     Returns
         the norm before scaling, N = sqrt(sum of all squares)
 
-    Every gradient is multiplied by min(1, max_norm / (N + 1e-6)). Elements that are inf or nan become nan.
+    Every gradient is multiplied by min(1, max_norm / (N + 1e-6)). If N is inf, infinite elements become nan and finite
+    ones 0; if N is nan, all elements become nan.
 
     Raises
         TypeError     a module instead of its parameters

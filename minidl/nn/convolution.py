@@ -23,7 +23,7 @@ class Conv2d(Module):
         out_channels  number of filters, channels of the output
         kernel_size   height and width of the filters in pixels: one number, or a pair (vertical, horizontal)
         stride        pixels from one window to the next: number or pair; 2 halves the image
-        padding       rows of zeros on each side: number or pair; "same" keeps the image's size, "valid" is 0
+        padding       pixels of zeros on each side: number or pair; "same" keeps the image's size, "valid" is 0
         dilation      distance of the pixels within a window: number or pair
         groups        groups of channels; a filter reads its group only: groups=in_channels is depthwise convolution
         bias          whether a bias is added

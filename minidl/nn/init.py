@@ -48,7 +48,7 @@ def ones_(tensor: Tensor) -> Tensor:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     """Fill uniformly with standard deviation gain sqrt(2 / (fan_in + fan_out)).
 
-    It is a compromise between the sizes of the forward and of the backward pass.
+    A compromise: fan_in alone would keep the signal's size in the forward pass, fan_out alone in the backward pass.
 
     References
         Glorot and Bengio, Understanding the difficulty of training deep feedforward neural networks (AISTATS 2010).

@@ -12,7 +12,7 @@ from minidl.tensor import Tensor
 
 
 class MaxPool2d(Module):
-    """Return the maximum of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
+    """Max pooling, the maximum of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
 
     The parameters are those of `functional.max_pool2d`, in the order of PyTorch's layer.
 
@@ -44,7 +44,7 @@ class MaxPool2d(Module):
 
 
 class AvgPool2d(Module):
-    """Return the mean of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
+    """Average pooling, the mean of every window: x (n, c, h, w) -> (n, c, oh, ow). The default stride is kernel_size.
 
     The parameters are those of `functional.avg_pool2d`.
 
@@ -75,7 +75,7 @@ class AvgPool2d(Module):
 
 
 class AdaptiveAvgPool2d(Module):
-    """Return the means of windows that give an output of a chosen size: x (n, c, h, w) -> (n, c, *output_size).
+    """Average pooling over windows that give an output of a chosen size: x (n, c, h, w) -> (n, c, *output_size).
 
     Parameters
         output_size    one number, or a pair (vertical, horizontal); None keeps the image's size, 1 is global pooling
@@ -96,7 +96,7 @@ class AdaptiveAvgPool2d(Module):
 
 
 class AdaptiveMaxPool2d(Module):
-    """Return the maxima of the windows of `AdaptiveAvgPool2d`."""
+    """Max pooling over the windows of `AdaptiveAvgPool2d`."""
 
     def __init__(self, output_size: Size, return_indices: bool = False) -> None:
         self.output_size, self.return_indices = output_size, return_indices

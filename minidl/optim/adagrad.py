@@ -23,10 +23,12 @@ class Adagrad(Optimizer):
         lr              learning rate
         lr_decay        decrease of the rate: at step t it is lr / (1 + (t - 1) lr_decay)
         weight_decay    factor of w that is added to the gradient
-        initial_accumulator_value    value of s before the first step
+        initial_accumulator_value
+                        value of s before the first step; a larger one makes the first steps smaller
         eps             added to the root, to avoid a division by zero
 
-    The first step is lr sign(g), regardless of the size of g (for eps -> 0). Memory: one array per parameter.
+    If s starts at 0, the first step is lr sign(g), regardless of the size of g (for eps -> 0).
+    Memory: one array per parameter.
 
     Raises
         TypeError     an option that is not a number

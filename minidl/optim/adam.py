@@ -21,11 +21,12 @@ class Adam(Optimizer):
         w = w - lr m_hat / (sqrt(v_hat) + eps)       m_hat = m / (1 - beta1^t),  v_hat = v / (1 - beta2^t)
 
     Parameters
-        lr              learning rate: about the largest change of a weight per step
+        lr              learning rate: the change of a weight per step while its gradient is constant
         betas           decay factors of the two moments, each at least 0 and below 1
         eps             added to the root, to avoid a division by zero
         weight_decay    factor of w that is added to the gradient
-        decoupled_weight_decay    shrink the weights directly instead, as AdamW does
+        decoupled_weight_decay
+                        True: shrink the weights directly instead, as AdamW does
 
     m and v start at zero; dividing by 1 - beta^t removes that bias. The first step is lr sign(g) for eps -> 0. eps
     stands outside the root, as in the paper and in PyTorch; some texts write sqrt(v_hat + eps).

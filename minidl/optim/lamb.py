@@ -21,7 +21,7 @@ class LAMB(Optimizer):
         w = w - lr |w| / |r| r                                 (w - lr r where |w| or |r| is 0)
 
     Parameters
-        lr              learning rate: the step's length as a share of the weights' norm
+        lr              learning rate: the length of a step as a fraction of |w|
         betas           decay factors of the two moments, each at least 0 and below 1
         eps             added to the root, to avoid a division by zero
         weight_decay    factor of w that is added to the direction r

@@ -24,7 +24,7 @@ class LargeBatchLR(LRScheduler):
 
         in the first warmup_epochs:   peak                                      (none)
                                       start_factor lr                           (constant)
-                                      from start_factor lr up to peak, in a line (gradual)
+                                      linear from start_factor lr to peak     (gradual)
         then:                         peak gamma^(milestones passed)
                               or      peak (1 - share of the steps after the warm-up)^power     (polynomial decay)
 
@@ -38,13 +38,14 @@ class LargeBatchLR(LRScheduler):
         scaling            peak rate: "linear", "sqrt" or "fixed"
         warmup             "none", "constant" or "gradual"
         warmup_epochs      length of the warm-up in epochs; fractions are allowed
-        start_factor       rate at the start of the warm-up, as a multiple of lr
+        start_factor       rate at the start of a gradual warm-up, or during a constant one, as a multiple of lr
         milestones         epochs at which the rate is multiplied by gamma; fractions are allowed
         gamma              factor at each milestone
         total_epochs       polynomial decay to 0 at this epoch, instead of milestones
         power              exponent of the polynomial decay
-        momentum_correction    after a change from lr to lr', make one step with momentum m lr'/lr, so that past
-                               gradients count with the new rate
+        momentum_correction
+                           after a change from lr to lr', make one step with momentum m lr'/lr, so that past
+                           gradients count with the new rate
 
     Momentum correction is for optimizers with the rate inside the velocity, v = m v + lr g: LARS and
     SGD(momentum_form="v"). SGD's u-form multiplies the whole sum by the rate and needs none. It is refused with

@@ -23,12 +23,13 @@ class LARS(Optimizer):
         lr                   learning rate, before the ratio
         momentum             factor of the past velocity
         weight_decay         factor of w that is added to the gradient
-        trust_coefficient    step length, lr apart, as a share of the weights' norm
+        trust_coefficient    length of a step with lr 1 and no momentum, as a fraction of |w|
         exclude_1d           use ratio 1 for parameters of fewer than two dimensions: biases and the gains of
                              normalization layers; to exempt them from weight decay too, give them their own group
 
-    Each norm is that of a whole parameter. Biases that start at zero take SGD's step, with ratio 1. The rate is inside
-    the velocity v, as in the paper: SGD's docstring explains the difference. Memory: one array per parameter.
+    Each norm is that of a whole parameter. Biases that start at zero take SGD's step at first, with ratio 1. The rate
+    is inside the velocity v, as in the paper: SGD's docstring explains the difference.
+    Memory: one array per parameter.
 
     Raises
         TypeError     an option that is not a number

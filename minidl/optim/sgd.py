@@ -30,7 +30,7 @@ class SGD(Optimizer):
         momentum       factor of the past sum, typically 0.9; 0: plain descent without state
         dampening      share of each new gradient that is dropped, from the second step on, 0 to 1
         weight_decay   factor of w that is added to the gradient: the loss gains weight_decay |w|^2 / 2
-        nesterov       use Nesterov momentum: the gradient counts again after the momentum
+        nesterov       use Nesterov momentum: the step is lr (g + momentum u) instead of lr u
         momentum_form  "u": lr multiplies the whole sum; "v": lr multiplies each gradient when it is added
 
     Both forms take the same steps while lr is constant: v = -lr u. After a change from lr to lr', past gradients count

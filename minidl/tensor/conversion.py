@@ -15,7 +15,7 @@ from minidl.tape import Node
 def as_array(value: Any) -> Array:
     """The array behind `value`, on the GPU with the cupy kernels; numbers and lists become float32.
 
-    Errors: TypeError for what holds no real numbers, ValueError for lists of different lengths.
+    Errors: TypeError for values that are not real numbers, ValueError for lists of different lengths.
     """
     if isinstance(value, Node):
         return value._data

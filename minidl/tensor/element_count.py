@@ -1,4 +1,4 @@
-"""The number of elements of an array, which may be called as PyTorch's `size()`."""
+"""The number of elements of an array, an integer that can also be called as PyTorch's `size()`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from minidl.kernels import Array
 
 
 class ElementCount(int):
-    """An integer, as numpy's `x.size`; called, the shape, as PyTorch's `x.size()` and `x.size(0)`.
+    """The integer `x.size`, as in numpy; `x.size()` and `x.size(0)` return the shape and a length, as in PyTorch.
 
     >>> from minidl import Tensor
     >>> x = Tensor([[1.0, 2.0, 3.0]])

@@ -1,4 +1,4 @@
-"""What happens to final gradients: backward adds them to the leaves' `.grad`, `grad` returns them."""
+"""Final gradients: backward adds them to the leaves' `.grad`, `grad` returns them."""
 
 from __future__ import annotations
 

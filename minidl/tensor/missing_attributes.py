@@ -1,7 +1,7 @@
 """Hints for attributes that Tensor does not have: what to type instead of PyTorch's, and frequent misspellings.
 
-The hints are descriptors, one for each name: a `__getattr__` would find the nearest name for all of them, but Python
-reads every attribute of a class that has one more slowly.
+The hints are descriptors, one for each name. A single `__getattr__` would be shorter, but Python reads every attribute
+of a class with `__getattr__` more slowly.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from minidl.missing_names import Missing
 
 INSTEAD = {  # PyTorch's names that have no counterpart of the same name
     "grad_fn": "a tensor that an operation made has is_leaf == False",
-    "retain_grad": "grad(loss, x) gives the gradient of a tensor that is no leaf",
+    "retain_grad": "grad(loss, x) gives the gradient of a tensor that is not a leaf",
     "register_hook": "leaves have register_post_accumulate_grad_hook(hook), called with the tensor",
     "data_ptr": "x.data is the array",
     "stride": "x.data.strides are the array's strides, in bytes",
     "type": "x.dtype is the type, x.to(dtype) converts",
     "nonzero": "np.nonzero(x.detach().numpy()) gives the positions",
     "ndimension": "x.ndim is the number of axes",
-    "zero_grad": "x.grad = None forgets the gradient",
-    "nelement": "x.size is how many numbers there are",
+    "zero_grad": "x.grad = None removes the gradient",
+    "nelement": "x.size is the number of elements",
     "scatter": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "scatter_": "F.where(mask, a, b) chooses, x.scatter_add(dim, index, source) adds",
     "unbind": "iteration, `for row in x`, walks along the first axis",

@@ -1,9 +1,8 @@
 """numpy's array protocols: operators keep the tape; numpy's functions are refused where they would drop a gradient.
 
 array * tensor, np.float32(3) * tensor, array == tensor    are the tensor's own operators
-np.exp(tensor), np.concatenate([tensor]), np.asarray(...)   work on a tensor without gradient, and give arrays;
-                                                            one that requires a gradient is refused, with what to
-                                                            type instead
+np.exp(tensor), np.concatenate([tensor]), np.asarray(...)   return arrays for tensors that require no gradient; others
+                                                            raise TypeError, which says what to type instead
 """
 
 from __future__ import annotations

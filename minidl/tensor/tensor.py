@@ -35,8 +35,8 @@ class Tensor(Node, Methods, NumpyProtocols):
     memory is shared, not copied.
     `requires_grad`: whether `backward()` adds the gradient to `.grad`, an array of the same shape.
 
-    Operands of two types follow numpy's rules (float32 with an int64 array gives float64), but a single number, whether
-    Python's, numpy's or a 0-d tensor, takes the type of the other operand.
+    Operands of two types are converted as in numpy: float32 with an int64 array gives float64. But a single number
+    (Python's, numpy's or a 0-d tensor) takes the type of the other operand.
 
     >>> x = Tensor([1.0, 2.0], requires_grad=True)
     >>> (x * x).sum().backward()
@@ -101,7 +101,7 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     @property
     def size(self) -> ElementCount:
-        """The number of elements; called, `x.size()` and `x.size(0)` are the shape and one length, as in PyTorch."""
+        """The number of elements; `x.size()` and `x.size(0)` return the shape and a length, as in PyTorch."""
         return ElementCount(self._data)
 
     @property
@@ -111,7 +111,7 @@ class Tensor(Node, Methods, NumpyProtocols):
 
     @property
     def device(self) -> str:
-        """ "cpu", or "cuda:0" for an array on the GPU (with the cupy kernels)."""
+        """Where the array is: "cpu", or "cuda:0" for the GPU (with the cupy kernels)."""
         return "cpu" if isinstance(self._data, np.ndarray) else f"cuda:{self._data.device.id}"
 
     def detach(self) -> Tensor:
@@ -217,7 +217,7 @@ class Tensor(Node, Methods, NumpyProtocols):
             RuntimeError   nothing requires a gradient; the graph was freed by an earlier backward (PyTorch raises only
                            at nodes that keep arrays); a tensor whose values a vjp reads was overwritten (PyTorch
                            raises only if the gradient that reads them is needed)
-            ValueError     a gradient of another shape, or none for a tensor that is no scalar
+            ValueError     a gradient of another shape, or none for a tensor that is not a scalar
         """
         refuse_second_derivatives(create_graph)
         seed = None if gradient is None else as_array(gradient)
@@ -227,7 +227,7 @@ class Tensor(Node, Methods, NumpyProtocols):
         """Call `hook(tensor)` in every backward as soon as this leaf's `.grad` is final, before backward has ended.
 
         `.grad` shares memory with nothing else: the hook may send it or change it in place. Returns a handle with
-        `remove()`. Errors: RuntimeError for a tensor that is no leaf, or requires no gradient.
+        `remove()`. Errors: RuntimeError for a tensor that is not a leaf, or does not require a gradient.
         """
         if self._vjp is not None or not self.requires_grad:
             raise RuntimeError("a gradient hook needs a leaf that requires a gradient, such as a parameter")

@@ -273,12 +273,12 @@ def test_the_title_has_the_rates_that_were_used():
 
     assert "learning rate 1.6, seed 0\n" in title("synchronous:lr=1.6", "gossip:lr=1.6")
     assert "0.2" not in title("synchronous:lr=1.6", "gossip:lr=1.6")
-    assert "learning rate 0.2 (x 0.9 an epoch), momentum 0.5, seed 0\n" in title(
+    assert "learning rate 0.2 (x 0.9 per epoch), momentum 0.5, seed 0\n" in title(
         "serial", "gossip", momentum=0.5, lr_decay=0.9
     )
     different = title("serial", "gossip:lr=1.6,momentum=0.5", "synchronous", lr_decay=0.9)
     assert different.splitlines()[2:] == [
-        "learning rate (x 0.9 an epoch): 0.2, but 1.6 for gossip:lr=1.6,momentum=0.5",
+        "learning rate (x 0.9 per epoch): 0.2, but 1.6 for gossip:lr=1.6,momentum=0.5",
         "momentum: 0, but 0.5 for gossip:lr=1.6,momentum=0.5",
     ]
     assert title("serial:lr=1", "gossip:lr=2").splitlines()[2] == "learning rate: 1 for serial:lr=1; 2 for gossip:lr=2"
@@ -375,7 +375,7 @@ def test_a_folder_in_which_nothing_came_to_be_does_not_stay(tmp_path):
         (("--strategies", "serial", "--nodes", 2000), "at most 1024 nodes are simulated, got --nodes 2000"),
         (("--strategies", "serial", "--nodes", 65, "--batch-size", 65, "--on", "processes"), "at most 64 nodes run on"),
         (("--strategies", "synchronous", "--batch-size", 3), "a minibatch of 3 samples cannot be shared by 8 nodes"),
-        (("--strategies", "parameter_server", "--batch-size", 20), "20 is no multiple of 8: give --batch-size 16"),
+        (("--strategies", "parameter_server", "--batch-size", 20), "20 is not a multiple of 8: give --batch-size 16"),
         (("--strategies", "synchronous:lr=0"), "synchronous:lr=0: lr must be above 0, got 0"),
         (
             ("--strategies", "synchronous:momentum=1"),

@@ -28,6 +28,15 @@ def test_a_matrix_of_no_higher_rank_comes_back_whole(rank, true_rank):
     assert error < 1e-12 if true_rank <= rank else error > 0.1
 
 
+def test_it_is_exact_from_the_first_step_and_while_the_row_space_of_its_rank_stays_the_same():
+    rows, other_rows = np.eye(12)[:2], np.eye(12)[2:4]  # two orthogonal row spaces
+    column_spaces = [np.random.default_rng(seed).normal(size=(20, 2)) for seed in range(3)]
+    compressor, cold = PowerSGD(2), PowerSGD(2, warm_start=False)
+    assert max(relative_error(compressor, columns @ rows) for columns in column_spaces) < 1e-12
+    assert relative_error(compressor, column_spaces[-1] @ other_rows) == 1  # the same column space, but all is left out
+    assert max(relative_error(cold, columns @ each) for columns in column_spaces for each in (rows, other_rows)) < 1e-12
+
+
 def test_warm_starts_come_to_the_best_approximation_of_the_rank():
     x = np.random.default_rng(1).normal(size=(30, 20))
     singular = np.linalg.svd(x, compute_uv=False)

@@ -44,7 +44,7 @@ def test_a_minibatch_on_two_nodes_is_normalised_as_on_one() -> None:
 
 def test_whether_a_single_value_a_channel_is_too_few_depends_on_all_nodes() -> None:
     x = Tensor(np.ones((1, 3)))
-    with pytest.raises(ValueError, match="needs more than one value a channel"):
+    with pytest.raises(ValueError, match="needs more than one value per channel"):
         F.batch_norm(x, None, None, training=True)
     np.testing.assert_array_equal(F.batch_norm(x, None, None, training=True, reducer=Twice()).data, np.zeros((1, 3)))
 

@@ -155,7 +155,7 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
         norm(np.zeros((4, 3, 2, 2)))
     with pytest.raises(ValueError, match="got"):
         norm(np.zeros((4, 2)))
-    with pytest.raises(ValueError, match="more than one value a channel"):
+    with pytest.raises(ValueError, match="more than one value per channel"):
         norm(np.zeros((1, 2, 1, 1), np.float32))
     assert norm.num_batches_tracked.item() == 0
 
@@ -169,7 +169,7 @@ def test_batch_norm_refuses_what_it_cannot_normalize():
         (nn.BatchNorm1d(3), (2, 3, 4, 4), r"got \(2, 3, 4, 4\): 4 axes are for nn.BatchNorm2d"),
         (nn.BatchNorm1d(3), (2, 3, 4, 4, 4), r"got \(2, 3, 4, 4, 4\)$"),
         (nn.BatchNorm1d(3), (5, 4), r"axis 1 has 4 channels; the layer for it is nn.BatchNorm1d\(4\)"),
-        (nn.BatchNorm1d(3), (1, 3), r"more than one value a channel, got x of shape \(1, 3\).*drop_last.*model.eval"),
+        (nn.BatchNorm1d(3), (1, 3), r"more than one value per channel, got x of shape \(1, 3\).*drop_last.*model.eval"),
         (nn.GroupNorm(2, 4), (5, 6), r"GroupNorm: x \(n, 4, ...\) expected, got \(5, 6\)"),
         (nn.GroupNorm(2, 4), (4,), r"GroupNorm: x \(n, 4, ...\) expected, got \(4,\)"),
     ],

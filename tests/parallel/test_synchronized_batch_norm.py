@@ -160,5 +160,5 @@ def test_a_single_value_a_channel_is_refused():
         return nn.Sequential(nn.BatchNorm2d(2), nn.Flatten()).double()
 
     this = small_job(model=model, data=partial(flat, 5), batch_size=4)  # the last minibatch has one sample
-    with pytest.raises(Exception, match="needs more than one value a channel"):
+    with pytest.raises(Exception, match="needs more than one value per channel"):
         parallel.train(this, Synchronous(batch_norm="synchronized"), 2, on="simulation")

@@ -34,13 +34,13 @@ def compare(
     batch_size: Annotated[
         int,
         Option(
-            help="Samples of a minibatch, over all nodes. An asynchronous gradient is of batch-size / nodes samples: "
-            "a node then computes equally much between two messages under every strategy."
+            help="Samples of a minibatch, over all nodes. An asynchronous gradient is of batch-size / nodes samples, "
+            "so that a node computes as much between two messages under every strategy."
         ),
     ] = 64,
     lr: LearningRate = None,
     momentum: Annotated[
-        float, Option(help="Momentum of SGD; 0 by default, since more harms stale or compressed gradients.")
+        float, Option(help="Momentum of SGD; 0 by default, since momentum harms with stale or compressed gradients.")
     ] = 0.0,
     lr_decay: LearningRateDecay = None,
     seed: Seed = 0,
@@ -58,8 +58,8 @@ def compare(
     on: Annotated[
         str, Option(help="simulation: on a virtual clock; processes: on this machine, in real time.")
     ] = "simulation",
-    flops: Annotated[float, Option(help="Speed of a simulated node, in floating-point operations a second.")] = 1e9,
-    memory: Annotated[float, Option(help="Memory bandwidth of a simulated node, in bytes a second.")] = 1e10,
+    flops: Annotated[float, Option(help="Speed of a simulated node, in floating-point operations per second.")] = 1e9,
+    memory: Annotated[float, Option(help="Memory bandwidth of a simulated node, in bytes per second.")] = 1e10,
     jitter: Annotated[
         float, Option(help="Randomness of a simulated node's speed: the standard deviation of the speed's logarithm.")
     ] = 0.0,

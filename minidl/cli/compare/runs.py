@@ -127,8 +127,8 @@ def contestant(text: str, comparison: Comparison) -> Contestant:
     if strategy.is_asynchronous:
         if batch_size % nodes:
             raise ValueError(
-                f"{text} computes gradients of batch_size / nodes samples, but {batch_size} is no multiple of {nodes}: "
-                f"give --batch-size {max(batch_size // nodes, 1) * nodes}"
+                f"{text} computes gradients of batch_size / nodes samples, but {batch_size} is not a multiple of "
+                f"{nodes}: give --batch-size {max(batch_size // nodes, 1) * nodes}"
             )
         batch_size //= nodes
     engines.check(comparison.on, nodes, strategy.servers)

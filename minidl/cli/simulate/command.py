@@ -30,9 +30,9 @@ def simulate(
     network: Annotated[
         list[str] | None, Option(help="1gbe, 10gbe (the default), 100gbe, infiniband or nvlink; repeatable.")
     ] = None,
-    alpha: Annotated[float | None, Option(help="Seconds a message; replaces the network's.")] = None,
-    beta: Annotated[float | None, Option(help="Seconds a byte; replaces the network's.")] = None,
-    gamma: Annotated[float, Option(help="Seconds a byte reduced.")] = 0.0,
+    alpha: Annotated[float | None, Option(help="Seconds per message; replaces the network's.")] = None,
+    beta: Annotated[float | None, Option(help="Seconds per byte; replaces the network's.")] = None,
+    gamma: Annotated[float, Option(help="Seconds per reduced byte.")] = 0.0,
     trace_of: Annotated[
         list[str] | None,
         Option(

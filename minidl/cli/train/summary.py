@@ -52,7 +52,7 @@ def table(report: Report) -> Table:
     if splits.train.x.dtype.kind in "iu":  # text: the lowest loss of a model that ignores the context
         result.add_row("entropy of the characters", f"{data.unigram_entropy(splits.test.y):.4f}")
     result.add_row("seconds", f"{report.seconds:.1f}")
-    result.add_row("samples a second", f"{last['samples_per_second']:,.0f}")
+    result.add_row("samples per second", f"{last['samples_per_second']:,.0f}")
     result.add_row("time of the nodes", shares_text)
     result.add_row("sent by node 0", f"{last['bytes'] / 1e6:,.1f} MB")
     return result

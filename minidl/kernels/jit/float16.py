@@ -43,7 +43,7 @@ def to_float32(x: Array) -> Array:
     return out
 
 
-# ---- by the processor's instruction: 0.2 ns a number ----
+# ---- by the processor's instruction: 0.2 ns per number ----
 
 HAS_INSTRUCTION = not os.environ.get("NUMBA_CPU_NAME") and (
     bool(llvm.get_host_cpu_features().get("f16c")) or platform.machine() in ("aarch64", "arm64")
@@ -83,7 +83,7 @@ def _widen(half: Any, out: Any) -> None:
         out[i] = _widened(half[i])
 
 
-# ---- without it: 0.5 ns a number ----
+# ---- without it: 0.5 ns per number ----
 
 _SUBNORMAL = np.uint32((127 - 15 + 23 - 10 + 1) << 23)  # 0.5: added, it leaves a subnormal's 10 bits as the last ones
 _HALF = _SUBNORMAL.view(np.float32)

@@ -15,7 +15,7 @@ from minidl.kernels.jit.summation import BLOCK, add_column_products, add_columns
 
 __all__ = ["layer_norm", "layer_norm_backward"]
 
-SHORT = 32  # rows shorter than this are normalised side by side
+SHORT = 32  # rows shorter than this are normalised several at a time
 CHUNK = 16384  # numbers of g, and of xhat, that stay in the second cache
 
 

@@ -102,7 +102,7 @@ def _layout(
 
 @lru_cache(maxsize=256)
 def taps_of_class(window: int, stride: int, dilation: int, a: int) -> slice:
-    """Which of the window's taps read pixels of class a: those at a distance s k + a from the first one."""
+    """Return the window's taps that read pixels of class a: those at a distance s k + a from the first one."""
     taps = (tap for tap in range(window) if tap * dilation % stride == a)
     return slice(next(taps, window), window, stride // gcd(stride, dilation))
 

@@ -13,7 +13,7 @@ def keep_freed_memory() -> None:
 
     Every training step allocates and frees the same arrays. By default large ones are returned to the system, which
     then provides new, cleared pages, one interrupt each. Measured on ResNet-8, 64 images of 32x32: 15,300 such
-    interrupts a step, 32 ms of 142; none after this call. The price: up to 1 GiB once used stays with the process.
+    interrupts per step, 32 ms of 142; none after this call. In return, up to 1 GiB once used stays with the process.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -139,7 +139,7 @@ def _max_pool_backward(g: Any, position: Any, gradient: Any) -> None:
             gradient[np.uint64(plane * pixels + position[i])] += g[i]
 
 
-# Both directions by themselves: rows are added to rows, which is done in vectors, and then their sums to each other.
+# Rows are added first, by vector instructions; then the sums within each row.
 
 
 @compiled()
@@ -220,7 +220,7 @@ def _spread_mean(g: Any, gradient: Any, share: float) -> None:
         pixels[i * plane : (i + 1) * plane] = means[i] * g.dtype.type(share)
 
 
-# Windows side by side: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
+# Adjacent windows: a whole plane of sums is narrowed in one long loop; the windows' own loops would be too short
 # for vector instructions. 2x2 on 28x28: a third of the time.
 
 

@@ -85,7 +85,7 @@ def log_softmax_backward_columns(g: Any, out: Any, gradient: Any) -> None:
                 _log_softmax_gradient(g[i, j, start:end], out[i, j, start:end], total, gradient[i, j, start:end])
 
 
-# ---- a row of a block, as functions of their own: LLVM then sees few arrays, and makes vector instructions ----
+# ---- one row of a block, in separate functions: with few arrays LLVM makes vector instructions ----
 
 
 @inner()

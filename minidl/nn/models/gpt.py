@@ -91,7 +91,7 @@ class GPT(Module):
         n_layer       number of blocks
         n_head        attention heads per block
         n_embd        features per position, a multiple of n_head
-        dropout       probability of dropping an embedding, or an element that a block adds; nanoGPT also drops
+        dropout       probability of dropping an element of the embeddings or of what a block adds; nanoGPT also drops
                       attention weights
         bias          whether linear layers and norms have a bias
 

@@ -40,7 +40,7 @@ class ElasticAveraging(Strategy):
 
     The centre is the model that is evaluated.
     Conserved: a pull moves weight from worker to centre, so centre + sum(x_i) changes by gradients only.
-    Limits: alpha -> 0, independent workers; one worker and alpha -> 0, Serial.
+    Limits: alpha -> 0, independent workers, each as Serial on its samples; the centre keeps the initial weights.
 
     Notes
         Where the paper writes the pull as lr rho (x_i - centre), alpha = lr rho, and with lr = 0 nothing moves.

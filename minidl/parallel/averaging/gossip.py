@@ -45,7 +45,8 @@ class Gossip(Strategy):
     The mean of all nodes' weights is the model that is evaluated.
     Conserved: averaging keeps this mean. It moves as in plain SGD: by lr times the gradient of the whole minibatch,
     each share of which is taken at its own node's weights.
-    Rate: each mixing multiplies the nodes' distance to their mean by at most 1 - gap (`mixing.spectral_gap`).
+    Rate: each mixing by a symmetric W multiplies the nodes' distance to their mean by at most 1 - gap
+    (`mixing.spectral_gap`); for any other W, 1 - gap is the rate in the long run.
     Limits: one node is Serial.
 
     Notes
