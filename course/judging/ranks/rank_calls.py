@@ -60,7 +60,7 @@ class RankCalls:
             if method == "wait":
                 comm = self._groups[self._begun[arguments[0]][1]]
             source = comm.last_source if method in RECEIVING else None
-            return pickle.dumps(("value", self._for_process(value, comm, group), source), 5)
+            return pickle.dumps(("value", self._for_process(value, group), source), 5)
         except (ClusterError, DamagedError):
             raise
         except Exception as error:
@@ -88,7 +88,7 @@ class RankCalls:
         raise DamagedError(f"no call: {method!r}")
 
     def _argument(self, value: Any) -> Any:
-        """An argument, of what `rank_communicator.py` has made of it."""
+        """An argument, as `course/sandbox/ranks/communicator.py` has packed it."""
         match value:
             case ("room", str(dtype), [*shape], bool(is_contiguous), bool(is_writeable)):
                 return self._room(np.dtype(dtype), shape, is_contiguous, is_writeable)
@@ -119,7 +119,7 @@ class RankCalls:
             raise ValueError(f"an array of {nbytes:,} bytes; the check takes at most {self._most:,}")
         return nbytes
 
-    def _for_process(self, value: Any, comm: Communicator, group: int) -> Any:
+    def _for_process(self, value: Any, group: int) -> Any:
         """What the rank's process is given of a result: a group or an operation by its number."""
         if isinstance(value, Communicator):
             self._groups.append(value)

@@ -2,7 +2,7 @@
 
 Its parent has run the cells, and has never seen an argument: each rank reads its own from a socket that the check has
 passed for it alone. It plays the same rank in one run after the other. What ranks can tell each other, beside messages
-that the check carries, is said in `rank_walls.py`.
+that the check carries, is said in `walls.py`.
 """
 
 from __future__ import annotations

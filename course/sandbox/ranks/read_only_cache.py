@@ -1,7 +1,7 @@
 """Numba's cache of compiled kernels in a process that can write no file: it is read, and nothing is added to it.
 
 Without it numba refuses to compile a function with `cache=True`. Imported by numba itself, by its setting
-CACHE_LOCATOR_CLASSES, or by `rank_walls.py` where numba is there already.
+CACHE_LOCATOR_CLASSES, or by `walls.py` where numba is there already.
 """
 
 from __future__ import annotations
