@@ -130,7 +130,7 @@ class Results:
             self._state.will_write(word(row, name) for row in rows)
             grade_tables.write(rows, path, columns)
 
-    def _is_anothers(self, table: grade_tables.Table, name: str) -> bool:
+    def _is_anothers(self, table: grade_tables.GradeTable, name: str) -> bool:
         """Whether there is more in a table than what a grader has written and the points by hand that are taken."""
         written, students = self._state.written(), {student for student, _ in self._state.graded()}
         if table.cut and not any(grade_tables.harmless(one).startswith(table.cut["student"]) for one in students):

@@ -47,7 +47,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Line:
+class ClassTableRow:
     """A row of class.csv; `student` is None where the roster has nobody for the submission (or there is no roster)."""
 
     assignment: str
@@ -118,7 +118,7 @@ def class_lines(
     roster: Roster | None = None,
     policy: Policy | None = None,
     possible: Mapping[str, float] | None = None,
-) -> list[Line]:
+) -> list[ClassTableRow]:
     """A line for every student and assignment, in the roster's order, then one for every submission of nobody's.
 
     folder: that of the submissions, below which paths are compared with the roster. possible: the points of the
@@ -140,7 +140,7 @@ def class_lines(
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
             if not theirs:
-                lines.append(Line(assignment, MISSING, student, possible=possible[assignment], policy=policy))
+                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
             lines += [
                 line_of(
                     one, matches[one.path], policy, is_from_canvas, count=len(theirs), possible=possible[assignment]
@@ -160,7 +160,7 @@ def line_of(
     has_roster: bool = True,
     count: int = 1,
     possible: float | None = None,
-) -> Line:
+) -> ClassTableRow:
     """The line of a submission; `count`: how many its student has handed in for this assignment."""
     status, remark = HANDED_IN, ""
     if has_roster and found.student is None:
@@ -174,7 +174,7 @@ def line_of(
     if policy and arrival.remark:
         remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
-    return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
+    return ClassTableRow(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -188,7 +188,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
 
 
-def summary(lines: Sequence[Line]) -> list[str]:
+def summary(lines: Sequence[ClassTableRow]) -> list[str]:
     """What a teacher has to know of the class, a sentence each."""
     sentences = []
     for assignment in sorted({line.assignment for line in lines}):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from course.grading.tables.teachers_tables import Table, TableError, read_table
+from course.grading.tables.teachers_tables import TableError, TeachersTable, read_table
 
 HEADERS = {
     "name": ("student", "name", "full name", "fullname", "student name", "display name"),
@@ -93,7 +93,7 @@ def read_roster(path: Path) -> Roster:
     return Roster(tuple(students), table.columns, kind_of(table), path, tuple(dropped))
 
 
-def columns_for(table: Table, known: str) -> list[str]:
+def columns_for(table: TeachersTable, known: str) -> list[str]:
     """The columns that hold something known of a student, the most usual header first."""
     written = {column.strip().lower(): column for column in table.columns}
     return [written[header] for header in HEADERS[known] if header in written]
@@ -115,7 +115,7 @@ def bare(number: str) -> str:
     return re.sub(r"^(\d+)\.0+$", r"\1", number)
 
 
-def kind_of(table: Table) -> str:
+def kind_of(table: TeachersTable) -> str:
     """Which system wrote the table."""
     headers = [column.lower() for column in table.columns]
     if headers[:1] == ["student"] and "id" in headers and "section" in headers:

@@ -59,7 +59,7 @@ def append(rows: Iterable[Row], path: Path, columns: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Table:
+class GradeTable:
     """What is in a file: its rows; the last row, if it was cut off anywhere; whether it could be read as a table."""
 
     rows: Sequence[dict[str, str]] = ()
@@ -72,7 +72,7 @@ class Table:
         return [*self.rows, self.cut] if self.cut and self.cut["of"] else self.rows
 
 
-def read(path: Path) -> Table:
+def read(path: Path) -> GradeTable:
     """A table as Excel and LibreOffice may have written it; an empty one if there is no such file.
 
     They change separators, quotes, ends of lines and the encoding.
@@ -80,9 +80,9 @@ def read(path: Path) -> Table:
     try:
         text = text_of(path.read_bytes()).removeprefix("\ufeff")
     except FileNotFoundError:
-        return Table()
+        return GradeTable()
     except OSError:
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     head, rest = first_line(text)
     if head.strip('"').startswith("sep="):  # Excel's own line, which says the separator
         text = rest
@@ -90,12 +90,12 @@ def read(path: Path) -> Table:
         reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter(text))
         rows = [row for row in reader if any(row.values())]
     except csv.Error:
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     if text.strip() and "student" not in (reader.fieldnames or ()):
-        return Table(is_one=False)
+        return GradeTable(is_one=False)
     filled = [{name or "more": value or "" for name, value in row.items()} for row in rows]
     is_cut = rows and (None in rows[-1].values() or not text.endswith(("\r", "\n")) or text.count('"') % 2)
-    return Table(filled[:-1], {"of": "", **filled[-1]}) if is_cut else Table(filled)
+    return GradeTable(filled[:-1], {"of": "", **filled[-1]}) if is_cut else GradeTable(filled)
 
 
 def first_line(text: str) -> tuple[str, str]:

@@ -17,14 +17,14 @@ class TableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Table:
+class TeachersTable:
     """columns: the headers as they are written. rows: a dictionary a row, by header; what is missing is empty."""
 
     columns: tuple[str, ...]
     rows: tuple[dict[str, str], ...]
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path) -> TeachersTable:
     """The table in a CSV file: UTF-8, UTF-16 or Latin-1; comma, semicolon or tab. Raises TableError."""
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -48,4 +48,4 @@ def read_table(path: Path) -> Table:
     if len(named := [column for column in columns if column]) != len(set(named)):
         raise TableError(f"{path} has two columns of one name: {', '.join(columns)}.")
     rows = tuple(dict(zip(columns, [*line, *[""] * (len(columns) - len(line))], strict=False)) for line in filled[1:])
-    return Table(columns, rows)
+    return TeachersTable(columns, rows)

@@ -13,7 +13,7 @@ OTHER_LIBRARIES = (
 
 @dataclass(frozen=True, init=False)
 class Builds:
-    """`Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")`, for an exercise of a Chapter.
+    """`Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")`, for an exercise of a chapter.
 
     names: modules with all that is in them, packages with all modules in them, classes with their methods, functions.
     instead: what an answer uses, for the sentence that it gets.
