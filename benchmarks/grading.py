@@ -57,7 +57,7 @@ def graded(folder: Path, options: argparse.Namespace) -> tuple[dict[str, float],
     outcomes: dict[str, Counter[str]] = {}
     grade_one = grader.grade_one
 
-    def timed(grading: grader.Grading, place: int) -> grader.Done:
+    def timed(grading: grader.Grading, place: int) -> grader.GradedSubmission:
         began = time.monotonic()
         done = grade_one(grading, place)
         student = done.grade.student

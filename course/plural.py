@@ -9,4 +9,5 @@ def counted(number: float, noun: str, plural: str = "") -> str:
     >>> counted(1, "submission"), counted(2, "submission"), counted(0.5, "point")
     ('1 submission', '2 submissions', '0.5 points')
     """
-    return f"{number:g} {noun if number == 1 else plural or noun + 's'}"
+    shown = f"{number:g}" if isinstance(number, float) else str(number)
+    return f"{shown} {noun if number == 1 else plural or noun + 's'}"

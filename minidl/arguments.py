@@ -91,7 +91,7 @@ def real_number(
     bounds = _range(at_least, above, at_most, below)
     if not is_number:
         raise _wrong_type(name, "a number" + _of(bounds), value, _instead(value, float, inside) or hint)
-    finite = "" if math.isfinite(number) else "finite"
+    finite = "" if math.isfinite(number) or at_most == math.inf else "finite"
     raise _wrong_value(name, " and ".join(filter(None, (finite, bounds))), value, hint)
 
 
@@ -124,6 +124,8 @@ def flag(name: str, value: Any, hint: str = "") -> bool:
 
 def _range(at_least: float | None, above: float | None, at_most: float | None, below: float | None) -> str:
     """The bounds in words: "at least 1", "above 0 and below 1", "from 0 to 1"."""
+    if at_most == math.inf:
+        at_most = None
     if at_least is not None and at_most is not None:
         return f"from {at_least} to {at_most}"
     bounds = {"at least": at_least, "above": above, "at most": at_most, "below": below}

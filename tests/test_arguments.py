@@ -190,3 +190,9 @@ def test_the_checks_need_only_the_standard_library() -> None:
     program = "import runpy, sys; runpy.run_path('minidl/arguments.py'); print('numpy' in sys.modules)"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "False\n"
+
+
+@pytest.mark.parametrize("value", [-1.0, math.nan])
+def test_a_bound_of_infinity_is_not_named(value: float) -> None:
+    with pytest.raises(ValueError, match=rf"^timeout must be above 0, got {value}: give seconds$"):
+        real_number("timeout", value, above=0, at_most=math.inf, hint="give seconds")

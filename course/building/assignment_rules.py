@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import nbformat
 
-from course.judging import Chapter
+from course.judging import ChapterChecks
 from course.notebooks.roles import HIDDEN_BEGINS, HIDDEN_ENDS, role_of
 
 POINTS_A_CHAPTER = 20
@@ -25,7 +25,7 @@ class Cells:
     points: dict[str, float] = field(default_factory=dict)
 
 
-def broken_rules(notebook: nbformat.NotebookNode, name: str, chapter: Chapter) -> list[str]:
+def broken_rules(notebook: nbformat.NotebookNode, name: str, chapter: ChapterChecks) -> list[str]:
     """The rules that the assignment `name` breaks, in sentences; chapter: its checks."""
     cells = sorted_out(notebook)
     return [
@@ -55,7 +55,7 @@ def sorted_out(notebook: nbformat.NotebookNode) -> Cells:
     return cells
 
 
-def chapter_rules(cells: Cells, name: str, chapter: Chapter) -> Iterator[str]:
+def chapter_rules(cells: Cells, name: str, chapter: ChapterChecks) -> Iterator[str]:
     """The name and the points are right, and every cell has an exercise and the reverse."""
     if chapter.name != name:
         yield f"its checks call themselves {chapter.name!r}"
@@ -87,7 +87,7 @@ def solution_rules(cells: Cells, exercise: str) -> Iterator[str]:
         yield f"{exercise}: nothing of its solution cell is between ### BEGIN SOLUTION and ### END SOLUTION"
 
 
-def test_rules(cells: Cells, exercise: str, chapter: Chapter) -> Iterator[str]:
+def test_rules(cells: Cells, exercise: str, chapter: ChapterChecks) -> Iterator[str]:
     """A test cell calls the public check and, between the markers, the same check with hidden cases; nothing else."""
     public, hidden = f"check.{exercise}({exercise})", f"check.{exercise}({exercise}, …)"
     calls = [as_call(node) for node in ast.parse(cells.tests[exercise]).body]

@@ -57,7 +57,7 @@ class Grading:
 
 
 @dataclass(frozen=True)
-class Done:
+class GradedSubmission:
     """A grade as a worker returns it, its fingerprint, and the path of its page; "" if it could not be written."""
 
     grade: Grade
@@ -79,10 +79,10 @@ def grade_all(grading: Grading, places: Sequence[int]) -> None:
     )
     if not places:
         return
-    jobs: list[Future[Done]] = []
-    kept: set[Future[Done]] = set()
+    jobs: list[Future[GradedSubmission]] = []
+    kept: set[Future[GradedSubmission]] = set()
 
-    def keep(job: Future[Done]) -> str:
+    def keep(job: Future[GradedSubmission]) -> str:
         done = job.result()
         grading.results.add(done.grade, done.fingerprint, done.page)
         kept.add(job)  # Ctrl-C may come before, and then it is kept again
@@ -105,7 +105,7 @@ def grade_all(grading: Grading, places: Sequence[int]) -> None:
             keep(job)
 
 
-def grade_one(grading: Grading, place: int) -> Done:
+def grade_one(grading: Grading, place: int) -> GradedSubmission:
     """Judge a submission and write its feedback page. There is always a grade, whatever is wrong."""
     submission, page = grading.submissions[place], grading.pages[place]
     digest = submission.digest
@@ -119,7 +119,7 @@ def grade_one(grading: Grading, place: int) -> Done:
     problem = grading.results.write_page(page, text)
     if problem:
         grade.judgement.remarks.append(problem)
-    return Done(grade, grading.fingerprint(submission, digest), "" if problem else page.as_posix())
+    return GradedSubmission(grade, grading.fingerprint(submission, digest), "" if problem else page.as_posix())
 
 
 def judged(submission: Submission, notebook: nbformat.NotebookNode | None, grading: Grading) -> tuple[Grade, str]:

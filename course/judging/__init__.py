@@ -3,7 +3,7 @@
 This package is the check's side. `course/sandbox/` is the student's side, and what both sides share.
 
 A check is written with
-    exercise           Chapter, Exercise and Part; its docstring shows an example
+    exercise           ChapterChecks, Exercise and Part; its docstring shows an example
     expect             comparisons whose failure is a sentence
     wrong              Wrong, raised for a wrong answer
     answer             Answer, the student's function as a check calls it
@@ -33,7 +33,7 @@ import minidl  # noqa: F401  (before numpy, whose instruction set it chooses; th
 
 if TYPE_CHECKING:
     from course.judging.answer import Answer, AnswerFailed
-    from course.judging.exercise import Chapter, DefectiveCheckError, Exercise, Part, judging
+    from course.judging.exercise import ChapterChecks, DefectiveCheckError, Exercise, Part, judging
     from course.judging.outcome import Outcome, PartResult, Status
     from course.judging.wrong import Wrong
     from course.sandbox.refused.builds import Builds
@@ -42,7 +42,7 @@ __all__ = [
     "Answer",
     "AnswerFailed",
     "Builds",
-    "Chapter",
+    "ChapterChecks",
     "DefectiveCheckError",
     "Exercise",
     "Outcome",
@@ -56,7 +56,7 @@ __all__ = [
 FILES = {
     "judging.answer": ("Answer", "AnswerFailed"),
     "sandbox.refused.builds": ("Builds",),
-    "judging.exercise": ("Chapter", "DefectiveCheckError", "Exercise", "Part", "judging"),
+    "judging.exercise": ("ChapterChecks", "DefectiveCheckError", "Exercise", "Part", "judging"),
     "judging.outcome": ("Outcome", "PartResult", "Status"),
     "judging.wrong": ("Wrong",),
 }

@@ -1,9 +1,9 @@
-"""How a chapter's checks are written: a Chapter, its exercises, and the parts of a check that give points.
+"""How a chapter's checks are written: a ChapterChecks, its exercises, and the parts of a check that give points.
 
 The check of an exercise is a function with the name of the function that students write. It calls `answer`, and
 compares the results in parts:
 
-    chapter = Chapter("07_rows", builds={"vjp_max": Builds("minidl", instead="numpy")})
+    chapter = ChapterChecks("07_rows", builds={"vjp_max": Builds("minidl", instead="numpy")})
 
     @chapter.exercise(points=2, hints=["Only the largest element of a row matters.", ...])
     def vjp_max(answer, part, *, shapes=((3, 4), (1, 1)), seed=0):
@@ -102,7 +102,7 @@ class Exercise:
     """
 
     def __init__(
-        self, chapter: Chapter, check: Check, points: float, hints: Sequence[str], builds: Builds | None = None
+        self, chapter: ChapterChecks, check: Check, points: float, hints: Sequence[str], builds: Builds | None = None
     ) -> None:
         self.chapter = chapter
         self.name = check.__name__
@@ -186,7 +186,7 @@ class Exercise:
         return f"check.{self.name} wants your function itself, and got a {type(value).__name__}: {call}."
 
 
-class Chapter:
+class ChapterChecks:
     """The checks of a chapter.
 
     Parameters
@@ -194,7 +194,7 @@ class Chapter:
         builds   for an exercise: the library's version of what students build, which the answer may not call;
                  the answer of an exercise without an entry may use all of the library
 
-    >>> chapter = Chapter("99_example")
+    >>> chapter = ChapterChecks("99_example")
     >>> @chapter.exercise(points=2, hints=["Every number is its own double's half."])
     ... def double(answer, part, numbers=(1, 2)):
     ...     with part(2, "doubles"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from minidl import cluster
 from minidl.arguments import one_of, real_number
 from minidl.cli.quantities import counted
@@ -44,8 +46,7 @@ def timeout_of(on: str) -> float:
 def simulated_node(flops: float = FLOPS_PER_S, memory: float = BYTES_PER_S, jitter: float = 0.0) -> cluster.Node:
     """A node of that speed; ValueError names the option whose value is out of range."""
     for flag, value in (("--flops", flops), ("--memory", memory)):
-        if not value > 0:
-            raise ValueError(f"{flag} must be above 0, got {value}: inf means no limit")
+        real_number(flag, value, above=0, at_most=math.inf, hint="inf means no limit")
     real_number("--jitter", jitter, at_least=0)
     return cluster.Node(flops, memory, jitter)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from minidl.parallel.run.checkpoint import CHECKPOINT_FILE
+from minidl.whole_file import written_whole
 
 RUNS = Path("runs")
 
@@ -39,16 +40,11 @@ def prepare(folder: Path | None, name: str, resume: Path | None = None) -> Path:
 
 
 def write_csv(path: Path, names: Sequence[str], records: Iterable[dict[str, Any]]) -> None:
-    """Write a table with a header, atomically: a command that is stopped while it writes leaves the old file."""
-    temporary = path.with_name(f".{path.name}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, names, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(records)
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Write a table with a header, atomically: a command that is stopped meanwhile leaves the former file."""
+    with written_whole(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(records)
 
 
 def contents(folder: Path) -> str:

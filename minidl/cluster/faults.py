@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from minidl.arguments import real_number, whole_number
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.random import Purpose, stream
 
 At = int | str | tuple[str, int]
@@ -236,6 +236,6 @@ def _at(at: At) -> At:
         is_possible = False
     if not is_possible:
         raise ValueError(f"at must be an operation, an operation and a number from 1, or a call from 1, got {at!r}")
-    if name and name not in OPERATIONS:
-        raise ValueError(f"there is no communicator call {name!r}: choose one of {', '.join(OPERATIONS)}")
+    if name:
+        one_of("at", name, OPERATIONS)
     return (name, operator.index(number)) if name else operator.index(number)

@@ -87,4 +87,4 @@ def _engine(name: str) -> Engine:
 
 
 def _seconds(name: str, value: float) -> float:
-    return math.inf if value == math.inf else real_number(name, value, above=0, hint="give seconds")
+    return real_number(name, value, above=0, at_most=math.inf, hint="give seconds")

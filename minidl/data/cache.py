@@ -1,4 +1,4 @@
-"""The folder of downloaded and generated data, and writing into it: a file appears complete or not at all."""
+"""The folder of downloaded and generated data, and arrays that are cached in it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 import io
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from minidl.whole_file import written_whole
 
 
 def data_folder() -> Path:
@@ -75,15 +76,3 @@ def _write(folder: Path, name: str, arrays: dict[str, NDArray[Any]]) -> None:
 
 def _digest(contents: bytes) -> str:
     return hashlib.sha256(contents).hexdigest()[:16]
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that becomes `path` at the end of the block, and is removed if the block raises."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

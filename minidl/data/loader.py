@@ -59,8 +59,7 @@ class DataLoader:
         dataset         a `Dataset`, a list of (sample, target) pairs, or an object with `__len__` whose
                         `__getitem__(i)` returns such a pair; pairs are stacked, and Python's numbers become float32 or
                         int64
-        batch_size      samples per minibatch, over all ranks; 1 by default, as in PyTorch. The last minibatch of an epoch may
-                        be smaller
+        batch_size      samples per minibatch, over all ranks; the last minibatch of an epoch may be smaller
         shuffle         visit the samples of each epoch in a new order, a function of (seed, epoch)
         seed            seed of the shuffle
         drop_last       drop a last minibatch of fewer than batch_size samples

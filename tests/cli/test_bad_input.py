@@ -106,7 +106,7 @@ def test_what_is_no_number_is_refused(capsys, arguments):
     [
         (("--strategy", "synchronus"), "got 'synchronus': did you mean 'synchronous'?"),
         (("--strategy", "synchronous:bucket=1"), "got 'bucket': did you mean 'bucket_mb'?"),
-        (("--strategy", "synchronous:bucket_mb=0"), "Synchronous: bucket_mb must be above 0 and at most inf, got 0"),
+        (("--strategy", "synchronous:bucket_mb=0"), "Synchronous: bucket_mb must be above 0, got 0"),
         (("--strategy", "serial", "--nodes", 2), "Serial trains on one node, not on 2"),
         (("--strategy", "synchronous", "--algorithm", "ring"), "write them as its settings: --strategy synchronous:"),
         (("--strategy", "synchronous", "--bucket-mb", 2), "write them as its settings: --strategy synchronous:"),

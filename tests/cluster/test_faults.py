@@ -192,7 +192,7 @@ def test_a_plan_is_a_value_that_grows_by_copies_and_travels() -> None:
         (lambda plan: plan.kill(0, at=0), "got 0"),
         (lambda plan: plan.kill(0, at=("send", 0)), r"got \('send', 0\)"),
         (lambda plan: plan.stop(0, at=1.5), "got 1.5"),
-        (lambda plan: plan.kill(0, at="all_reduec"), "there is no communicator call 'all_reduec'"),
+        (lambda plan: plan.kill(0, at="all_reduec"), "at must be .* got 'all_reduec': did you mean 'all_reduce'"),
         (lambda plan: plan.slow(0, 0.5), "factor must be at least 1, got 0.5"),
     ],
 )

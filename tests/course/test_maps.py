@@ -1,14 +1,17 @@
-"""What pages and the docstrings of packages say is where: every path exists, and every file of the course is named."""
+"""Every path and command that pages, docstrings and comments name exists, and every file of the course is named."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
 import subprocess
+import tokenize
 from pathlib import Path, PurePosixPath
 
 import pytest
 
+from course.command_line import COMMANDS
 from course.setup.bootstrap import ROOT
 
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
@@ -17,6 +20,11 @@ THERE = {PurePosixPath(name) for name in TRACKED} | {
 }
 PACKAGES = [ROOT / name for name in TRACKED if re.match(r"(course|minidl)/.*__init__\.py$", name)]
 PAGES = [ROOT / name for name in TRACKED if name.endswith(".md") and name != "CHANGELOG.md"]
+SOURCES = [
+    name
+    for name in TRACKED
+    if re.match(r"(minidl|course|benchmarks)/.*\.py$|tests/.*/?conftest\.py$|nbgrader_config\.py$", name)
+]
 ROOMS = [
     package
     for package in PACKAGES
@@ -29,6 +37,11 @@ MADE = re.compile(
     r"^(\.venv|\.nbgrader|work|runs|graded|submissions|submitted|feedback|gradebook|state)\b|NAME|NN|FOLDER|STUDENT|ASSIGNMENT"
 )
 """What commands make, and names to be filled in."""
+
+NOT_OURS = {"docs/algorithms.md", "script.py", "mine.py"}
+"""A file of Gloo, and files that a user may have."""
+
+COMMAND = re.compile(r"python3? -m (course|benchmarks[\w.]*)(?:[ \t]+([a-z]\w*))?(?=[\s`.,;:)\"']|$)")
 
 
 def paths_in(text: str) -> list[str]:
@@ -55,6 +68,38 @@ def test_every_path_that_a_packages_docstring_names_is_there(package: Path):
     docstring = ast.get_docstring(ast.parse(package.read_text(encoding="utf-8"))) or ""
     named = paths_in(docstring) + re.findall(r"^([\w/]+(?:\.py|/))(?=\s)", docstring, re.M)
     assert [path for path in named if not MADE.search(path) and not is_there(path, package.parent)] == []
+
+
+def said_in(source: str) -> str:
+    """The docstrings and comments of a file."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    found = [ast.get_docstring(node) for node in ast.walk(ast.parse(source)) if isinstance(node, scopes)]
+    return "\n".join([*filter(None, found), *comments])
+
+
+def test_every_file_that_a_docstring_or_a_comment_names_is_there():
+    missing = []
+    for name in SOURCES:
+        near = (ROOT / name).parent
+        for path in paths_in(said_in((ROOT / name).read_text(encoding="utf-8"))):
+            if path not in NOT_OURS and not is_there(path, near):
+                missing.append(f"{name}: {path}")
+    assert missing == []
+
+
+def test_every_command_that_a_page_a_docstring_or_a_comment_shows_exists():
+    texts = {page.relative_to(ROOT).as_posix(): page.read_text(encoding="utf-8") for page in PAGES}
+    texts |= {name: said_in((ROOT / name).read_text(encoding="utf-8")) for name in SOURCES}
+    missing = []
+    for name, text in texts.items():
+        for module, word in COMMAND.findall(text):
+            place = module.rstrip(".").replace(".", "/")
+            is_module = any(PurePosixPath(file) in THERE for file in (f"{place}.py", f"{place}/__main__.py"))
+            if not is_module or (module == "course" and word and word not in COMMANDS):
+                missing.append(f"{name}: python -m {module} {word}")
+    assert missing == []
 
 
 @pytest.mark.parametrize("package", ROOMS, ids=lambda package: package.parent.relative_to(ROOT).as_posix())

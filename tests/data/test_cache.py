@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Arrays are cached in one file, which is checked when it is read."""
 
 import importlib
 import threading
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from minidl.data.cache import cached_arrays, data_folder, written_whole
+from minidl.data.cache import cached_arrays, data_folder
 
 module = importlib.import_module("minidl.data.cache")
 
@@ -78,16 +78,3 @@ def test_a_full_disk_costs_a_warning_not_the_data(folder: Path, monkeypatch: pyt
     monkeypatch.setattr(module, "_write", no_space)
     with pytest.warns(UserWarning, match="cannot keep numbers .*No space left"):
         assert cached_arrays("numbers", lambda: {"a": np.arange(3)})["a"].tolist() == [0, 1, 2]
-
-
-def test_an_interrupted_write_leaves_the_old_file_and_no_trace(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(b"old")
-    with pytest.raises(KeyboardInterrupt), written_whole(path) as file:
-        file.write(b"half of the n")
-        raise KeyboardInterrupt
-    assert path.read_bytes() == b"old"
-    with written_whole(path) as file:
-        file.write(b"new")
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]

@@ -122,7 +122,7 @@ def test_buckets_do_not_mix_dtypes():
         (lambda: small_job(batch_size=-1), "batch_size must be at least 1, got -1"),
         (lambda: small_job(seed=-1), "seed must be at least 0, got -1"),
         (lambda: Synchronous(bucket_mb=0), "bucket_mb must be above 0"),
-        (lambda: Synchronous(bucket_mb=float("nan")), "bucket_mb must be finite"),
+        (lambda: Synchronous(bucket_mb=float("nan")), "bucket_mb must be above 0, got nan"),
         (lambda: Synchronous(algorithm="rign"), "algorithm must be 'auto', 'ring', .* got 'rign': did you mean 'ring'"),
         (lambda: Serial(shards=0), "shards must be at least 1"),
     ],
@@ -130,6 +130,12 @@ def test_buckets_do_not_mix_dtypes():
 def test_what_does_not_fit_is_said_in_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("nodes", [True, np.True_, 2.0, "2", None])
+def test_a_number_of_nodes_is_a_whole_number(nodes):
+    with pytest.raises(TypeError, match="nodes must be a whole number of at least 1, got"):
+        parallel.train(small_job(), Synchronous(), nodes=nodes)
 
 
 def test_whole_numbers_of_numpy_do_for_a_job():

@@ -36,10 +36,10 @@ from course.checks.backpropagation.walk_order import (
     compare_handed,
     walk,
 )
-from course.judging import Answer, Chapter, Part, expect
+from course.judging import Answer, ChapterChecks, Part, expect
 from course.probes.backpropagation import Recipe
 
-chapter = Chapter("01_backpropagation", BUILDS)
+chapter = ChapterChecks("01_backpropagation", BUILDS)
 hint = chapter.hint
 
 FLOAT64 = {"rtol": 1e-9, "atol": 1e-12}

@@ -21,10 +21,10 @@ from course.checks.messages_and_collectives.rank_inputs import (
 )
 from course.checks.messages_and_collectives.rank_messages import A_SECOND_A_MESSAGE, NOT_EAGER
 from course.checks.messages_and_collectives.ring_lookalikes import TRACES
-from course.judging import Answer, Chapter, Part
+from course.judging import Answer, ChapterChecks, Part
 from course.judging.ranks.rank_run import RankRun
 
-chapter = Chapter("04_messages_and_collectives", BUILDS)
+chapter = ChapterChecks("04_messages_and_collectives", BUILDS)
 hint = chapter.hint
 __all__ = [
     "broadcast_tree", "chapter", "crossover", "hint", "is_ring", "recursive_doubling", "recursive_doubling_seconds",

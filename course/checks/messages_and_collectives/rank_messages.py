@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course.checks.messages_and_collectives.rank_words import counted, listed
+from course.checks.messages_and_collectives.rank_words import listed
 from course.judging import Answer, expect
 from course.judging.ranks.rank_run import RankRun
 from course.judging.wrong import Wrong
+from course.plural import counted
 from minidl.cluster import Network
 
 OWN_MESSAGES = {"send", "recv", "sendrecv", "isend", "irecv"}

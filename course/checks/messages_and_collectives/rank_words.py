@@ -13,11 +13,6 @@ def listed(ranks: Iterable[int]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 message`, `2 messages`."""
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def ranks_named(ranks: Sequence[int] | np.ndarray) -> str:
     """`rank 0`, `ranks 0 and 1`."""
     return f"rank{'' if len(ranks) == 1 else 's'} {listed(ranks)}"

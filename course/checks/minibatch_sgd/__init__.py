@@ -33,7 +33,7 @@ from course.checks.minibatch_sgd.training_orders import compare_orders
 from course.checks.minibatch_sgd.training_picture import draw_training
 from course.checks.minibatch_sgd.training_run import TrainingRun
 from course.checks.minibatch_sgd.training_steps import compare_later_epochs, compare_three_steps
-from course.judging import Answer, Chapter, Part, expect
+from course.judging import Answer, ChapterChecks, Part, expect
 
 __all__ = [
     "adam_step",
@@ -48,7 +48,7 @@ __all__ = [
     "train",
 ]
 
-chapter = Chapter("02_minibatch_sgd", BUILDS)
+chapter = ChapterChecks("02_minibatch_sgd", BUILDS)
 hint = chapter.hint
 
 Array = NDArray[Any]

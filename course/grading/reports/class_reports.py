@@ -152,7 +152,7 @@ def write_similarity(
     from course.grading.reports import similarity, similarity_page
 
     releases = {name: released(reference) for name, reference in references.items()}
-    answers: list[similarity.Answer] = []
+    answers: list[similarity.ComparedAnswer] = []
     compared = 0
     for one in submissions:
         notebook = one.notebook if one.assignment in releases else None

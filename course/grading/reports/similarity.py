@@ -40,7 +40,7 @@ OTHER_CELLS = "(other cells)"
 
 
 @dataclass(frozen=True)
-class Answer:
+class ComparedAnswer:
     """A student's answer to an exercise, a program or a text: as tokens or words, and as it was written."""
 
     student: str
@@ -66,8 +66,8 @@ class Pair:
     exercises       number of exercises of the assignment in which these two students are similar
     """
 
-    first: Answer
-    second: Answer
+    first: ComparedAnswer
+    second: ComparedAnswer
     similarity: float
     same_names: float
     others: int = 0
@@ -92,7 +92,7 @@ class Pair:
 
 def answers_in(
     student: str, assignment: str, notebook: nbformat.NotebookNode, release: nbformat.NotebookNode
-) -> Iterator[Answer]:
+) -> Iterator[ComparedAnswer]:
     """A student's answers: one for each answer cell of the release, and one for all cells that the student added.
 
     The text of the release is removed first: its cells, and the head of each function.
@@ -110,10 +110,10 @@ def answers_in(
             continue
         is_code = cell.cell_type == "code"
         tokens = without_head(code_tokens(cell.source)) if is_code else tuple(cell.source.lower().split())
-        yield Answer(student, assignment, role["grade_id"], is_code, tokens[:MOST_TOKENS], cell.source.strip())
+        yield ComparedAnswer(student, assignment, role["grade_id"], is_code, tokens[:MOST_TOKENS], cell.source.strip())
     if added:
         text = "\n".join(added)
-        yield Answer(student, assignment, OTHER_CELLS, True, code_tokens(text)[:MOST_TOKENS], text.strip())
+        yield ComparedAnswer(student, assignment, OTHER_CELLS, True, code_tokens(text)[:MOST_TOKENS], text.strip())
 
 
 def without_head(tokens: tuple[str, ...]) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def renamed(tokens: Sequence[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def similar_pairs(answers: Iterable[Answer], threshold: float = THRESHOLD) -> list[Pair]:
+def similar_pairs(answers: Iterable[ComparedAnswer], threshold: float = THRESHOLD) -> list[Pair]:
     """All pairs of answers to one exercise whose similarity is at least `threshold`.
 
     The similarity of answers with m and n tokens is 1 - d / (m + n), where d tokens must be inserted or deleted to turn
@@ -180,7 +180,7 @@ def similar_pairs(answers: Iterable[Answer], threshold: float = THRESHOLD) -> li
     Pairs of students who are similar in most exercises come first, then those with the fewest `others`. At most
     MOST_PAIRS are kept.
     """
-    by_exercise: dict[tuple[str, str], list[Answer]] = defaultdict(list)
+    by_exercise: dict[tuple[str, str], list[ComparedAnswer]] = defaultdict(list)
     for answer in sorted(answers, key=lambda answer: answer.student):
         if answer.is_long:
             by_exercise[answer.assignment, answer.exercise].append(answer)
@@ -192,7 +192,7 @@ def similar_pairs(answers: Iterable[Answer], threshold: float = THRESHOLD) -> li
     return sorted(found, key=lambda pair: (-pair.exercises, pair.others, pair.students, -pair.similarity))[:MOST_PAIRS]
 
 
-def pairs_among(answers: Sequence[Answer], threshold: float) -> Iterator[Pair]:
+def pairs_among(answers: Sequence[ComparedAnswer], threshold: float) -> Iterator[Pair]:
     """The pairs of one exercise."""
     forms = [renamed(answer.tokens) if answer.is_code else answer.tokens for answer in answers]
     for place, one in enumerate(answers):

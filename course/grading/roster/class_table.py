@@ -52,7 +52,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Line:
+class ClassTableRow:
     """A row of class.csv; `student` is None if no student of the roster matches, or there is no roster."""
 
     assignment: str
@@ -123,7 +123,7 @@ def class_lines(
     roster: Roster | None = None,
     policy: Policy | None = None,
     possible: Mapping[str, float] | None = None,
-) -> list[Line]:
+) -> list[ClassTableRow]:
     """A line for every student and assignment, in the roster's order; then the submissions that match no student.
 
     folder: the folder of submissions; paths below it are compared with the roster.
@@ -145,7 +145,7 @@ def class_lines(
         for assignment in sorted(possible):
             theirs = places.get((id(student), assignment), [])
             if not theirs:
-                lines.append(Line(assignment, MISSING, student, possible=possible[assignment], policy=policy))
+                lines.append(ClassTableRow(assignment, MISSING, student, possible=possible[assignment], policy=policy))
             lines += [
                 line_of(
                     one, matches[one.path], policy, is_from_canvas, count=len(theirs), possible=possible[assignment]
@@ -165,7 +165,7 @@ def line_of(
     has_roster: bool = True,
     count: int = 1,
     possible: float | None = None,
-) -> Line:
+) -> ClassTableRow:
     """The line of a submission; `count`: the student's number of submissions for this assignment."""
     status, remark = HANDED_IN, ""
     if has_roster and found.student is None:
@@ -179,7 +179,7 @@ def line_of(
     if policy and arrival.remark:
         remark = "; ".join(filter(None, (remark, arrival.remark)))
     of = result.possible if possible is None else possible
-    return Line(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
+    return ClassTableRow(result.assignment, status, found.student, found.by, result, of, arrival, policy, remark)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -193,7 +193,7 @@ def shortened(name: str) -> str:
     return name if len(name) <= 80 else f"{name[:50]} … {name[-27:]}"
 
 
-def summary(lines: Sequence[Line]) -> list[str]:
+def summary(lines: Sequence[ClassTableRow]) -> list[str]:
     """What a teacher should know about the class, in sentences."""
     sentences = []
     for assignment in sorted({line.assignment for line in lines}):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from course.chapters import CHAPTERS
-from course.grading.roster.class_table import Line, rounded
+from course.grading.roster.class_table import ClassTableRow, rounded
 from course.grading.roster.roster import HEADERS, Roster
 from course.grading.tables.grade_tables import harmless
 from course.whole_file import replace
@@ -35,7 +35,7 @@ CHAPTERS_NUMBER = re.compile(
 """The beginning of a title with a chapter's number: "04 Messages", "Chapter 4", but not "Quiz 4"."""
 
 
-def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
+def write_gradebooks(lines: Sequence[ClassTableRow], roster: Roster, folder: Path) -> tuple[list[Path], list[str]]:
     """Write what the roster's system imports; both systems for a plain roster. Returns the files, and notices."""
     written, sentences = [], []
     for path in [*folder.glob("canvas_*.csv"), *folder.glob("moodle_*.csv")]:  # points may have become incomplete
@@ -65,7 +65,7 @@ def write_gradebooks(lines: Sequence[Line], roster: Roster, folder: Path) -> tup
     return written, sentences
 
 
-def canvas(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+def canvas(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
     """What Canvas' gradebook imports: the students' columns, one assignment, and its row of possible points.
 
     A title of the roster, such as "04 Messages (991)", is kept, so that the points go to that assignment. Without one
@@ -107,7 +107,7 @@ def title_among(columns: Sequence[str], assignment: str) -> str:
     return fitting[0] if len(fitting) == 1 else ""
 
 
-def canvas_column(assignment: str, lines: Sequence[Line], roster: Roster) -> list[str]:
+def canvas_column(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> list[str]:
     """Notices on the Canvas column that gets the points: if it has another name, or another scale."""
     title = title_among(roster.columns, assignment)
     if not title:
@@ -122,7 +122,7 @@ def canvas_column(assignment: str, lines: Sequence[Line], roster: Roster) -> lis
     return sentences
 
 
-def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+def moodle(assignment: str, lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
     """What Moodle's grade import reads: the roster's identifying columns, and one of points."""
     known = {header for kind, headers in HEADERS.items() if kind != "handed_in" for header in headers}
     columns = [column for column in roster.columns if column.lower() in known]
@@ -130,7 +130,7 @@ def moodle(assignment: str, lines: Sequence[Line], roster: Roster) -> list[list[
     return [[*columns, assignment], *rows]
 
 
-def worksheet(lines: Sequence[Line], roster: Roster) -> list[list[str]]:
+def worksheet(lines: Sequence[ClassTableRow], roster: Roster) -> list[list[str]]:
     """Moodle's grading worksheet with the column Grade filled in, all other cells unchanged."""
     rows = []
     for line in lines:
@@ -140,7 +140,7 @@ def worksheet(lines: Sequence[Line], roster: Roster) -> list[list[str]]:
     return [list(roster.columns), *rows]
 
 
-def other_scale(lines: Sequence[Line]) -> list[str]:
+def other_scale(lines: Sequence[ClassTableRow]) -> list[str]:
     """A notice if Moodle's highest grade is not the assignment's."""
     highest = {value for line in lines if line.student for column, value in line.student.row.items()
                if column.lower() == "maximum grade" and value}  # fmt: skip
@@ -151,7 +151,7 @@ def other_scale(lines: Sequence[Line]) -> list[str]:
             "change the maximum in Moodle; the points are not scaled."]  # fmt: skip
 
 
-def points(line: Line) -> str:
+def points(line: ClassTableRow) -> str:
     """The final points with two decimals at most."""
     assert line.final is not None
     return rounded(line.final)

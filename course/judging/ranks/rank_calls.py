@@ -66,7 +66,7 @@ class RankCalls:
             if method == "wait":
                 comm = self._groups[self._begun[arguments[0]][1]]
             source = comm.last_source if method in RECEIVING else None
-            return pickle.dumps(("value", self._for_process(value, comm, group), source), 5)
+            return pickle.dumps(("value", self._for_process(value, group), source), 5)
         except (ClusterError, DamagedError):
             raise
         except Exception as error:

@@ -13,7 +13,7 @@ OTHER_LIBRARIES = (
 
 @dataclass(frozen=True, init=False)
 class Builds:
-    """`Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")`, for an exercise of a Chapter.
+    """`Builds("minidl.cluster.collectives", instead="comm.send and comm.recv")`, for an exercise of a chapter.
 
     Parameters
         names     modules, packages, classes or functions; a package includes its modules, a class its methods

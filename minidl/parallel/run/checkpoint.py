@@ -6,9 +6,7 @@ file is safe.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import glob
 import json
 import os
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ import numpy as np
 
 from minidl import kernels
 from minidl.parallel.run.history import HistoryRow
+from minidl.whole_file import remove_unfinished, written_whole
 
 CHECKPOINT_FILE = "checkpoint.npz"  # in a run folder
 FORMAT = 1
@@ -55,26 +54,18 @@ class Checkpoint:
         path = Path(path)
         arrays: dict[str, Any] = {}
         tree = {"format": FORMAT, **{name: _pack(value, name, arrays) for name, value in vars(self).items()}}
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            with temporary.open("wb") as file:
+            with written_whole(path) as file:
                 np.savez(file, tree=np.frombuffer(json.dumps(tree).encode(), np.uint8), **arrays)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException as error:
-            with contextlib.suppress(OSError):  # what was never created cannot be removed
-                temporary.unlink()
-            if isinstance(error, OSError):  # that of a full disk names no file
-                raise OSError(error.errno, error.strerror or str(error), str(path)) from error
-            raise
+        except OSError as error:  # that of a full disk names no file
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
     @staticmethod
     def remove_unfinished(path: str | Path) -> None:
         """Remove the temporary files of processes that were killed while they saved to `path`."""
-        path = Path(path)
-        for temporary in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
-            temporary.unlink(missing_ok=True)
+        remove_unfinished(Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Checkpoint:

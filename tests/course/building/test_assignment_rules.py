@@ -9,7 +9,7 @@ import pytest
 
 from course.building import text
 from course.building.assignment_rules import broken_rules
-from course.judging import Chapter
+from course.judging import ChapterChecks
 
 NAME = "99_example"
 TEXT = '''\
@@ -31,9 +31,9 @@ check.double(double, numbers=[-1], seed=3)
 '''
 
 
-def chapter(name: str = NAME, points: float = 18, hints: int = 2, exercise: str = "double") -> Chapter:
+def chapter(name: str = NAME, points: float = 18, hints: int = 2, exercise: str = "double") -> ChapterChecks:
     """A chapter with one exercise."""
-    made = Chapter(name)
+    made = ChapterChecks(name)
 
     def check(answer: object, part: object) -> None: ...
 
@@ -42,7 +42,7 @@ def chapter(name: str = NAME, points: float = 18, hints: int = 2, exercise: str 
     return made
 
 
-def rules(content: str, checks: Chapter, folder: Path) -> list[str]:
+def rules(content: str, checks: ChapterChecks, folder: Path) -> list[str]:
     path = folder / f"{NAME}.py"
     path.write_text(content)
     return broken_rules(text.read(path, folder), NAME, checks)
@@ -53,7 +53,7 @@ def test_an_assignment_that_keeps_to_the_rules_breaks_none(tmp_path: Path):
 
 
 UNFIT = "double: its test cell is not check.double(double), then check.double(double, …) between"
-EXAMPLES: dict[str, tuple[Callable[[str], str], Chapter, str]] = {
+EXAMPLES: dict[str, tuple[Callable[[str], str], ChapterChecks, str]] = {
     "other name": (str, chapter("98_example"), "its checks call themselves '98_example'"),
     "other points": (str, chapter(points=17), "double: its test cell gives 18 points, its check 17"),
     "one hint": (str, chapter(hints=1), "double: has 1 hints, 2 are the least"),

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from course.judging import Answer, Chapter, Outcome, Part, expect
+from course.judging import Answer, ChapterChecks, Outcome, Part, expect
 from course.judging.argument_changes import first_change
 from course.judging.process.student_session import StudentSession
 from course.sandbox.exchange.plain_data import dumps, loads
 
 pytestmark = pytest.mark.timeout(120)
 
-chapter = Chapter("99_arguments")
+chapter = ChapterChecks("99_arguments")
 
 
 def changes(before: object, after: object) -> str:

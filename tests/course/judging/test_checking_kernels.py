@@ -10,12 +10,12 @@ import pytest
 from jupyter_client import BlockingKernelClient, KernelManager
 
 from course.building.execution import connection
-from course.judging import Answer, Chapter, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
+from course.judging import Answer, ChapterChecks, DefectiveCheckError, Outcome, Part, Status, exercise, expect, judging
 from course.setup.bootstrap import ROOT
 
 pytestmark = pytest.mark.timeout(300)
 
-chapter = Chapter("99_kernels")
+chapter = ChapterChecks("99_kernels")
 
 
 @chapter.exercise(points=2, hints=["Add x to itself.", "x + x"])
@@ -129,8 +129,8 @@ def test_a_result_is_kept_only_of_the_public_cases(monkeypatch: pytest.MonkeyPat
 SETUP = f"""
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from course.judging import Chapter, expect
-chapter = Chapter("99")
+from course.judging import ChapterChecks, expect
+chapter = ChapterChecks("99")
 @chapter.exercise(points=1, hints=["no"])
 def f(answer, part):
     with part(1, "adds one"):

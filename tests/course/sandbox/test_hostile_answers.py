@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from course.judging import Answer, Chapter, Outcome, Part, Status, expect
+from course.judging import Answer, ChapterChecks, Outcome, Part, Status, expect
 from course.judging.process import strays as stray_processes
 from course.judging.process.student_process import START_SECONDS
 from course.judging.process.student_session import StudentSession
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 LIMITS = Limits(seconds=2.0, memory=2 * 2**30, file_size=2**20, reply=2**20, printed=1000, processes=30)
 SECRET = f"a secret of the check: {uuid.uuid4()}"
 
-chapter = Chapter("99_hostile")
+chapter = ChapterChecks("99_hostile")
 
 
 @chapter.exercise(points=2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from course.building.sources import sources
-from course.judging import Answer, Builds, Chapter, Outcome, Part, expect, judging
+from course.judging import Answer, Builds, ChapterChecks, Outcome, Part, expect, judging
 from course.judging.judged_notebook import PREPARED
 from course.judging.process.student_session import StudentSession
 from course.sandbox.refused.refusals import located
@@ -174,7 +174,7 @@ def test_another_library_is_refused_by_any_way_of_import(tmp_path: Path) -> None
         assert outcome(session, None, "return (torch.grad(3), grad(3), x.data)") == "(3, 3, 3)"
 
 
-chapter = Chapter("99_library", builds={"ring_time": COSTS})
+chapter = ChapterChecks("99_library", builds={"ring_time": COSTS})
 
 
 @chapter.exercise(points=1)

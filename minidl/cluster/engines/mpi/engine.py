@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from minidl.arguments import whole_number
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.run import Run
@@ -34,8 +35,7 @@ class MPI:
     trace_events: int = 20_000
 
     def __post_init__(self) -> None:
-        if self.trace_events < 0:
-            raise ValueError(f"trace_events must be at least 0, got {self.trace_events}")
+        whole_number("trace_events", self.trace_events, at_least=0)
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         if terms.on_failure == "continue":

@@ -32,12 +32,12 @@ class DeadlockWatch:
         self._before = epochs
         gone = set(returned) | set(dead)
         stuck = {int(rank) for rank in np.flatnonzero((epochs == before) & (epochs % 2 == 1))} - gone
-        while free := {rank for rank in stuck if _can_go_on(waits, rank, stuck, stuck | set(returned), stuck | gone)}:
+        while free := {rank for rank in stuck if _can_go_on(waits, rank, stuck | set(returned), stuck | gone)}:
             stuck -= free
         return sorted(stuck)
 
 
-def _can_go_on(waits: Words, rank: int, stuck: set[int], silent: set[int], without_hope: set[int]) -> bool:
+def _can_go_on(waits: Words, rank: int, silent: set[int], without_hope: set[int]) -> bool:
     peers = int(waits[rank, PEERS])
     if any(peers >> peer & 1 and peer not in without_hope for peer in range(len(waits))):
         return True

@@ -49,8 +49,7 @@ class Processes:
         one_of("start_method", self.start_method, (None, "forkserver", "spawn"))
         if self.threads is not None:
             whole_number("threads", self.threads, at_least=1)
-        if self.trace_events < 0:
-            raise ValueError(f"trace_events must be at least 0, got {self.trace_events}")
+        whole_number("trace_events", self.trace_events, at_least=0)
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         nodes = terms.nodes

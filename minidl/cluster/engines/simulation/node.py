@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
+from minidl.arguments import real_number
 from minidl.cluster.engines.protocol import BYTES_PER_S, FLOPS_PER_S
 from minidl.random import Purpose, stream
 
@@ -39,21 +39,16 @@ class Node:
     speeds: Sequence[float] | Mapping[int, float] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("flops_per_s", "bytes_per_s", "jitter"):
-            if not isinstance(getattr(self, name), Real):
-                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
         for name in ("flops_per_s", "bytes_per_s"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}: use math.inf for no limit")
-        if not 0 <= self.jitter < math.inf:
-            raise ValueError(f"jitter must be at least 0 and finite, got {self.jitter}")
+            speed = real_number(name, getattr(self, name), above=0, at_most=math.inf, hint="math.inf means no limit")
+            object.__setattr__(self, name, speed)
+        object.__setattr__(self, "jitter", real_number("jitter", self.jitter, at_least=0))
         if self.speeds is None:
             return
         if not isinstance(self.speeds, Mapping | Sequence | np.ndarray):
             raise TypeError(f"speeds must have a speed for each rank, as a list or by rank, got {self.speeds!r}")
         for speed in self.speeds.values() if isinstance(self.speeds, Mapping) else self.speeds:
-            if not 0 < speed < math.inf:
-                raise ValueError(f"a speed must be more than 0 and finite, got {speed}")
+            real_number("each of speeds", speed, above=0)
 
     def check(self, nodes: int) -> None:
         """Raise ValueError unless the speeds fit a run on `nodes` ranks."""
