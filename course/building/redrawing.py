@@ -21,7 +21,7 @@ ATTEMPTS = 5
 
 
 def redraw(source: Source, seed: int) -> list[str]:
-    """Draw new hidden tests for an assignment and write those that are proven; returns a sentence for each other one."""
+    """Draw new hidden tests for an assignment and write those that are proven; returns a sentence for each other."""
     before = source.path.read_text(encoding="utf-8")
     tests = hidden_tests(before)
     new: dict[int, Mapping[str, Any]] = {}
