@@ -255,7 +255,7 @@ def backward(
     with part(0.5, "what was used several times gets the sum"):
         judge([3.0, ("mul", 0, 0)], "b = a * a; backward(b)")
         judge([2.0, 3.0, ("mul", 0, 1), ("mul", 2, 0), ("add", 3, 0)], "c = a * b; d = c * a; e = d + a; backward(e)")
-    with part(2, "a node passes its gradient on when it is whole"):
+    with part(2, "a node hands on when its gradient is whole"):
         judge([2.0, ("add", 0, 0), ("mul", 0, 1), ("add", 1, 2)], "b = a + a; c = a * b; d = b + c; backward(d)")
         for size in graphs:
             judge(random_graph(random, size), f"backward of a random graph with {size} made nodes")

@@ -8,7 +8,7 @@ from tests.mutants import Alternative, Mutant
 PATH, SUM, WHOLE, ONCE, DEEP = (
     "the chain rule along one path",
     "what was used several times gets the sum",
-    "a node passes its gradient on when it is whole",
+    "a node hands on when its gradient is whole",
     "each node's vjp is called once, whatever was called before",
     "10,000 nodes deep",
 )
