@@ -21,7 +21,7 @@ from minidl.cli.models import MODELS
 STRATEGIES = components.classes(parallel, parallel.Strategy)
 COMPRESSORS = components.classes(compress, compress.Compressor)
 OF_THE_OPTIMIZER: dict[str, type] = {"lr": float, "momentum": float}
-"""Settings of the optimizer, with their types. A user can type them with every strategy that has none of that name."""
+"""Settings of the optimizer, with their types. A user can type them with every strategy that does not define them."""
 
 
 def parse(text: str) -> tuple[parallel.Strategy, dict[str, Any]]:
@@ -68,8 +68,8 @@ def check(text: str | None, strategy: parallel.Strategy, job: parallel.Job, node
 
 def listings() -> Iterator[Table]:
     """A table of the strategies and one of the compressors, with their settings and defaults."""
-    of_all = f"settings of every strategy that has none of that name: {', '.join(OF_THE_OPTIMIZER)}"
-    initials = "initials are names too: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
+    of_all = f"every strategy that does not define them also takes: {', '.join(OF_THE_OPTIMIZER)}"
+    initials = "initials work as names: synchronous:compressor=ef(top_k(0.01)) uses error_feedback"
     for title, classes, caption in (("Strategies", STRATEGIES, of_all), ("Compressors", COMPRESSORS, initials)):
         table = Table("name", "what it is, and its settings", title=title, title_justify="left", box=box.SIMPLE_HEAD)
         table.caption, table.caption_justify = escape(caption), "left"

@@ -16,8 +16,8 @@ def compare(
         list[str] | None,
         Option(
             help="Names of strategies, with settings after a colon: 'local_sgd:period=8' "
-            "'synchronous:compressor=top_k(0.01)'. lr= and momentum= are settings of every strategy that has none of "
-            "that name."
+            "'synchronous:compressor=top_k(0.01)'. Every strategy that does not define "
+            "them also takes lr= and momentum=."
         ),
     ] = None,
     networks: Annotated[

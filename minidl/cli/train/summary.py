@@ -61,7 +61,7 @@ def table(report: Report) -> Table:
 def how_to_go_on(folder: Path, strategy: Strategy) -> str:
     """A line that says how a stopped run can be resumed. All its nodes have ended."""
     if not strategy.is_resumable:
-        return f"Stopped, and all nodes have ended. {type(strategy).__name__} keeps nothing to go on from: start again."
+        return f"Stopped, and all nodes have ended. {type(strategy).__name__} cannot be resumed: start again."
     if (folder / CHECKPOINT_FILE).exists():
         return f"Stopped, and all nodes have ended. To go on: minidl train --resume {folder}"
     return "Stopped before the first step; all nodes have ended."
