@@ -281,8 +281,8 @@ table(["walk", "gradient of a", "visits to nodes"], rows, "measured: counted; 2 
 say(f"Your guess: {my_guess_impatient}. **The impatient walk gives {rows[1][1].strip('*')}.**")
 
 # %% [markdown]
-# The impatient walk comes to b twice. The first time b has 1, and hands on 1 over each of its two arrows. The second
-# time b has 2, *in which the first 1 still is*, and hands on 2 twice: 1 + 1 + 2 + 2. The walk path by path is right,
+# The impatient walk comes to b twice. The first time b has 1, and passes on 1 over each of its two arrows. The second
+# time b has 2, *in which the first 1 still is*, and passes on 2 twice: 1 + 1 + 2 + 2. The walk path by path is right,
 # but it walks every path by itself, and paths double with every `+`:
 
 # %%

@@ -36,20 +36,16 @@ Backward = Callable[..., Any]
 class Operation:
     """A differentiable function on tensors, made of functions on arrays: `@operation`, then `@NAME.vjp`.
 
-        Positional arguments are operands: tensors, arrays, numbers or lists, which both functions receive as arrays.
-        Keyword arguments are settings, which both functions receive unchanged.
+    Positional arguments are operands: tensors, arrays, numbers or lists, which both functions receive as arrays.
+    Keyword arguments are settings, which both functions receive unchanged.
 
-        forward(*operands, **settings)    returns a new array (or a number)
-        vjp(g, out, *operands, **settings)    returns the gradient of the loss with respect to each operand, a tuple if
-            there are several, None for an operand without one. g is the gradient with respect to out; do not write into it.
+    forward(*operands, **settings)    returns a new array (or a number)
+    vjp(g, out, *operands, **settings)    returns the gradient of the loss with respect to each operand, a tuple if
+        there are several, None for an operand without one. g is the gradient with respect to out; do not write into it.
 
-        Counted as one floating-point operation for each element of the largest array, unless it calls kernels
-        (`minidl.kernels.current().matmul`), which count themselves.
-    <<<<<<< HEAD
-        Errors: ValueError for a wrong number of gradients or one of a wrong shape, TypeError for a result that is no array;
-    =======
+    Counted as one floating-point operation for each element of the largest array, unless it calls kernels
+    (`minidl.kernels.current().matmul`), which count themselves.
         Errors: ValueError for a wrong number of gradients or a wrong shape, TypeError for a result that is not an array;
-    >>>>>>> h-reader2
         both name the operation. RuntimeError in backward if an operand was overwritten after forward.
     """
 
