@@ -45,8 +45,8 @@ class Operation:
 
     Counted as one floating-point operation for each element of the largest array, unless it calls kernels
     (`minidl.kernels.current().matmul`), which count themselves.
-        Errors: ValueError for a wrong number of gradients or a wrong shape, TypeError for a result that is no array;
-        both name the operation. RuntimeError in backward if an operand was overwritten after forward.
+    Errors: ValueError for a wrong number of gradients or a wrong shape, TypeError for a result that is no array;
+    both name the operation. RuntimeError in backward if an operand was overwritten after forward.
     """
 
     def __init__(self, forward: Forward) -> None:
