@@ -64,7 +64,7 @@ def calls_in(source: str) -> set[str]:
 FOUND = sorted(set().union(*(calls_in(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py"))))
 
 NAMED = {  # operations that a message names: what the caller has done, or is to define or to call
-    *("backward()", "backward(gradient=...)", "batch_schedule({})", "begin_step(norm, nodes)", "cat()", "choose()"),
+    *("backward()", "backward(gradient=...)", "begin_step(norm, nodes)", "cat()", "choose()"),
     *("copy_()", "counting.start()", "decode()", "dequantize()", "detach()", "encode()", "forward(self, ...)"),
     *("labels.argmax(1)", "loss.backward()", "target.detach()"),
     *("launch()", "launch(network={})", "model.parameters()", "no_grad()", "program(comm, *args)", "quantize()"),
