@@ -18,10 +18,11 @@ from numba import njit
 from minidl.kernels import jit
 from minidl.kernels.jit import compiled
 from minidl.kernels.jit.elementary import exp, log, log_ratio, tail_ratio
+from minidl.kernels.jit.first_calls import call_all
 
 
 def test_every_compiled_kernel_is_among_the_first_calls() -> None:
-    jit.call_all()
+    call_all()
     cold = []
     for module in pkgutil.iter_modules(jit.__path__):
         for name, thing in vars(importlib.import_module(f"{jit.__name__}.{module.name}")).items():

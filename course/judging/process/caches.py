@@ -34,7 +34,7 @@ import contextlib
 with contextlib.suppress(ImportError):
     import IPython.core.interactiveshell, matplotlib.pyplot
 with contextlib.suppress(ImportError):
-    from minidl.kernels.jit import warm_up
+    from minidl.kernels.jit.first_calls import warm_up
     warm_up()
 """
 

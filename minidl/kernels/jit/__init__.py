@@ -28,6 +28,5 @@ from minidl.kernels.jit.softmax import *
 from minidl.kernels.jit.sparse import *
 from minidl.kernels.jit.updates import *
 from minidl.kernels.jit import memory
-from minidl.kernels.jit.first_calls import call_all as call_all, warm_up as warm_up
 
 memory.keep_freed_memory()

@@ -67,9 +67,9 @@ atexit.register(remove_socket)  # runs only in the server, because a rank leaves
 if kernels.active() == "numba":
     try:
         with ending_with_the_launcher():
-            from minidl.kernels import jit
+            from minidl.kernels.jit.first_calls import warm_up
 
-            jit.warm_up()
+            warm_up()
     except Exception as error:
         # The ranks then start without warm kernels; a program that calls a broken kernel gets the error on its rank.
         warnings.warn(f"the compiled kernels could not be called before the first launch: {error!r}", stacklevel=1)
