@@ -125,7 +125,7 @@ class RankCalls:
             raise ValueError(f"an array of {nbytes:,} bytes; the check takes at most {self._most:,}")
         return nbytes
 
-    def _for_process(self, value: Any, comm: Communicator, group: int) -> Any:
+    def _for_process(self, value: Any, group: int) -> Any:
         """A result as it is sent to the rank's process: a communicator or an operation in progress as its number."""
         if isinstance(value, Communicator):
             self._groups.append(value)
