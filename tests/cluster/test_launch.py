@@ -1,5 +1,6 @@
 """launch: what a program finds in its process, and what comes back from it."""
 
+import math
 import os
 import sys
 import threading
@@ -194,3 +195,4 @@ def test_unknown_start_methods_and_senseless_numbers_are_refused() -> None:
         cluster.Processes(threads=0)
     with pytest.raises(ValueError, match="trace_events must be at least 0"):
         cluster.Processes(trace_events=-1)
+    cluster.Processes(trace_events=math.inf)  # type: ignore[arg-type]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
-from minidl.arguments import whole_number
+from minidl.arguments import real_number
 from minidl.cluster.engines.mpi import environment
 from minidl.cluster.engines.protocol import LaunchTerms, Program
 from minidl.cluster.run import Run
@@ -35,7 +36,7 @@ class MPI:
     trace_events: int = 20_000
 
     def __post_init__(self) -> None:
-        whole_number("trace_events", self.trace_events, at_least=0)
+        real_number("trace_events", self.trace_events, at_least=0, at_most=math.inf)
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         if terms.on_failure == "continue":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import socket
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Any
 
 import multiprocess
 
-from minidl.arguments import one_of, whole_number
+from minidl.arguments import one_of, real_number, whole_number
 from minidl.cluster.engines.anonymous_file import file_of
 from minidl.cluster.engines.os_process.supervisor import Supervisor
 from minidl.cluster.engines.os_process.task import packed
@@ -49,7 +50,7 @@ class Processes:
         one_of("start_method", self.start_method, (None, "forkserver", "spawn"))
         if self.threads is not None:
             whole_number("threads", self.threads, at_least=1)
-        whole_number("trace_events", self.trace_events, at_least=0)
+        real_number("trace_events", self.trace_events, at_least=0, at_most=math.inf)
 
     def run(self, program: Program, args: tuple[Any, ...], terms: LaunchTerms) -> Run:
         nodes = terms.nodes
