@@ -67,9 +67,11 @@ async def execute(
             raise raised(error, current) from None
         except CellTimeoutError:
             raise Failed(f"not finished after {SECONDS_A_CELL} s", current) from None
-        except DeadKernelError:
-            if (task := asyncio.current_task()) and task.cancelling():  # nbclient reports this as death
+        except (DeadKernelError, AssertionError) as problem:
+            if (task := asyncio.current_task()) and task.cancelling():  # nbclient reports a cancelled cell as either
                 raise asyncio.CancelledError from None
+            if isinstance(problem, AssertionError):
+                raise
             raise Failed("the kernel died", current) from None
         except RuntimeError as problem:
             raise Failed(f"the kernel did not start: {problem}", current) from None

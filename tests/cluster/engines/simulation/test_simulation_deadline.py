@@ -78,9 +78,8 @@ def test_an_isolated_rank_that_makes_no_call_is_named_too() -> None:
         cluster.launch(program, args=(sleep,), nodes=2, on=cluster.Simulation(isolated=True), deadline=6)
     text = str(caught.value)
     place = f"{Path(__file__)}:{sleep.__code__.co_firstlineno + 1}"
-    slow = (
-        f'File "{Path(__file__)}", line {sleep.__code__.co_firstlineno + 1}, in sleep'  # where the child was too slow
-    )
+    line = sleep.__code__.co_firstlineno + 1
+    slow = f'File "{Path(__file__)}", line {line}, in sleep'  # where the child was too slow
     assert (caught.value.rank == 1 and f"rank 1 was not waiting, at {place}" in text) or slow in text
 
 
