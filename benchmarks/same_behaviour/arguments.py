@@ -1,6 +1,6 @@
 """Which arguments are accepted: every parameter of every public constructor and of some functions, with odd values.
 
-For each value: what was made of it, or the type of the error. The texts of errors are free to become better.
+Records the result for each value, or the type of the error. Texts of errors are not compared.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One student's work on the exercises.
 
-own_copy.py         the copy in `work/`, made by `start`
-new_exercises.py    the student's answers in a newer version of the exercises
-check_request.py    what `check` was asked for, and the hints
-check_report.py     what `check` prints
-standing.py         the points so far, by chapter
+own_copy.py           the copy in `work/`, made by `start`
+merged_exercises.py   the student's answers in a newer version of the exercises
+check_request.py      what `check` was asked for, and the hints
+check_report.py       what `check` prints
+standing.py           the points so far, by chapter
 """

@@ -9,7 +9,7 @@ import nbformat
 
 from course import whole_file
 from course.notebooks.notebook_file import NotANotebookError, as_bytes, read_notebook
-from course.student.new_exercises import changes, merged
+from course.student.merged_exercises import changes, merged
 
 
 def begin(exercises: Path, work: Path, root: Path) -> str:

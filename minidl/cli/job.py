@@ -28,9 +28,9 @@ def completed(options: Options) -> Options:
     options = options | {name: default for name, default in defaults.items() if options.get(name, 0) is None}
     one_of("--kernels", options["kernels"], kernels.NAMES)
     for name, least in (("nodes", 1), ("batch_size", 1), ("epochs", 1), ("seed", 0)):
-        whole_number(flag(name), options[name], at_least=least)
+        whole_number(option_as_typed(name), options[name], at_least=least)
     for name in ("lr", "lr_decay"):
-        real_number(flag(name), options[name], above=0)
+        real_number(option_as_typed(name), options[name], above=0)
     return options
 
 
@@ -72,6 +72,6 @@ def decay_text(factor: float) -> str:
     return "" if factor == 1 else f" (x {factor:g} per epoch)"
 
 
-def flag(name: str) -> str:
+def option_as_typed(name: str) -> str:
     """The option as it is typed: --batch-size for batch_size."""
     return f"--{name.replace('_', '-')}"

@@ -8,7 +8,7 @@ from typing import Any
 from minidl import parallel
 from minidl.arguments import one_of, real_number
 from minidl.cli import engines, job, strategies
-from minidl.cli.job import Options, flag
+from minidl.cli.job import Options, option_as_typed
 from minidl.cli.models import MODELS, check_momentum
 from minidl.cli.quantities import counted
 from minidl.cli.value_types import fits
@@ -59,7 +59,9 @@ def _with_settings_of_the_strategy(options: Options) -> Options:
     _, of_the_optimizer = strategies.parse(options["strategy"])
     for name, value in of_the_optimizer.items():
         if options[name] not in (None, value):
-            raise ValueError(f"{flag(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them")
+            raise ValueError(
+                f"{option_as_typed(name)} {options[name]:g} and {name}={value:g} in --strategy: give one of them"
+            )
     return options | of_the_optimizer
 
 
@@ -83,8 +85,8 @@ def of_checkpoint(path: Path, explicit: Options, types: dict[str, Any]) -> Optio
     for name in explicit.keys() - {"epochs"}:
         if explicit[name] != options[name]:
             raise CheckpointError(
-                f"{path} is of a run with {flag(name)} {options[name]}, not {explicit[name]}: only --epochs may "
-                f"change; leave out {flag(name)}, or start a new run"
+                f"{path} is of a run with {option_as_typed(name)} {options[name]}, not {explicit[name]}: only --epochs "
+                f"may change; leave out {option_as_typed(name)}, or start a new run"
             )
     options["epochs"] = explicit.get("epochs", options["epochs"])
     if checkpoint.epoch >= options["epochs"]:
