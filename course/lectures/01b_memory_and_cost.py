@@ -161,8 +161,9 @@ def draw_lives(axes, layers):
         axes.plot(range(1, len(notes) + 1), notes, "o", markersize=4, color=style.SERIES[look], label=mode)
     for formula, look in zip(formulas(layers), (0, 1), strict=True):
         axes.plot(steps, formula, color=style.SERIES[look], linewidth=1)
+    axes.plot([1], [0], alpha=0)  # the axis begins at 0
     axes.axvline(layers + 0.5, color="0.6", linewidth=0.8, linestyle=":")
-    axes.set(xlabel="step: forward, then (dotted line) backward", ylabel="live memory (activations)", ylim=(0, None))
+    axes.set(xlabel="step: forward, then (dotted line) backward", ylabel="live memory (activations)")
     axes.set_title(f"{layers} layers (points measured, lines formula)", fontsize=9)
     axes.legend(fontsize=7, loc="upper left")
 

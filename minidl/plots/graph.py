@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 LEAF, MADE, CURRENT = "#E8E8E8", "#FFFFFF", "#FCE8C3"
 GRADIENT = "#A33C00"  # vermilion, dark enough to be legible on both
 WIDTH, HEIGHT = 0.62, 0.62  # of a box; columns and rows are 1 apart
+SHORT = 10  # letters of a name that fit into a box at full size
 LABEL = 0.62  # where on an arrow its local gradient is written, as a share of its length
 
 
@@ -74,7 +75,8 @@ def draw_on(axes: Axes, boxes: Sequence[Box]) -> None:
         outline = "round,pad=0,rounding_size=0.08"
         edge = {"edgecolor": "black", "linewidth": 2.0} if box.is_current else {"edgecolor": "0.3", "linewidth": 1.0}
         axes.add_patch(FancyBboxPatch(corner, WIDTH, HEIGHT, outline, facecolor=colour, zorder=2, **edge))
-        axes.text(x, y + 0.19, box.name, ha="center", va="center", fontsize=9, fontweight="bold", zorder=3)
+        size = 9.0 if len(box.name) <= SHORT else 7.5
+        axes.text(x, y + 0.19, box.name, ha="center", va="center", fontsize=size, fontweight="bold", zorder=3)
         axes.text(x, y, f"value {box.value:.4g}", ha="center", va="center", fontsize=8.5, zorder=3)
         gradient = "gradient ?" if box.gradient is None else f"gradient {box.gradient:.4g}"
         axes.text(x, y - 0.19, gradient, ha="center", va="center", fontsize=8.5, color=GRADIENT, zorder=3)
@@ -101,7 +103,7 @@ def _draw_arrows(axes: Axes, box: Box, place: tuple[float, float], parents: Sequ
             axes.add_patch(arrow)
             if box.slopes:
                 across, up = end[0] - start[0], end[1] - start[1]
-                middle = start[0] + LABEL * across + bend * up / 2, start[1] + LABEL * up - bend * across / 2
+                middle = start[0] + LABEL * across + bend * up, start[1] + LABEL * up - bend * across
                 axes.text(
                     *middle, f"{box.slopes[use]:.4g}", ha="center", va="center", fontsize=8, color=GRADIENT, zorder=4,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
