@@ -12,9 +12,9 @@
 
 # %%
 import numpy as np
-from course.interaction import explore, guess, warm_up
 
 from course.figures.page import say, table
+from course.interaction import explore, guess, warm_up
 from minidl import cluster
 from minidl.plots.style import bytes_text, time_text
 
@@ -403,7 +403,7 @@ def draw_time(axes, network, bytes_a_message):
     axes.text(half, 30, f" alpha/beta = {bytes_text(half)}", fontsize=7, color="0.3", va="top")
     axes.plot([bytes_a_message], [time], "o", color="black")
     share = f"{net.alpha / time:.0%} of it latency"
-    axes.set_title(f"{network}: {bytes_text(bytes_a_message)} take {time_text(time)}, {share} (formula)", fontsize=8)
+    axes.set_title(f"{time_text(time)}, {share} (formula)", fontsize=8)
     axes.set(xlabel="size of the message (bytes)", ylabel="time (s)", ylim=(1e-7, 50))
     axes.legend(fontsize=7, loc="lower right")
 

@@ -12,10 +12,10 @@
 
 # %%
 import numpy as np
-from course.interaction import guess, step_through, warm_up
 
 from course.figures import who_has_what
 from course.figures.page import say, see, table
+from course.interaction import guess, step_through, warm_up
 from minidl import cluster
 from minidl.cluster import cost
 from minidl.plots import chunks, scaling
@@ -218,6 +218,7 @@ moments = who_has_what.step_by_step("ring")
 
 def draw_moment(axes, moment):
     chunks.draw_on(axes, moments[moment])
+    axes.set_title("" if moment == 0 else f"{moments[moment].title.partition(': ')[2]}", fontsize=8.5)
 
 
 step_through(

@@ -11,12 +11,13 @@
 
 # %%
 import numpy as np
-from course.interaction import explore, guess, warm_up
 
-from course.figures.page import table
+from course.figures.page import see, table
+from course.interaction import explore, guess, warm_up
 from minidl import cluster
 from minidl.cluster import cost
-from minidl.plots import scaling, style
+from minidl.plots import lines, scaling, style
+from minidl.plots.lines import Line, Panel
 from minidl.plots.style import bytes_text, time_text
 
 warm_up()
@@ -66,10 +67,10 @@ def draw_times(axes, ranks, network):
     if ranks > 2:
         n = cost.crossover(ranks, net.alpha, net.beta)
         axes.axvline(n, color="0.5", linewidth=0.9)
-        axes.text(n, axes.get_ylim()[1], f" n* = {bytes_text(n)} (formula)", fontsize=7, va="top")
+        top = axes.get_xaxis_transform()  # x in bytes, y from 0 to 1
+        axes.text(n, 1.0, f" n* = {bytes_text(n)} (formula)", fontsize=7, va="top", transform=top)
     axes.set(xlabel="size of the array n (bytes)", ylabel="time (s)")
-    axes.set_title(f"{ranks} ranks, {network} (simulated)", fontsize=9)
-    axes.legend(fontsize=6.5)
+    axes.legend(fontsize=6.5, loc="upper left")
 
 
 explore(
@@ -80,6 +81,7 @@ explore(
     ranks=[8, 2, 4, 16, 32, 64],
     network=["10gbe", "1gbe", "100gbe", "infiniband"],
     multiples=[{"ranks": 8}, {"ranks": 64}],
+    source=("simulated", "formula"),
 )
 
 # %% [markdown]
@@ -162,17 +164,18 @@ guess_ring = guess("How many times as long as on 8 ranks does the ring take on 9
 
 # %%
 counts = range(2, 34)  # every p
-lines = [scaling.Line(name, counts, [simulate(name, q, 100 * MB).seconds for q in counts], series=LOOKS[name])
-         for name in ("ring", "rabenseifner", "recursive_doubling")]  # fmt: skip
-ring = dict(zip(counts, lines[0].seconds, strict=True))
+algorithms = ("ring", "rabenseifner", "recursive_doubling")
+seconds = {name: [simulate(name, q, 100 * MB).seconds for q in counts] for name in algorithms}
+ring = dict(zip(counts, seconds["ring"], strict=True))
 print(f"the ring: {ring[9] / ring[8]:.2f} times as long (simulated); your guess: {guess_ring}")
-scaling.draw([scaling.Panel("100 MB, 10 GbE", lines)], columns=1, xlabel="ranks", source="simulated",
-             name_x=lambda q: f"{q:.0f}" if q & (q - 1) == 0 or q in (3, 5, 6, 7, 9, 12, 20) else "")  # fmt: skip
+panel = Panel([Line(name, counts, seconds[name], "both") for name in algorithms], "ranks p", "time (s)", ylim=(0, 0.65))
+see(
+    lines.draw([panel], source="simulated", title="100 MB on 10 Gbit/s Ethernet", height=3.4),
+    "the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks, and at about "
+    "twice its height everywhere else; recursive doubling climbs with every doubling, and jumps too.",
+)
 
 # %% [markdown]
-# *The picture: the ring's line is smooth and nearly level. Rabenseifner's lies on it at 2, 4, 8, 16 and 32 ranks,
-# and at about twice its height everywhere else; recursive doubling climbs with every doubling, and jumps too.*
-#
 # An error that is widely copied: comments in MPICH's source give for other $p$ the cost
 # $(2\lfloor\lg p\rfloor + 2)\,\alpha + (2\frac{p-1}{p} + 2)\,n\beta + \dots$. After folding only $p'$ ranks take part,
 # so that it must be $\frac{p'-1}{p'}$. The simulation can tell:
