@@ -200,9 +200,9 @@ def efficiency(
         (4, 16, 3e9, 8e12, 100_000_000, 5e-6, 0.04e-9, 2),
     ),
     strong: Sequence[OverlappedCluster] = (
-        (4, 90, 6e9, 10e12, 30_000_000, 5e-5, 0.3e-9, 3),
-        (12, 30, 4e9, 8e12, 8_000_000, 5e-6, 0.1e-9, 4),
-        (10, 64, 5e9, 8e12, 3_000_000, 2e-5, 0.1e-9, 1),
+        (3, 90, 6e9, 10e12, 45_000_000, 5e-5, 0.3e-9, 3),
+        (12, 30, 60e9, 8e12, 8_000_000, 5e-6, 0.1e-9, 4),
+        (10, 64, 6e9, 8e12, 3_000_000, 2e-5, 0.1e-9, 1),
     ),
 ) -> None:
     """Within 10 % of simulated clusters: weak scaling without and with overlap, strong scaling; 1 on one node."""

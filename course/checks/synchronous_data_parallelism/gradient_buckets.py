@@ -142,8 +142,8 @@ def sums(run: RankRun, backward: Backward) -> None:
                 "This is the mean; the sum is asked.": total / backward.p,
                 "This is this rank's own gradient: its bucket was not reduced, or the sum was read before wait(). The "
                 "last bucket need not be full; it is to be reduced when backward ends.": own,
-                "This is the sum of the last layer but as many: the gradients arrive from the last layer to the first, "
-                "the list goes from the first to the last.": totals[-1 - layer],
+                "This is the sum of another layer: the gradients arrive from the last layer to the first, the list goes "
+                "from the first to the last.": totals[-1 - layer],
             }
             expect.array(
                 got[layer], total, f"{backward.called(rank)}: layer {layer}", rtol=0.0, atol=1e-9, mistakes=mistakes,
@@ -160,9 +160,10 @@ def kept(run: RankRun, backward: Backward) -> None:
         after = run.arguments[rank][0]
         if not isinstance(after, list) or len(after) != len(own):
             raise Wrong(f"{backward.called(rank)}: the caller's list of layers was changed.")
-        for layer, (before, (gradient, _)) in enumerate(zip(own, after, strict=True)):
+        for layer, (before, pair) in enumerate(zip(own, after, strict=True)):
+            gradient = pair[0] if isinstance(pair, (tuple, list)) and pair else pair
             expect.same_bits(
-                gradient, before, f"{backward.called(rank)}: the caller's gradient of layer {layer} was changed; it",
+                gradient, before, f"{backward.called(rank)}: the caller's gradient of layer {layer} was changed",
                 {"comm.all_reduce writes the sum into its argument: pass a new array.": gradient},
             )  # fmt: skip
 
@@ -230,8 +231,9 @@ def started_when_full(run: RankRun, backward: Backward) -> None:
         for number, (one, ready) in enumerate(zip(own, backward.ready(), strict=True)):
             if abs(one.begun - max(ready, before)) > TOLERANCE * LAYER_SECONDS:
                 raise Wrong(
-                    f"{backward.called(rank)}: the all-reduce of bucket {number} began at {one.begun * 1e3:.2f} ms. The "
-                    f"bucket should be full at {ready * 1e3:.2f} ms, and the one before ended at {before * 1e3:.2f} ms.",
+                    f"{backward.called(rank)}: the all-reduce of bucket {number} began at {one.begun * 1e3:.2f} ms. "
+                    f"The bucket should be full at {ready * 1e3:.2f} ms; the one before ended at "
+                    f"{before * 1e3:.2f} ms.",
                     cause_of_start(run, backward, rank, number),
                 )
             before = one.ended

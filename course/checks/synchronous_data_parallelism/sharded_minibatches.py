@@ -21,6 +21,7 @@ Case = tuple[int, int, int]
 
 EPOCHS = (0, 3)
 MOST_NAMED = 5
+MOST_SAMPLES = 2**62
 
 
 def order_of(n: int, seed: int, epoch: int) -> Indices:
@@ -65,11 +66,22 @@ def shards_in(value: Any, called: str) -> list[Indices]:
         raise Wrong(f"{called}: expected a list of arrays, got {shown(value)}.", not_a_value(value))
     shards = []
     for k, item in enumerate(value):
-        shard = np.asarray(item) if isinstance(item, (list, tuple, np.ndarray)) else None
-        if shard is None or shard.ndim != 1 or (shard.size and shard.dtype.kind not in "iu"):
+        shard = indices_in(item)
+        if shard is None:
             raise Wrong(f"{called}, item {k} of the list: expected an array of sample numbers, got {shown(item)}.")
-        shards.append(shard.astype(np.int64))
+        shards.append(shard)
     return shards
+
+
+def indices_in(item: Any) -> Indices | None:
+    """The sample numbers of a returned shard, as an array; None if it is no shard."""
+    if isinstance(item, (list, tuple)):
+        if not all(isinstance(each, (int, np.integer)) and abs(each) < MOST_SAMPLES for each in item):
+            return None
+        return np.array(item, np.int64)
+    if not isinstance(item, np.ndarray) or item.ndim != 1 or (item.size and item.dtype.kind not in "iu"):
+        return None
+    return item.astype(np.int64)
 
 
 def each_sample_once(epoch: Epoch) -> None:
@@ -110,16 +122,10 @@ def serial_minibatches(epoch: Epoch) -> None:
     """Raise Wrong unless the shards k of all ranks together are minibatch k of the serial run."""
     for rank, own in enumerate(epoch.shards):
         if len(own) != len(epoch.minibatches):
-            is_longer = max(map(len, epoch.shards)) > len(epoch.minibatches)
             raise Wrong(
                 f"{epoch.called(rank)}: expected {counted(len(epoch.minibatches), 'array')}, one for each minibatch, "
                 f"got {len(own)}.",
-                "batch_size counts the samples of all ranks together, not those of one rank."
-                if len(own) * epoch.p <= len(epoch.minibatches) + epoch.p and epoch.p > 1 and not is_longer
-                else "A rank without a sample of a minibatch returns an empty array for it: it still has to take part "
-                "in the all-reduce of that step."
-                if len(own) < len(epoch.minibatches)
-                else "",
+                cause_of_length(epoch, len(own)),
             )
     for k, minibatch in enumerate(epoch.minibatches):
         got = np.sort(np.concatenate([own[k] for own in epoch.shards]))
@@ -129,6 +135,18 @@ def serial_minibatches(epoch: Epoch) -> None:
                 f"all ranks together read {listed(got)}.",
                 cause_of_other_minibatches(epoch, k),
             )
+
+
+def cause_of_length(epoch: Epoch, length: int) -> str:
+    """The likely cause of a list that has fewer or more arrays than there are minibatches."""
+    if length > len(epoch.minibatches):
+        return ""
+    if any(len(own) == len(epoch.minibatches) for own in epoch.shards):
+        return (
+            "A rank without a sample of a minibatch returns an empty array for it: it still has to take part in the "
+            "all-reduce of that step."
+        )
+    return "batch_size counts the samples of all ranks together, not those of one rank."
 
 
 def listed(samples: Indices) -> str:

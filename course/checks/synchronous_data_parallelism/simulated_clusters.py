@@ -130,6 +130,9 @@ def mistakes(one: Cluster, want: float) -> dict[str, float]:
         "These are p - 1 messages: after the reduce-scatter there is the all-gather.": of(
             step(lambda p: (p - 1) * (alpha + n / k / p * beta))
         ),
+        "A ring has 2(p - 1) messages, one after the other, not 2p.": of(
+            step(lambda p: 2 * p * (alpha + n / k / p * beta))
+        ),
         "alpha was counted twice: a node sends and receives at the same time.": of(
             step(lambda p: ring(p) + 2 * (p - 1) * alpha)
         ),
@@ -166,5 +169,5 @@ def mistakes(one: Cluster, want: float) -> dict[str, float]:
 
 
 def clusters(cases: Any, *, strong: bool = False) -> list[Cluster]:
-    """The cases as clusters."""
-    return [Cluster(*case)._replace(strong=strong) for case in cases]
+    """The cases as clusters, the largest first: the more nodes, the more the mistakes differ."""
+    return sorted((Cluster(*case)._replace(strong=strong) for case in cases), reverse=True)
