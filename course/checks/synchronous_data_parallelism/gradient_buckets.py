@@ -142,8 +142,8 @@ def sums(run: RankRun, backward: Backward) -> None:
                 "This is the mean; the sum is asked.": total / backward.p,
                 "This is this rank's own gradient: its bucket was not reduced, or the sum was read before wait(). The "
                 "last bucket need not be full; it is to be reduced when backward ends.": own,
-                "This is the sum of another layer: the gradients arrive from the last layer to the first, the list goes "
-                "from the first to the last.": totals[-1 - layer],
+                "This is the sum of another layer: the gradients arrive from the last layer to the first, the list "
+                "goes from the first to the last.": totals[-1 - layer],
             }
             expect.array(
                 got[layer], total, f"{backward.called(rank)}: layer {layer}", rtol=0.0, atol=1e-9, mistakes=mistakes,

@@ -24,7 +24,7 @@ def harmonic(p: int) -> float:
 def expected_last(times: Array, p: int) -> float:
     """The expectation of the greatest of p draws with replacement, by order statistics."""
     n = len(times)
-    return float(sum(t * ((i + 1) ** p - i**p) / n**p for i, t in enumerate(np.sort(times).tolist())))
+    return float(sum(t * (((i + 1) ** p - i**p) / n**p) for i, t in enumerate(np.sort(times).tolist())))
 
 
 def drawn_times(n: int, p: int, seed: int) -> Array:

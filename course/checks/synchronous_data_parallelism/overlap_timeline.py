@@ -36,7 +36,7 @@ def timeline(bucketed_all_reduce: Callable[..., Any], bucket_bytes: int, p: int 
         not_written = isinstance(error.cause, NotImplementedError)
         print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
         return
-    display(run.trace.plot(title=f"Buckets of {bucket_bytes / 1e6:g} MB among {p} ranks, simulated on {NETWORK}"))
+    display(run.trace.plot(title=f"Buckets of {bucket_bytes / 1e6:g} MB among {p} ranks, 10 Gbit/s Ethernet"))
     computing = sum(LAYERS) * SECONDS_AN_ELEMENT
     print(
         f"Two rows a rank: backward above, all-reduces below. The step takes {run.seconds * 1e3:.2f} ms, backward "

@@ -249,8 +249,9 @@ def one_all_reduce(run: RankRun, step: Step) -> None:
 def depends_on_all(run: RankRun, other: RankRun, step: Step) -> None:
     """Raise Wrong unless other samples on one rank change the weights on every rank."""
     for rank in range(len(step.shards)):
-        w, changed = returned(run, step, rank)[0], returned(other, step, rank)[0]
-        if isinstance(w, np.ndarray) and isinstance(changed, np.ndarray) and np.array_equal(w, changed):
+        shape, where = f"an array of shape {step.w.shape}", f"{called(step, rank)}: w"
+        results = [expect.number_array(returned(each, step, rank)[0], where, shape) for each in (run, other)]
+        if np.array_equal(*results):
             raise Wrong(
                 f"{called(step, rank)}: the new weights do not depend on the samples of other ranks.",
                 "The sum that comm.all_reduce makes is in the array that it was given.",

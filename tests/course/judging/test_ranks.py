@@ -129,7 +129,8 @@ def test_collectives_are_listed_one_by_one_with_their_begin_and_bytes(student):
         comm.barrier()
 
     for own in student.on_ranks(program, [()] * 2).collectives:
-        assert [(one.operation, one.begun) for one in own] == [("all_reduce", 3.0), ("all_reduce", 6.0), ("barrier", 8.0)]
+        assert [one.operation for one in own] == ["all_reduce", "all_reduce", "barrier"]
+        assert [one.begun for one in own] == [3.0, 6.0, 8.0]
         assert [(one.messages, one.nbytes, one.ended) for one in own[:2]] == [(2, 80_000, 5.0), (2, 160_000, 8.0)]
 
 
