@@ -11,11 +11,12 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from course.judging.process.student_session import StudentSession
 from course.judging.ranks import carried
+from course.judging.ranks.collectives import Collective, collectives_of
 from course.judging.ranks.forked_ranks import AnswerError, forked_ranks
 from course.judging.ranks.served_rank import AnswerRaised, ServedRank
 from course.judging.ranks.student_frames import StudentLines
@@ -36,6 +37,7 @@ class RankRun:
         traffic     for the name of each communicator call: messages and bytes that the rank sent in all such calls
         heard_of    the ranks from which a chain of messages came to this one, itself included; see `carried.py`
         received    bytes that it received
+        collectives the collectives in which it sent or received, in the order of its calls; see `collectives.py`
 
     Of the whole run
         seconds     virtual seconds
@@ -53,6 +55,7 @@ class RankRun:
     events: list[tuple[int, str, float, float, int, int, str, str]]
     heard_of: list[frozenset[int]]
     received: list[int]
+    collectives: list[list[Collective]] = field(default_factory=list)
 
     @property
     def messages(self) -> list[int]:
@@ -124,6 +127,7 @@ def run(
         events=[event[:8] for event in events if event.kind != "send" and is_something(event)],
         heard_of=[frozenset(range(size))] * size if done.trace.dropped else carried.heard_of(done.trace.events, size),
         received=[sum(traffic.nbytes_received for traffic in row.values()) for row in ledger],
+        collectives=collectives_of(done.trace.events, size),
     )
 
 
