@@ -1,0 +1,93 @@
+"""A step on weights that other workers change whenever the lock is free: what is lost, and how long the lock is held."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from course.checks.asynchrony.requests import Array
+from course.judging import Answer, Wrong, expect
+from course.plural import counted
+from course.probes.asynchrony import interrupted_step
+from minidl.random import Purpose, stream
+
+LR = 0.25
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """A run of `locked_step`, as `probes.asynchrony.interrupted_step` reports it."""
+
+    start: Array
+    slopes: Array
+    seen: dict[str, Any]
+    called: str
+
+    @property
+    def events(self) -> list[str]:
+        return list(self.seen["events"])
+
+
+def interrupted(answer: Answer, n: int, seed: int) -> Interrupted:
+    """Run `locked_step` on n weights."""
+    rng = stream(Purpose.MANUAL, seed, "interrupted step", n)
+    start, slopes = rng.integers(1, 9, n).astype(float), rng.integers(1, 5, n) * 4.0
+    seen = answer.run(interrupted_step, start, slopes, LR)
+    return Interrupted(start, slopes, seen, f"locked_step(shared, lock, gradient, {LR}), {counted(n, 'weight')}")
+
+
+def compare_weights(one: Interrupted) -> None:
+    """Raise Wrong unless the weights have all updates of the others and this worker's."""
+    given, others = one.seen["given"], one.seen["updates"]
+    if not given:
+        raise Wrong(f"{one.called}: gradient was never called.")
+    if given[-1].shape != one.start.shape:
+        raise Wrong(f"{one.called}: gradient was given an array of shape {given[-1].shape}.")
+    want = one.start + others - LR * one.slopes * given[-1]
+    mistakes = {
+        "Updates that other workers made in between are lost: they came between the read and the write that belong "
+        "together.": one.seen["weights"]
+        if np.all(one.seen["weights"] < want)
+        else want,
+        "The sign is wrong: lr * gradient is to be subtracted.": one.start + others + LR * one.slopes * given[-1],
+        "The weights were not changed.": one.start + others,
+    }
+    called = f"{one.called}: the weights afterwards, with {counted(others, 'update')} of 1 by the others"
+    expect.array(one.seen["weights"], want, called, atol=1e-9, mistakes=mistakes)
+
+
+def compare_lock(one: Interrupted) -> None:
+    """Raise Wrong unless the lock was held for one read and one write, and released."""
+    events = one.events
+    held = "acquire, read, write, release"
+    if "acquire" not in events:
+        raise Wrong(f"{one.called}: the lock was never acquired.", "with lock: … acquires and releases it.")
+    if events.count("release") < events.count("acquire"):
+        raise Wrong(
+            f"{one.called}: the lock was not released; it happened: {', '.join(events)}.",
+            "All other workers wait for it from now on. with lock: … releases it at the end, whatever happens.",
+        )
+    first, last = events.index("acquire"), len(events) - 1 - events[::-1].index("release")
+    inside = events[first : last + 1]
+    if inside == ["acquire", "read", "write", "release"] and events.count("gradient") == 1:
+        return
+    cause = ""
+    if "gradient" in inside:
+        cause = "The gradient takes most of the time: with the lock held, the workers compute one after the other."
+    elif "read" not in inside:
+        cause = "The weights that are written must be read again under the lock: between the two others may write."
+    elif events.count("acquire") > 1:
+        cause = "Between the release and the next acquire others may write: one block for both."
+    elif events.count("gradient") != 1:
+        cause = "One step computes one gradient."
+    raise Wrong(f"{one.called}: expected {held} with one gradient before, got {', '.join(events)}.", cause)
+
+
+def judge(answer: Answer, sizes: Sequence[int], seed: int, *compare: Any) -> None:
+    for n in sizes:
+        one = interrupted(answer, n, seed)
+        for compared in compare:
+            compared(one)
