@@ -193,7 +193,7 @@ check.downpour_worker(downpour_worker)
 check.downpour_worker(
     downpour_worker,
     serial=[(4, 5), (1, 1), (3, 9)],
-    periods=[(1, 11, 4, 3), (2, 9, 3, 5), (3, 7, 5, 3), (2, 4, 1, 6)],
+    periods=[(1, 11, 4, 3), (2, 10, 3, 5), (3, 7, 5, 3), (2, 4, 1, 6)],
     seed=23,
 )
 ### END HIDDEN TESTS
@@ -254,7 +254,7 @@ check.ssp_gate(ssp_gate)
 ### BEGIN HIDDEN TESTS
 check.ssp_gate(
     ssp_gate,
-    random=[(4, 9, 1), (3, 7, 2), (4, 5, 0), (1, 4, 0)],
+    random=[(4, 9, 2), (3, 7, 1), (4, 5, 0), (1, 4, 0)],
     persistent=[(4, 9, 2), (3, 8, 1), (2, 7, 3)],
     leaving=[(4, 9, 1), (2, 7, 0)],
     seed=24,
@@ -300,7 +300,7 @@ check.lost_updates(lost_updates)
 check.lost_updates(
     lost_updates,
     harmless=[("locked", 4, 5, 3), ("apart", 4, 3, 4), ("locked", 1, 3, 1)],
-    racing=[("at_once", 3, 4, 1), ("late", 4, 3, 1), ("racing", 4, 6, 2), ("racing", 3, 7, 5)],
+    racing=[("at_once", 3, 4, 1), ("late", 4, 3, 1), ("racing", 4, 6, 2), ("all_cells", 3, 4, 2)],
     seed=25,
 )
 ### END HIDDEN TESTS

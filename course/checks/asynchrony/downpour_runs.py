@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, NAMES, Array, PlayedServer
+from course.checks.asynchrony.requests import ADD, AT_ONCE, DONE, GET, NAMES, PUT, Array, PlayedServer
 from course.judging import Answer, Wrong, expect
 from course.judging.ranks.rank_run import RankRun
 from course.plural import counted
@@ -16,6 +16,8 @@ from course.probes.asynchrony import Pulls
 from minidl.random import Purpose, stream
 
 LR = 0.125
+
+FIRST_PUSH = "The first ADD comes after step n_push - 1, and not after step 0."
 
 
 @dataclass(frozen=True)
@@ -35,28 +37,25 @@ class Downpoured:
         return [(kind, values) for source, kind, values in self.server.requests if source == worker]
 
 
-def downpoured(
-    answer: Answer, seed: int, workers: int, n: int, steps: int, n_fetch: int, n_push: int
-) -> Downpoured:
+def downpoured(answer: Answer, seed: int, workers: int, n: int, steps: int, n_fetch: int, n_push: int) -> Downpoured:
     """Run `downpour_worker` on each worker, with targets of its own."""
     rng = stream(Purpose.MANUAL, seed, "downpour", workers, n, steps, n_fetch, n_push)
     weights = rng.integers(-9, 10, n).astype(float)
     targets = [rng.integers(-9, 10, (steps, n)).astype(float) for _ in range(workers)]
     server = PlayedServer(weights, workers)
-    arguments: list[tuple[Any, ...]] = [
-        (Pulls(own), steps, LR, n_fetch, n_push, workers) for own in targets
-    ]
+    arguments: list[tuple[Any, ...]] = [(Pulls(own), steps, LR, n_fetch, n_push, workers) for own in targets]
     run = answer.on_ranks([*arguments, ()], AT_ONCE, played={workers: server.play})
     return Downpoured((steps, n_fetch, n_push), targets, server, run)
 
 
-def plan(steps: int, n_fetch: int, n_push: int) -> list[float]:
-    """The kinds of the requests of a worker, in order."""
+def plan(steps: int, n_fetch: int, n_push: int, first_push: int | None = None) -> list[float]:
+    """The kinds of the requests of a worker, in order; the first push is after step n_push - 1, or `first_push`."""
+    last = n_push - 1 if first_push is None else first_push
     kinds = []
     for step in range(steps):
         if step % n_fetch == 0:
             kinds.append(GET)
-        if (step + 1) % n_push == 0 or step + 1 == steps:
+        if step % n_push == last or step + 1 == steps:
             kinds.append(ADD)
     return [*kinds, DONE]
 
@@ -70,13 +69,21 @@ def compare_serial(one: Downpoured) -> None:
     start, (first, *_) = one.server.shard, one.targets[0]
     mistakes = {
         "These are the initial weights: nothing was added to them.": start,
+        "Steps that were pushed are pushed again: after an ADD, accumulate anew from zero.": never_cleared(one),
         "The weights went up the slope: lr * gradient is to be subtracted, so -lr * gradient is added.": ascent(one),
         "The gradients were added without -lr.": without_rate(one),
         "This is after the first step.": start - LR * (start - first),
     }
-    expect.array(
-        got, weights, f"the server's weights after {one.called(0)}, against SGD", atol=1e-9, mistakes=mistakes
-    )
+    expect.array(got, weights, f"the server's weights after {one.called(0)}, against SGD", atol=1e-9, mistakes=mistakes)
+
+
+def never_cleared(one: Downpoured) -> Array:
+    """The weights if each push has all steps so far."""
+    weights, accumulated = one.server.shard, np.zeros_like(one.server.shard)
+    for target in one.targets[0]:
+        accumulated = accumulated - LR * (weights - target)
+        weights = weights + accumulated
+    return weights
 
 
 def ascent(one: Downpoured) -> Array:
@@ -107,14 +114,20 @@ def compare_requests(one: Downpoured) -> None:
             expect.true(
                 kinds.count(kind) == needed,
                 f"{called}: {counted(kinds.count(kind), name)}, expected {needed}.",
-                cause_of_count(kind, kinds.count(kind), one.settings),
+                "PUT replaces what the others have added meanwhile: ADD the changes."
+                if kind == ADD and PUT in kinds
+                else FIRST_PUSH
+                if kinds == plan(*one.settings, first_push=0)
+                else cause_of_count(kind, kinds.count(kind), one.settings),
             )
         first = next((i for i, (a, b) in enumerate(zip(kinds, want, strict=False)) if a != b), None)
         if first is not None or len(kinds) != len(want):
             place = first if first is not None else min(len(kinds), len(want))
             raise Wrong(
                 f"{called}: expected {listed(want, place)}, got {listed(kinds, place)}.",
-                "A step begins with its GET and ends with its ADD; the GET of step 0 is the first request."
+                FIRST_PUSH
+                if kinds == plan(*one.settings, first_push=0)
+                else "A step begins with its GET and ends with its ADD; the GET of step 0 is the first request."
                 if sorted(kinds) == sorted(want)
                 else "",
             )
@@ -125,7 +138,7 @@ def cause_of_count(kind: float, count: int, settings: tuple[int, int, int]) -> s
     steps, n_fetch, n_push = settings
     period = n_fetch if kind == GET else n_push
     if kind == ADD and count == steps // period:
-        return f"The last {counted(steps % period, 'step')} were not pushed: the remainder goes at the end."
+        return f"Not pushed: the last {counted(steps % period, 'step')}. What remains goes at the end."
     if kind == ADD and count == steps // period + 1:
         return "There is no remainder here: every step was pushed already."
     if count == steps:
@@ -164,9 +177,15 @@ def compare_pushes(one: Downpoured) -> None:
                 "The learning rate is missing.": want / LR,
                 "The mean over the steps is pushed, and not their sum.": want / n_push,
             }
-            mistakes |= {"The pushes are after steps 0, n_push, …: one of them has too few steps.": early(
-                targets, fetched, one.settings
-            )[number]} if steps > 1 else {}
+            mistakes |= (
+                {
+                    "The pushes are after steps 0, n_push, …: one of them has too few steps.": early(
+                        targets, fetched, one.settings
+                    )[number]
+                }
+                if steps > 1
+                else {}
+            )
             expect.array(pushes[number], want, called, atol=1e-9, mistakes=mistakes)
         called = f"{one.called(worker)}: the returned weights"
         mistakes = {"These are those of the last GET, without the steps since.": fetched[-1]} if fetched else {}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -79,34 +80,46 @@ def clusters(group: str, seed: int) -> list[tuple[Cluster, Times]]:
     raise RuntimeError(f"no clusters of the group {group!r} were found for seed {seed}: {missing} are not caught")
 
 
-def judge(answer: Answer, group: str, seed: int) -> None:
-    """Raise Wrong unless the answer's choice for each cluster of a group is right."""
-    chosen = []
+def choices(answer: Answer, seed: int) -> dict[str, list[Any]]:
+    """What the answer chooses for each cluster of each group."""
+    return {group: [answer(cluster) for cluster, _ in clusters(group, seed)] for group in CAUGHT}
+
+
+def judge(chosen: dict[str, list[Any]], group: str, seed: int) -> None:
+    """Raise Wrong unless the choice for each cluster of a group is right."""
     wrong: list[tuple[Cluster, Times, str]] = []
-    for cluster, times in clusters(group, seed):
-        got = answer(cluster)
+    for (cluster, times), got in zip(clusters(group, seed), chosen[group], strict=True):
         if got not in ("synchronous", "asynchronous"):
             raise Wrong(
                 f"choose({cluster}): expected 'synchronous' or 'asynchronous', got {expect.shown(got)}.",
                 expect.not_a_value(got),
             )
-        chosen.append(got)
         if times[got == "asynchronous"] > (1 + REGRET) * min(times):
             wrong.append((cluster, times, got))
     if not wrong:
         return
     cluster, times, got = wrong[0]
-    own, best = times[got == "asynchronous"], min(times)
+    longer = times[got == "asynchronous"] / min(times)
     raise Wrong(
-        f"choose({cluster}): {got!r} takes {own / best:.2f} times as long to the target as the other choice; in "
-        f"{counted(len(wrong), 'cluster')} of {len(chosen)} of this kind the choice takes more than {REGRET:.0%} longer.",
-        cause_of(chosen, [cluster for cluster, _ in clusters(group, seed)]),
+        f"choose({cluster}): {got!r} takes {longer:.2f} times as long to the target as the other choice. The regret is "
+        f"more than {REGRET:.0%} for {len(wrong)} of {counted(len(chosen[group]), 'cluster')} of this kind.",
+        cause_of(chosen, group, seed),
     )
 
 
-def cause_of(chosen: Sequence[str], those: Sequence[Cluster]) -> str:
-    """The known mistake that makes these choices; "" if none does."""
+def cause_of(chosen: dict[str, list[Any]], group: str, seed: int) -> str:
+    """The known mistake that makes these choices: in all groups, or else in this one; "" if none does."""
+
+    def agrees(choose: Callable[[Cluster], str], groups: Iterable[str]) -> bool:
+        return all([choose(cluster) for cluster, _ in clusters(each, seed)] == chosen[each] for each in groups)
+
     for sentence, choose in MISTAKES.items():
-        if [choose(cluster) for cluster in those] == list(chosen):
+        if agrees(choose, CAUGHT):
             return sentence
+    for sentence in CAUGHT[group]:
+        if sentence not in (ALWAYS_SYNC, ALWAYS_ASYNC) and agrees(MISTAKES[sentence], [group]):
+            return sentence
+    right = [choice(times) for _, times in clusters(group, seed)]
+    if all(one != other for one, other in zip(right, chosen[group], strict=True)):
+        return "It is the other choice each time."
     return ""

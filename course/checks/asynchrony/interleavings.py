@@ -20,6 +20,7 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
     "apart"      reads and writes of different workers interleave, in cells of their own
     "racing"     any order
     "at_once"    all read, then all write, again and again
+    "all_cells"  cell 0 is incremented with a lock; then all workers read all cells, and all write all cells
     "late"       worker 0 reads first and writes last, and the others work in between
     """
     rng = stream(Purpose.MANUAL, seed, "interleaving", kind, workers, each, cells)
@@ -35,6 +36,10 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
         return [event for worker in order for event in pairs[int(worker)].pop(0)]
     if kind == "at_once":
         return [pairs[worker][i][half] for i in range(each) for half in (0, 1) for worker in range(workers)]
+    if kind == "all_cells":
+        before = [(worker, action, 0) for worker in range(workers) for _ in range(each) for action in ("read", "write")]
+        return before + [(worker, action, cell) for action in ("read", "write")
+                         for worker in range(workers) for cell in range(cells)]  # fmt: skip
     if kind == "late":
         (first, last), cell = pairs[0][0], chosen[0][0]
         others = [(worker, action, cell) for worker in range(1, workers) for _ in range(each)
@@ -108,7 +113,6 @@ def mistakes(events: Sequence[Event], writes: int) -> dict[str, int]:
     """What known mistakes give."""
     want = lost(events)
     found = {
-        "That is the number of increments that are not lost.": writes - want,
         "These are the writes that overwrite another worker's. A write that is late by several loses several.": (
             stale_writes(events)
         ),
@@ -116,7 +120,9 @@ def mistakes(events: Sequence[Event], writes: int) -> dict[str, int]:
         "Other workers may come between a read and its write without loss: in other cells, or reading only.": switches(
             events
         ),
+        "That is the number of increments that are not lost.": writes - want,
         "Every increment is counted.": writes,
+        "Something is lost here: two workers read the same value, and both write it plus one.": 0,
     }
     return {sentence: number for sentence, number in found.items() if number != want}
 

@@ -48,13 +48,12 @@ def compare_weights(one: Interrupted) -> None:
         raise Wrong(f"{one.called}: gradient was given an array of shape {given[-1].shape}.")
     want = one.start + others - LR * one.slopes * given[-1]
     mistakes = {
-        "Updates that other workers made in between are lost: they came between the read and the write that belong "
-        "together.": one.seen["weights"]
-        if np.all(one.seen["weights"] < want)
-        else want,
         "The sign is wrong: lr * gradient is to be subtracted.": one.start + others + LR * one.slopes * given[-1],
         "The weights were not changed.": one.start + others,
+        "The learning rate is missing.": one.start + others - one.slopes * given[-1],
     }
+    lost = "Updates of others are lost: they came between the read and the write that belong together."
+    mistakes |= {f"{lost} Here they are {number}.": want - number for number in range(1, others + 1)}
     called = f"{one.called}: the weights afterwards, with {counted(others, 'update')} of 1 by the others"
     expect.array(one.seen["weights"], want, called, atol=1e-9, mistakes=mistakes)
 
@@ -70,20 +69,29 @@ def compare_lock(one: Interrupted) -> None:
             f"{one.called}: the lock was not released; it happened: {', '.join(events)}.",
             "All other workers wait for it from now on. with lock: … releases it at the end, whatever happens.",
         )
-    first, last = events.index("acquire"), len(events) - 1 - events[::-1].index("release")
-    inside = events[first : last + 1]
-    if inside == ["acquire", "read", "write", "release"] and events.count("gradient") == 1:
+    if events.count("acquire") == events.count("gradient") == 1 and under_lock(events) == ["read", "write"]:
         return
-    cause = ""
-    if "gradient" in inside:
+    cause = "One step computes one gradient." if events.count("gradient") != 1 else ""
+    if "gradient" in under_lock(events):
         cause = "The gradient takes most of the time: with the lock held, the workers compute one after the other."
-    elif "read" not in inside:
+    elif under_lock(events).count("read") < under_lock(events).count("write"):
         cause = "The weights that are written must be read again under the lock: between the two others may write."
     elif events.count("acquire") > 1:
-        cause = "Between the release and the next acquire others may write: one block for both."
-    elif events.count("gradient") != 1:
-        cause = "One step computes one gradient."
+        cause = "One block is enough. The read before the gradient needs no lock: its weights may be stale."
+        if events.index("gradient") < events.index("acquire"):
+            cause = "Between the release and the next acquire others may write: one block for both."
     raise Wrong(f"{one.called}: expected {held} with one gradient before, got {', '.join(events)}.", cause)
+
+
+def under_lock(events: Sequence[str]) -> list[str]:
+    """What happened while the lock was held."""
+    held, found = False, []
+    for event in events:
+        if event in ("acquire", "release"):
+            held = event == "acquire"
+        elif held:
+            found.append(event)
+    return found
 
 
 def judge(answer: Answer, sizes: Sequence[int], seed: int, *compare: Any) -> None:

@@ -43,19 +43,19 @@ class Served:
 
 
 def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
-    """`each` requests of every worker and its DONE, one a second, in a random order; worker 0 is done first."""
+    """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and each worker ends with GET.
+
+    Worker 0 is done first, and the others come in a random order.
+    """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
     turns = list(rng.permutation(np.repeat(np.arange(workers), each)))
     if workers > 1 and each:  # worker 0 is done long before the others, and no rank order would fit
-        turns = [0] * each + [turn for turn in turns if turn != 0][::-1]
-        later = turns[each:]
-        turns = [later[0], *turns[:each], *later[1:]]
+        first, *others = [turn for turn in turns if turn != 0]
+        turns = [first, *[0] * each, *others]
     found: list[Asked] = []
     left = [each] * workers
-    for worker in map(int, turns):
-        kind = float(kinds[int(rng.integers(len(kinds)))])
-        if left[worker] == 1 and GET in kinds:
-            kind = GET
+    for turn, worker in enumerate(map(int, turns)):
+        kind = GET if left[worker] == 1 and GET in kinds else kinds[turn % len(kinds)]
         values = rng.integers(-9, 10, n).astype(float) if kind in (ADD, PUT) else np.zeros(0)
         found.append(Asked(len(found) + 1.0, worker, kind, values))
         left[worker] -= 1
@@ -140,6 +140,7 @@ def compare_end(one: Served) -> None:
 
 def compare_replies(one: Served) -> None:
     """Raise Wrong unless each GET got the values of its moment."""
+    compare_messages(one)
     wanted, _ = replayed(one.shard, one.requests)
     for (asked, _, got), want in zip(one.replies(), wanted, strict=True):
         called = f"{one.called}: the reply to GET of worker {asked.worker} at {asked.at:g} s"
@@ -155,6 +156,7 @@ def compare_replies(one: Served) -> None:
             "These are the values after all requests; a GET gets the values of its moment.": replayed(
                 one.shard, one.requests
             )[1],
+            "The reply is the array of values, without a kind.": request(GET, want),
         }
         expect.array(got, want, called, rtol=0.0, atol=0.0, mistakes=mistakes, dtype=np.float64)
 
@@ -171,30 +173,40 @@ def compare_times(one: Served) -> None:
             )
 
 
-def compare_traffic(one: Served) -> None:
-    """Raise Wrong unless the server sent one message for each GET, and its shard is as it was."""
-    server = one.workers
+def compare_messages(one: Served) -> None:
+    """Raise Wrong unless the server sent one message for each GET."""
     for worker in range(one.workers):
-        sent = [send for send in one.run.sends if send[:2] == (server, worker)]
+        sent = sum(send[:2] == (one.workers, worker) for send in one.run.sends)
         gets = sum(asked.worker == worker and asked.kind == GET for asked in one.requests)
-        adds = sum(asked.worker == worker and asked.kind in (ADD, PUT) for asked in one.requests)
+        no_gets = sum(asked.worker == worker and asked.kind != GET for asked in one.requests)
         expect.true(
-            len(sent) == gets,
-            f"{one.called}: the server sent {counted(len(sent), 'message')} to worker {worker}, which sent "
+            sent == gets,
+            f"{one.called}: the server sent {counted(sent, 'message')} to worker {worker}, which sent "
             f"{counted(gets, 'GET')}.",
             "ADD, PUT and DONE have no reply: nobody receives it."
-            if gets < len(sent) <= gets + adds + 1
+            if sent <= gets + no_gets
             else "New values go only to the worker that asks for them.",
         )
-        for send in sent:
+
+
+def compare_traffic(one: Served) -> None:
+    """Raise Wrong unless the server sent one message for each GET, of its values, and its shard is as it was."""
+    compare_messages(one)
+    for source, worker, nbytes, *_ in one.run.sends:
+        if source == one.workers:
             expect.true(
-                send[2] == one.shard.size * ITEMSIZE,
-                f"{one.called}: a reply has {send[2]} bytes; {counted(one.shard.size, 'value')} of float64 have "
-                f"{one.shard.size * ITEMSIZE}.",
+                nbytes == one.shard.size * ITEMSIZE,
+                f"{one.called}: a reply to worker {worker} has {nbytes} bytes; {counted(one.shard.size, 'value')} of "
+                f"float64 have {one.shard.size * ITEMSIZE}.",
                 "The reply is the array of values, and nothing else.",
             )
-    after = one.run.arguments[server][0]
-    expect.same_bits(after, one.shard, f"{one.called}: the caller's shard afterwards", {})
+    after = one.run.arguments[one.workers][0]
+    expect.same_bits(
+        after,
+        one.shard,
+        f"{one.called}: the caller's shard afterwards",
+        {"values += … changes the array itself.": after},
+    )
 
 
 def judge(answer: Answer, seed: int, cases: Sequence[Any], *compare: Callable[[Served], None], kinds: Any) -> None:

@@ -136,9 +136,7 @@ def run(
     )
 
 
-def error_of(
-    error: cluster.ClusterError, ranks: list[ServedRank | PlayedRank], lines: StudentLines
-) -> dict[str, Any]:
+def error_of(error: cluster.ClusterError, ranks: list[ServedRank | PlayedRank], lines: StudentLines) -> dict[str, Any]:
     """The description of a failed run: the error that a rank raised, or the deadlock."""
     if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
         return {**ranks[error.rank].raised, "rank": error.rank}

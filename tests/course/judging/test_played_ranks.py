@@ -48,7 +48,9 @@ def test_a_played_rank_that_raises_wrong_ends_the_run_and_the_next_run_works(stu
         raise Wrong("rank 1 was sent a number", "It wants none.")
 
     with pytest.raises(Wrong, match="rank 1 was sent a number") as wrong:
-        student.on_ranks("def program(comm):\n    comm.send(np.zeros(1), 1)\n    comm.recv(1)", [(), ()], played={1: refuses})
+        student.on_ranks(
+            "def program(comm):\n    comm.send(np.zeros(1), 1)\n    comm.recv(1)", [(), ()], played={1: refuses}
+        )
     assert wrong.value.cause == "It wants none."
     assert student.on_ranks(DOUBLING, [(), (), (2,)], played={0: asks, 1: asks}).results[2] == 2
 
