@@ -262,6 +262,12 @@ check.ssp_gate(
 ### END HIDDEN TESTS
 
 # %% [markdown]
+# Once it works, look at it: when do the workers compute, and when do they wait? Try other bounds. (Simulated.)
+
+# %%
+check.timeline(ssp_gate, bounds=(0, 1, 3))
+
+# %% [markdown]
 # ## 4. Lost updates (3 points)
 # Without servers, workers of one machine can share an array. To add 1 to a cell takes three things: read it, add, write
 # it. If another worker writes in between, its update is lost.
@@ -347,8 +353,9 @@ check.locked_step(locked_step, sizes=[4, 1], seed=26)
 # Asynchronous training makes more steps a second, and learns less from each. Which one reaches the target first depends
 # on the cluster. Write a function that decides it. The model of both is this one:
 #
-# - `seconds` is the time of one gradient. With probability `slow_share`, each time anew, it takes `slow_factor` times as
-#   long. Worker 0 always takes `slowest` times as long as the others. (A cluster of the check has one of the two.)
+# - `seconds` is the time of one gradient. With probability `slow_share`, each time anew, it takes `slow_factor` times
+#   as long. Worker 0 always takes `slowest` times as long as the others. (A cluster of the check has at most one of
+#   the two kinds of stragglers.)
 # - *Synchronous*: in each step each of the p workers computes one gradient; when the last one is ready, a ring
 #   all-reduce follows, 2 (p - 1) (alpha + nbytes / p · beta) seconds. A step has used p gradients.
 # - *Asynchronous*: each worker computes a gradient, then exchanges with the one server: a push and a pull of `nbytes`
@@ -396,9 +403,9 @@ check.choose(choose, seed=27)
 
 # %% [markdown]
 # ## 6. In a few sentences (2 points, graded by hand)
-# On your 32 machines, a colleague replaces synchronous by asynchronous training, with the same learning rate. The cluster
-# now processes three times as many samples a second, and the colleague reports "three times faster". The loss, however,
-# goes up after a while. Say what was not measured, why the loss may go up, and name one thing to do about it.
+# On your 32 machines, a colleague replaces synchronous by asynchronous training, with the same learning rate. The
+# cluster now processes three times as many samples a second, and the colleague reports "three times faster". The loss,
+# however, goes up after a while. Say what was not measured, why the loss may go up, and name one thing to do about it.
 
 # %% [markdown] manual="three_times_faster" points=2
 # Speed of training is learning a second: learning a sample times samples a second. Only the second factor was measured;

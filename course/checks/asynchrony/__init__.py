@@ -14,6 +14,7 @@ from course.checks.asynchrony import (
     pushed_and_pulled,
     served_scripts,
 )
+from course.checks.asynchrony.gate_timeline import timeline
 from course.checks.asynchrony.library_versions import BUILDS
 from course.checks.asynchrony.requests import ADD, GET, PUT
 from course.judging import Answer, ChapterChecks, Part
@@ -22,6 +23,7 @@ chapter = ChapterChecks("06_asynchrony", BUILDS)
 hint = chapter.hint
 __all__ = [
     "chapter", "choose", "downpour_worker", "hint", "locked_step", "lost_updates", "push_pull", "serve", "ssp_gate",
+    "timeline",
 ]  # fmt: skip
 
 Three = tuple[int, int, int]

@@ -154,7 +154,7 @@ def listed(kinds: Sequence[float], place: int) -> str:
 
 def compare_pushes(one: Downpoured) -> None:
     """Raise Wrong unless each ADD has the steps since the last one, each once, at the worker's own weights."""
-    steps, n_fetch, n_push = one.settings
+    steps, _, n_push = one.settings
     for worker, targets in enumerate(one.targets):
         pushes = [values for kind, values in one.requests(worker) if kind == ADD]
         fetched = one.server.replies.get(worker, [])

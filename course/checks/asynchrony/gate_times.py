@@ -171,3 +171,9 @@ def compare_replies(one: Gated) -> None:
             "and a DONE.",
             "DONE has no reply: the worker has left." if sent == len(own) else "One reply for each CLOCK.",
         )
+    sent_bytes = max((nbytes for source, _, nbytes, *_ in one.run.sends if source == workers), default=0)
+    expect.true(
+        sent_bytes == 0,
+        f"{one.called}: a reply has {sent_bytes} bytes; expected np.zeros(0).",
+        "A reply has no contents.",
+    )

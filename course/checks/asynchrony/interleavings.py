@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
-from course.judging import Answer, Wrong, expect
+from course.judging import Answer, expect
 from course.plural import counted
 from minidl.random import Purpose, stream
 
@@ -20,7 +21,7 @@ def interleaving(kind: str, workers: int, each: int, cells: int, seed: int) -> l
     "apart"      reads and writes of different workers interleave, in cells of their own
     "racing"     any order
     "at_once"    all read, then all write, again and again
-    "all_cells"  cell 0 is incremented with a lock; then all workers read all cells, and all write all cells
+    "all_cells"  increments of cell 0 with a lock; then all workers read all cells, and all write all cells
     "late"       worker 0 reads first and writes last, and the others work in between
     """
     rng = stream(Purpose.MANUAL, seed, "interleaving", kind, workers, each, cells)
@@ -90,10 +91,7 @@ def as_one_cell(events: Sequence[Event]) -> int:
 
 def switches(events: Sequence[Event]) -> int:
     """The reads that are not directly followed by the write of the same worker."""
-    return sum(
-        one[1] == "read" and (other[0] != one[0] or other[1] != "write")
-        for one, other in zip(events, events[1:], strict=False)
-    )
+    return sum(one[1] == "read" and (other[0] != one[0] or other[1] != "write") for one, other in pairwise(events))
 
 
 def judge(answer: Answer, cases: Sequence[Case], seed: int) -> None:
@@ -102,11 +100,7 @@ def judge(answer: Answer, cases: Sequence[Case], seed: int) -> None:
         events = interleaving(kind, workers, each, cells, seed)
         want, got = lost(events), answer(events)
         writes = sum(action == "write" for _, action, _ in events)
-        if type(got) is int and got == want:
-            continue
         expect.number(got, want, title(kind, events, workers), atol=0.0, mistakes=mistakes(events, writes))
-        if not isinstance(got, int):
-            raise Wrong(f"{title(kind, events, workers)}: expected the integer {want}, got {expect.shown(got)}.")
 
 
 def mistakes(events: Sequence[Event], writes: int) -> dict[str, int]:

@@ -1,12 +1,10 @@
-"""A step on weights that other workers change whenever the lock is free: what is lost, and how long the lock is held."""
+"""A step on weights that others change whenever the lock is free: what is lost, and how long the lock is held."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from course.checks.asynchrony.requests import Array
 from course.judging import Answer, Wrong, expect

@@ -43,14 +43,17 @@ class Served:
 
 
 def script(seed: int, workers: int, n: int, each: int, kinds: Sequence[float]) -> list[Asked]:
-    """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and each worker ends with GET.
+    """`each` requests of every worker and its DONE, one a second; the kinds come in turn, and GET is each one's last.
 
-    Worker 0 is done first, and the others come in a random order.
+    Worker 0 is done first, and worker 1 last; the others come in a random order.
     """
     rng = stream(Purpose.MANUAL, seed, "requests to a server", workers, n, each)
     turns = list(rng.permutation(np.repeat(np.arange(workers), each)))
-    if workers > 1 and each:  # worker 0 is done long before the others, and no rank order would fit
+    if workers > 1 and each:
         first, *others = [turn for turn in turns if turn != 0]
+        if 1 in others:  # and worker 1 is done last
+            others.remove(1)
+            others.append(1)
         turns = [first, *[0] * each, *others]
     found: list[Asked] = []
     left = [each] * workers

@@ -62,11 +62,13 @@ MUTANTS = [
         "fetches after the step instead of before it",
         changed(
             LOOP,
-            "    for step in range(steps):\n        if step % n_fetch == 0:\n            comm.send(request(GET), server)\n"
+            "    for step in range(steps):\n        if step % n_fetch == 0:\n"
+            "            comm.send(request(GET), server)\n"
             "            weights = comm.recv(server)\n",
             "    comm.send(request(GET), server)\n    weights = comm.recv(server)\n    for step in range(steps):\n",
             "            accumulated = 0.0\n",
-            "            accumulated = 0.0\n        if (step + 1) % n_fetch == 0:\n            comm.send(request(GET), server)\n"
+            "            accumulated = 0.0\n        if (step + 1) % n_fetch == 0:\n"
+            "            comm.send(request(GET), server)\n"
             "            weights = comm.recv(server)\n",
         ),
         loses=(REQUESTS, PUSHES),

@@ -83,8 +83,8 @@ def push_pull(comm, delta, servers):
         changed(
             PARTS,
             "parts = np.array_split(delta, len(servers))",
-            "each = len(delta) // len(servers)\n    parts = [delta[k * each : (k + 1) * each] for k in range(len(servers) - 1)]\n"
-            "    parts.append(delta[(len(servers) - 1) * each :])",
+            "each, last = len(delta) // len(servers), len(servers) - 1\n"
+            "    parts = [delta[k * each : (k + 1) * each] for k in range(last)] + [delta[last * each :]]",
         ),
         loses=ALL,
         says="is the part of server k",
@@ -197,7 +197,8 @@ def push_pull(comm, delta, servers):
     weights = np.empty(len(delta))
     begun = []
     for server, indices in zip(servers, np.array_split(np.arange(len(delta)), len(servers))):
-        begun.append((indices, comm.irecv(server), comm.isend(request(ADD, delta[indices]), server), comm.isend(request(GET), server)))
+        adding, getting = comm.isend(request(ADD, delta[indices]), server), comm.isend(request(GET), server)
+        begun.append((indices, comm.irecv(server), adding, getting))
     for indices, coming, *going in begun:
         weights[indices] = coming.wait()
         for work in going:

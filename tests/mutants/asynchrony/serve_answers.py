@@ -68,7 +68,8 @@ MUTANTS = [
             "values, done = shard.copy(), 0",
             "values, done, here, turn = shard.copy(), 0, list(range(workers)), 0",
             "message = comm.recv(ANY)",
-            "worker = here[turn % len(here)]\n        message = comm.recv(worker)\n        turn = (turn + 1) % len(here)",
+            "worker = here[turn % len(here)]\n        message = comm.recv(worker)\n"
+            "        turn = (turn + 1) % len(here)",
             "done += 1",
             "done += 1\n            here.remove(worker)\n            turn = max(0, turn - 1)",
         ),
@@ -92,7 +93,8 @@ MUTANTS = [
         changed(
             LOOP,
             "values = values + given",
-            "values = values + given\n            for worker in range(workers):\n                comm.send(values, worker)",
+            "values = values + given\n            for worker in range(workers):\n"
+            "                comm.send(values, worker)",
         ),
         loses=(ALONE, ORDER, TRAFFIC),
         says="the server sent",
@@ -100,6 +102,13 @@ MUTANTS = [
 ]
 
 MUTANTS += [
+    Mutant(
+        "serve",
+        "ends with the worker of the highest rank",
+        changed(LOOP, "            done += 1", "            done = workers * (comm.last_source == workers - 1)"),
+        loses=(SUMS, ORDER, TRAFFIC),
+        says="expected",
+    ),
     Mutant(
         "serve",
         "adds into the caller's shard",

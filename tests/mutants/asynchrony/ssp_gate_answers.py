@@ -120,7 +120,8 @@ MUTANTS += [
         changed(
             GATE,
             "        for w in ready:\n",
-            "        if any(clocks[w] - min(clocks.values()) <= bound for w in waiting):\n            ready = list(waiting)\n"
+            "        if any(clocks[w] - min(clocks.values()) <= bound for w in waiting):\n"
+            "            ready = list(waiting)\n"
             "        for w in ready:\n",
         ),
         loses=(BOUND,),
@@ -155,6 +156,13 @@ def ssp_gate(comm, workers, bound):
 """,
         loses=(WAITING, LEAVING),
         says="That is a barrier",
+    ),
+    Mutant(
+        "ssp_gate",
+        "the reply is the slowest clock",
+        changed(GATE, "comm.send(np.zeros(0), w)", "comm.send(np.array([min(clocks.values())]), w)"),
+        loses=(REPLIES,),
+        says="A reply has no contents",
     ),
 ]
 
