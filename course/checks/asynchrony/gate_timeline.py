@@ -12,7 +12,8 @@ from course.checks.asynchrony.requests import AT_ONCE, CLOCK, DONE, request
 from course.judging.display import in_notebook
 from minidl import cluster
 
-WORKERS, STEPS, SEED = 3, 8, 3
+WORKERS, STEPS = 3, 8
+SEED = 277  # of 300 the one with the largest difference between the bounds 0, 1 and 3
 DEADLINE = 60.0
 
 
@@ -44,7 +45,7 @@ def timeline(ssp_gate: Callable[..., Any], bounds: Sequence[int] = (0, 1, 3)) ->
             not_written = isinstance(error.cause, NotImplementedError)
             print("Nothing to draw: " + ("not written yet." if not_written else str(error).splitlines()[0]))
             return
-    titles = [f"bound = {bound}: {run.seconds:.1f} s" for bound, run in runs.items()]
+    titles = [f"bound = {bound}" for bound in runs]
     display(cluster.plot_traces([run.trace for run in runs.values()], titles=titles))
     print(
         f"Rows 0 to {WORKERS - 1} are the workers, with the same {STEPS} steps in all panels; row {WORKERS} is the "
