@@ -205,7 +205,7 @@ check.downpour_worker(
 # steps that each worker has finished. A worker that wants to begin a step asks the server, and waits until it may.
 #
 # Two mistakes are easy. A gate that lets somebody too far ahead breaks the bound. A gate that waits longer than
-# necessary is a barrier by another name. The check looks for both: your workers must begin each step exactly when
+# necessary is a barrier by another name. The check looks for both: the workers must begin each step exactly when
 # the rule allows it.
 
 
@@ -373,8 +373,8 @@ def choose(cluster):
         cluster.workers        p, from 2 on
         cluster.seconds        of one gradient that nothing delays
         cluster.slow_share     probability that a gradient is delayed; 0.0 if none is
-        cluster.slow_factor    a delayed gradient takes so many times as long
-        cluster.slowest        worker 0 takes so many times as long; 1.0 if it does not
+        cluster.slow_factor    a delayed gradient takes slow_factor times as long; 1.0 if none is delayed
+        cluster.slowest        worker 0 takes `slowest` times as long; 1.0 if it is as fast as the others
         cluster.nbytes         bytes of a gradient, and of the weights
         cluster.alpha          seconds a message
         cluster.beta           seconds a byte

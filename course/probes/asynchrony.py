@@ -109,8 +109,8 @@ class Cluster:
         workers       number of workers, p
         seconds       of a gradient, on a worker that nothing delays
         slow_share    probability that a gradient is delayed, for each gradient anew (random stragglers)
-        slow_factor   a delayed gradient takes so many times as long
-        slowest       worker 0 always takes so many times as long as the others (a persistent straggler)
+        slow_factor   a delayed gradient takes slow_factor times as long
+        slowest       worker 0 always takes `slowest` times as long as the others (a persistent straggler)
         nbytes        of a gradient, and of the weights
         alpha         seconds a message
         beta          seconds a byte

@@ -18,7 +18,7 @@ REGRET = 0.10
 """A choice is right if it takes at most this share longer than the best one."""
 
 CLEAR = 1.3
-"""In each cluster one choice takes so many times as long as the other, at least, by the formulas."""
+"""In each cluster one choice takes at least CLEAR times as long as the other, by the formulas."""
 
 OF_EACH = 3
 """Clusters in which a choice is right, at least."""

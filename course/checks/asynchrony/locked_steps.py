@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from course.checks.asynchrony.requests import Array
 from course.judging import Answer, Wrong, expect
 from course.plural import counted
@@ -44,6 +46,11 @@ def compare_weights(one: Interrupted) -> None:
         raise Wrong(f"{one.called}: gradient was never called.")
     if given[-1].shape != one.start.shape:
         raise Wrong(f"{one.called}: gradient was given an array of shape {given[-1].shape}.")
+    if not any(np.array_equal(given[-1], one.start + number) for number in range(others + 1)):
+        raise Wrong(
+            f"{one.called}: gradient was given {expect.shown(given[-1])}, which shared.read() never returned.",
+            "The gradient is that of the weights that were read.",
+        )
     want = one.start + others - LR * one.slopes * given[-1]
     mistakes = {
         "The sign is wrong: lr * gradient is to be subtracted.": one.start + others + LR * one.slopes * given[-1],

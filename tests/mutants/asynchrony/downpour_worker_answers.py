@@ -46,7 +46,7 @@ MUTANTS = [
     ),
     Mutant(
         "downpour_worker",
-        "pushes after steps 0, n_push, …, as printed in the paper's algorithm",
+        "pushes after steps 0, n_push, …",
         changed(
             LOOP,
             "(step + 1) % n_push == 0",

@@ -83,6 +83,12 @@ MUTANTS = [
         "One block is enough",
     ),
     step(
+        "the gradient at zero",
+        "g = gradient(0.0 * shared.read())\nwith lock:\n    shared.write(shared.read() - lr * g)",
+        (LOST,),
+        "which shared.read() never returned",
+    ),
+    step(
         "without the learning rate",
         "g = gradient(shared.read())\nwith lock:\n    shared.write(shared.read() - g)",
         (LOST,),
