@@ -2,14 +2,15 @@
 
 The simulation runs in the check's process. Each rank of the answer runs in a process of its own (`rank_process.py`),
 which has the arguments of this rank only, and requests each communicator call. So messages, bytes and virtual seconds
-are counted by the check, where an answer cannot change them.
+are counted by the check, where an answer cannot change them. The check itself can play some of the ranks
+(`played_rank.py`): the workers of an answer that is a server, or the server of an answer that is a worker.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +19,10 @@ from course.judging.process.student_session import StudentSession
 from course.judging.ranks import carried
 from course.judging.ranks.collectives import Collective, collectives_of
 from course.judging.ranks.forked_ranks import AnswerError, forked_ranks
+from course.judging.ranks.played_rank import PlayedRank, Program
 from course.judging.ranks.served_rank import AnswerRaised, ServedRank
 from course.judging.ranks.student_frames import StudentLines
+from course.judging.wrong import Wrong
 from course.sandbox.errors.student_error import described, root_cause
 from minidl import cluster
 from minidl.cluster import Event
@@ -86,25 +89,29 @@ def run(
     starts: list[float] | None = None,
     node: cluster.Node | None = None,
     seed: int = 0,
+    played: Mapping[int, Program] | None = None,
     **options: Any,
 ) -> RankRun:
     """Run the session's function `name(comm, *arguments[rank])` on every rank.
 
     Parameters
+        played    the check's own programs for some ranks, which play these instead of the answer
         starts    virtual second at which each rank begins; default 0
         node      model for the time of minidl's kernels; default: they take no time
         seed      seed of the ranks' `comm.rng`
         options   further options of `cluster.launch`
 
-    Raises AnswerError, Died or TooLong.
+    Raises AnswerError, Died or TooLong, and Wrong if a program of the check does.
     """
     if len(arguments) > MOST_RANKS:
         raise ValueError(f"a check runs at most {MOST_RANKS} ranks, got {len(arguments)}")
     size, lines = len(arguments), StudentLines(session.sources)
     simulation = cluster.Simulation(network=network, node=node)
     with forked_ranks(session, size) as forked:
-        ranks = [
-            ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
+        ranks: list[ServedRank | PlayedRank] = [
+            PlayedRank(rank, played[rank])
+            if played and rank in played
+            else ServedRank(forked, name, rank, size, lines, own, simulation, starts[rank] if starts else 0.0, seed)
             for rank, own in enumerate(arguments)
         ]
         try:
@@ -113,6 +120,8 @@ def run(
         except cluster.ClusterError as error:
             if forked.ended is not None:
                 raise forked.ended from None
+            if isinstance(wrong := root_cause(error), Wrong):
+                raise wrong from None
             raise AnswerError(error_of(error, ranks, lines)) from None
         finally:
             session.output.note("".join(printed_lines(rank.rank, rank.printed) for rank in ranks))
@@ -131,7 +140,7 @@ def run(
     )
 
 
-def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: StudentLines) -> dict[str, Any]:
+def error_of(error: cluster.ClusterError, ranks: list[ServedRank | PlayedRank], lines: StudentLines) -> dict[str, Any]:
     """The description of a failed run: the error that a rank raised, or the deadlock."""
     if isinstance(root_cause(error), AnswerRaised) and error.rank is not None:
         return {**ranks[error.rank].raised, "rank": error.rank}
@@ -139,11 +148,11 @@ def error_of(error: cluster.ClusterError, ranks: list[ServedRank], lines: Studen
 
 
 _numbers = itertools.count()
-_playing: dict[int, list[ServedRank]] = {}
+_playing: dict[int, list[ServedRank | PlayedRank]] = {}
 
 
 @contextmanager
-def playing(ranks: list[ServedRank]) -> Iterator[int]:
+def playing(ranks: list[ServedRank | PlayedRank]) -> Iterator[int]:
     """A number by which `play` finds the ranks: `launch` copies its arguments, and ranks cannot be copied."""
     number = next(_numbers)
     _playing[number] = ranks
