@@ -10,11 +10,11 @@ from minidl import functional as F
 from minidl.tensor.dependency_graph import Task
 
 
-def losses_of(images: int) -> tuple[nn.Module, list[Tensor]]:
-    """The model, and the losses of single images of the digits."""
+def losses_of(images: int) -> list[Tensor]:
+    """The losses of single images of the digits."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     x, y = data.digits().train[np.arange(images)]
-    return model, [F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]) for i in range(images)]
+    return [F.cross_entropy(model(x[i : i + 1]), y[i : i + 1]) for i in range(images)]
 
 
 def work(tasks: dict[str, Task]) -> int:
@@ -22,22 +22,21 @@ def work(tasks: dict[str, Task]) -> int:
 
 
 def test_the_tasks_together_cost_what_the_kernels_count() -> None:
-    tasks = dependency_graph(lambda: losses_of(3)[1])
+    tasks = dependency_graph(lambda: losses_of(3))
     with kernels.counted() as counted:
-        model, losses = losses_of(3)
-        for loss in losses:
+        for loss in losses_of(3):
             loss.backward()
     assert work(tasks) == counted.flops
 
 
 def test_every_task_comes_after_those_that_it_needs() -> None:
-    tasks = dependency_graph(lambda: losses_of(3)[1])
+    tasks = dependency_graph(lambda: losses_of(3))
     place = {name: i for i, name in enumerate(tasks)}
     assert all(place[need] < place[name] for name, task in tasks.items() for need in task.needs)
 
 
 def test_images_depend_on_each_other_in_the_sums_of_the_gradients_only() -> None:
-    tasks = dependency_graph(lambda: losses_of(2)[1])
+    tasks = dependency_graph(lambda: losses_of(2))
     sums = [task for task in tasks.values() if task.kind == "sum"]
     assert [len(task.needs) for task in sums] == [2, 2, 2, 2]  # two weights, two biases; one gradient from each image
     chains = [task for task in tasks.values() if task.kind != "sum"]
