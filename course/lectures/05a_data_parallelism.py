@@ -184,7 +184,7 @@ see(
 #
 # Let $k$ ranks share a minibatch of $B$ images, rank $j$ having $n_j$ of them. The gradient of the mean loss is
 #
-# $$g = \frac1B \sum_{i=1}^{B} g_i = \sum_{j=1}^{k} \frac{n_j}{B} \bar g_j, \quad \bar g_j: \text{rank } j\text{'s mean.}$$
+# $$g = \frac1B \sum_{i=1}^{B} g_i = \sum_{j=1}^{k} \frac{n_j}{B} \bar g_j, \quad \bar g_j: \text{mean of rank } j.$$
 #
 # So each rank multiplies its own mean loss by $n_j/B$, and the all-reduce adds up. That is all:
 
