@@ -23,7 +23,7 @@ import numpy as np
 from course.figures import task_graph
 from course.figures.greedy_schedule import greedy_schedule
 from course.figures.page import say, see, table
-from minidl import cluster, data, dependency_graph, nn, optim, parallel
+from minidl import Tensor, cluster, data, dependency_graph, nn, optim, parallel
 from minidl import functional as F
 from minidl.plots import lines, style
 
@@ -130,6 +130,24 @@ table(
     "thousand operations; schedule: simulated, bounds: formula; messages are free",
 )
 
+
+# %%
+def draw_schedule(axes, machines):
+    for task in schedules[machines]:
+        place, colour = (task.start, task.end - task.start), task_graph.COLOURS[step.kinds[task.name]]
+        axes.broken_barh([place], (task.machine - 0.35, 0.7), facecolor=colour, edgecolor="white", linewidth=0.3)
+    axes.set_yticks(range(machines))
+    axes.set(xlim=(0, None), ylim=(machines - 0.4, -0.6), xlabel="time (thousand operations)", ylabel="machine")
+
+
+explore(
+    draw_schedule,
+    "a row for each machine; forward light blue, backward dark blue, sums green. With eight machines each works on one "
+    "image; then the sums keep fewer and fewer of them busy. With sixteen, eight have nothing to do.",
+    machines=[4, 1, 2, 8, 16], multiples=[{"machines": 2}, {"machines": 4}, {"machines": 8}], shared=False,
+    height=2.6, source="simulated",
+)  # fmt: skip
+
 # %% [markdown]
 # Sixteen machines are as fast as eight: there are eight images. So this is what runs in parallel, and what does not:
 #
@@ -143,6 +161,25 @@ table(
 #
 # To share out the images is called *data parallelism*. Its one message is a sum.
 #
+# Such sums are nothing new. Even for one image, the gradient of a convolution's weights is a sum over all positions of
+# the window; with several images it is a sum over the images, too. So it does not matter where a sum is cut:
+
+# %%
+generator = np.random.default_rng(0)
+x, g = (generator.standard_normal(shape, np.float32) for shape in ((6, 3, 8, 8), (6, 4, 6, 6)))  # g: output's gradient
+weight = Tensor(generator.standard_normal((4, 3, 3, 3), np.float32), requires_grad=True)
+(F.conv2d(Tensor(x), weight) * Tensor(g)).sum().backward()
+
+of_image = np.zeros((6, *weight.shape))
+for row, column in np.ndindex(6, 6):  # at each position, for each image: (gradient of the output) x (window)
+    window = x[:, :, row : row + 3, column : column + 3]
+    of_image += np.einsum("bf,bcij->bfcij", g[:, :, row, column], window)
+of_machine = [of_image[2 * machine : 2 * machine + 2].sum(axis=0) for machine in range(3)]
+off = max(np.abs(total / weight.grad - 1).max() for total in (of_image.sum(axis=0), sum(of_machine)))
+say(f"The sum over positions and images, and the sum of three machines with two images each, are autograd's gradient: "
+    f"they differ from it by at most {off:.0e} of its size, with 32-bit numbers.")  # fmt: skip
+
+# %% [markdown]
 # ## Two barriers, or one all-reduce
 #
 # The plain way has a boss. Rank 0 waits for all gradients (a first *barrier*: a point that nobody passes before all
@@ -182,9 +219,9 @@ see(
 #
 # ## Build it
 #
-# Let $k$ ranks share a minibatch of $B$ images, rank $j$ having $n_j$ of them. The gradient of the mean loss is
+# Let $p$ ranks share a minibatch of $B$ images, rank $j$ having $n_j$ of them. The gradient of the mean loss is
 #
-# $$g = \frac1B \sum_{i=1}^{B} g_i = \sum_{j=1}^{k} \frac{n_j}{B} \bar g_j, \quad \bar g_j: \text{mean of rank } j.$$
+# $$g = \frac1B \sum_{i=1}^{B} g_i = \sum_{j=1}^{p} \frac{n_j}{B} \bar g_j, \quad \bar g_j: \text{mean of rank } j.$$
 #
 # So each rank multiplies its own mean loss by $n_j/B$, and the all-reduce adds up. That is all:
 
@@ -205,7 +242,7 @@ def one_step(comm, model, velocity, x, y, total, lr):
 
 
 # %% [markdown]
-# Around it stands a loop that every rank runs. All ranks shuffle with the same seed and take every $k$-th image of each
+# Around it stands a loop that every rank runs. All ranks shuffle with the same seed and take every $p$-th image of each
 # minibatch. All start from the same weights, since they draw them from the same seed; nobody sends weights, not even
 # once.
 
@@ -238,10 +275,17 @@ def difference(history, reference):
     return np.abs(history - reference).max(axis=1)
 
 
+guess_difference = guess(
+    "After 100 steps, how do the weights of four ranks differ from those of one?",
+    ["not at all", "in the last of 16 digits", "in the third digit", "completely"],
+)
+
+# %%
 serial = launch(one_step, 1).results[0]
 four = launch(one_step, 4)
 rounding = difference(four.results[0], serial)[-1]
-say(f"After {len(serial)} steps the weights of four ranks differ by at most {rounding:.0e} from those of one.")
+say(f"After {len(serial)} steps the weights of four ranks differ by at most {rounding:.0e} from those of one "
+    f"(your guess: {guess_difference}).")  # fmt: skip
 say(f"All ranks have the same bits: {all(np.array_equal(four.results[0], other) for other in four.results[1:])}.")
 say(f"Operations in which rank 0 sent something: {', '.join(four.trace.ledger()[0])}.")
 
@@ -260,7 +304,9 @@ for dtype in ("float64", "float32"):
         rows.append([dtype, nodes, f"{np.abs(weights(run) - reference).max():.0e}", len(set(run.digests))])
 table(["type", "nodes", "largest difference from Serial", "different checksums"], rows, "measured, after 100 steps")
 minidl_is_ours = np.abs(weights(one) - serial[-1]).max()
-say(f"And minidl's Serial differs from our own loop by {minidl_is_ours:.0e}.")
+once = pair["program A"].trace.ledger()[0]["broadcast"].messages
+say(f"Our own loop differs from minidl's Serial by {minidl_is_ours:.0e}. Before its first step minidl broadcasts the "
+    f"weights, to be safe: rank 0 sends {once} messages in the whole run of 100 steps.")  # fmt: skip
 
 # %% [markdown]
 # The rest is rounding. It comes from the order of the additions: $(a + b) + c$ and $a + (b + c)$ may differ in the last
@@ -281,13 +327,13 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 
 # %%
 def wrong_step(comm, model, velocity, x, y, total, lr, mistake):
-    k, share = comm.size, len(x) / total
+    p, share = comm.size, len(x) / total
     if mistake == "1 loss scaled":
-        share, lr = share * k, lr / k  # "k times the loss is k times the learning rate": not for weight decay
+        share, lr = share * p, lr / p  # "p times the loss is p times the learning rate": not for weight decay
     if mistake == "3 mean over n":
-        share = 1.0  # every rank takes the mean over its own n images, and the all-reduce adds k means
+        share = 1.0  # every rank takes the mean over its own n images, and the all-reduce adds p means
     if mistake == "mean of means":
-        share = 1 / k  # ... and this one forgets that the last minibatch cannot be shared out evenly
+        share = 1 / p  # ... and this one forgets that the last minibatch cannot be shared out evenly
     model.zero_grad()
     (F.cross_entropy(model(x), y) * share).backward()
     for w, v in zip(model.parameters(), velocity, strict=True):
@@ -334,13 +380,13 @@ see(
 # %% [markdown]
 # Read the curves one by one:
 #
-# 1. **Loss scaled.** The gradient of $k$ times the loss, times a $k$-th of the rate, is the same step. But weight decay
-#    is not part of this loss, and now has a $k$-th of its rate. *Cure:* scale the rate, not the loss.
-# 2. **Momentum.** With $v \leftarrow m v + \eta g$ and $w \leftarrow w - v$, a velocity from the time of the large rate
-#    lives on after the rate has dropped. Until then nothing can be seen. *Cure:* keep the rate out of the velocity, as
-#    above, or multiply $v$ by $\eta_\text{new}/\eta_\text{old}$ once (*momentum correction*).
-# 3. **Mean over n.** Every rank takes the mean over its own $n$ images; the all-reduce adds $k$ means. The gradient is
-#    $k$ times too long. *Cure:* normalise by $kn$, the size of the whole minibatch.
+# 1. **Loss scaled.** The gradient of $p$ times the loss, times a $p$-th of the rate, is the same step. But weight decay
+#    is not part of this loss, and now has a $p$-th of its rate. *Cure:* scale the rate, not the loss.
+# 2. **Momentum.** With $v \leftarrow \mu v + \eta g$ and $w \leftarrow w - v$, a velocity from the time of the large
+#    rate lives on after the rate has dropped. Until then nothing can be seen. *Cure:* keep the rate out of the
+#    velocity, as above, or multiply $v$ by $\eta_\text{new}/\eta_\text{old}$ once (*momentum correction*).
+# 3. **Mean over n.** Every rank takes the mean over its own $n$ images; the all-reduce adds $p$ means. The gradient is
+#    $p$ times too long. *Cure:* normalise by $pn$, the size of the whole minibatch.
 # 4. **Own shuffle.** Ranks with shuffles of their own see some images twice in an epoch and others never. *Cure:* one
 #    shuffle, dealt to all ranks.
 #
@@ -449,10 +495,10 @@ table(
 # So far the loss of an image depended on that image only, so it did not matter which rank had it. *Batch norm* (Ioffe
 # and Szegedy 2015) breaks this. It normalises each output $z$ of a layer by mean $\mu$ and variance $\sigma^2$ **of
 # this output over the minibatch**, $\hat z = (z - \mu)/\sqrt{\sigma^2 + \epsilon}$, then scales and shifts it by two
-# trained numbers. On $k$ ranks with $n$ images each: the mean over which images?
+# trained numbers. On $p$ ranks with $n$ images each: the mean over which images?
 #
 # - *Local*: over the rank's own $n$. No messages; but the network that is trained is another one.
-# - *Synchronised*: over all $kn$. Each such layer then needs a collective in forward and one in backward.
+# - *Synchronised*: over all $pn$. Each such layer then needs a collective in forward and one in backward.
 
 # %%
 norm_guess = guess(
@@ -509,7 +555,7 @@ except ValueError as error:
 #   hour* (arXiv:1706.02677), section 3. They report an error of 23.60 % with minibatches of 256 and of 23.74 % with
 #   8,192 (Table 1).
 # - **Both mistakes of the mean** are in circulation. "Basic" gradient descent is often printed with a *sum* over the
-#   minibatch. Then the best rate shrinks with the size of the minibatch, and a program that is moved from 1 to $k$
+#   minibatch. Then the best rate shrinks with the size of the minibatch, and a program that is moved from 1 to $p$
 #   ranks makes mistake 3.
 # - **The larger experiment**, on 1, 2, 3, 4 and 8 ranks with bounds that must hold:
 #   [synchronous_equals_serial.py](../benchmarks/reproductions/synchronous_equals_serial.py).
