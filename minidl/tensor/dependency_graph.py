@@ -108,7 +108,7 @@ def _recorded(outputs: Sequence[Node]) -> list[Node]:
     """The nodes from which the outputs were made, in the order of execution."""
     found = dict.fromkeys(output for output in outputs if output._vjp is not None)
     if not found:
-        raise RuntimeError("dependency_graph: nothing that forward() returns requires a gradient")
+        raise RuntimeError("dependency_graph: the outputs of the forward function do not require a gradient")
     nodes = list(found)
     for node in nodes:  # the list grows while it is read
         fresh = [parent for parent in dict.fromkeys(node._parents) if parent._vjp is not None and parent not in found]
