@@ -103,7 +103,8 @@ see(
     task_graph.draw(step, "thousand operations"),
     "each row is an image: forward, then backward. Grey arrows lead to a task from another row whose result it needs. "
     "No arrow connects two images before the sums. The second layer's gradients are small and complete early; their "
-    "sums are the short bars. The frame marks the critical path, the longest chain of tasks.",
+    "sums are the short bars. The frame marks the critical path, the longest chain of tasks. (The update of the "
+    "weights would follow; it is left out.)",
 )
 
 # %% [markdown]
@@ -322,7 +323,7 @@ say(f"Equal to the last bit: {np.array_equal(weights(in_order), weights(alone))}
 # ## Break it: four ways to lose it
 #
 # Goyal et al. (arXiv:1706.02677, section 3) list four mistakes that they met. All of them run, and learn. Each is one
-# line here; the numbers are theirs.
+# line here; the numbers are theirs. (The paper writes $k$ for our $p$.)
 
 
 # %%
@@ -459,8 +460,8 @@ def draw_mistake(axes, mistake, nodes):
 
 explore(
     draw_mistake,
-    "the largest difference of a weight from the serial run. On one node only the second mistake is left. The others "
-    "need several nodes. The grey line marks the drop of the rate.",
+    "the largest difference of a weight from the serial run. On one node only the second mistake is left; the "
+    "others are equal to the serial run, so that the curves coincide. The grey line marks the drop of the rate.",
     mistake=[*MISTAKES, "mean of means"],
     nodes=[4, 1, 2, 3, 8],
     multiples=[{"nodes": 1}, {"nodes": 8}, {"mistake": "2 momentum", "nodes": 1}, {"mistake": "mean of means"}],
@@ -564,7 +565,8 @@ except ValueError as error:
 #
 # ## To the exercises
 #
-# In the exercises of chapter 05 you can now write the sharded sampler and the data-parallel step.
+# [Exercises of chapter 05](../exercises/05_synchronous_data_parallelism/05_synchronous_data_parallelism.ipynb): after
+# this page you can write the sharded sampler and the data-parallel step.
 #
 # **Three questions to argue about**
 #

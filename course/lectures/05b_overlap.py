@@ -429,7 +429,8 @@ say(f"Two ranks, each with gradients 1 and 10: sent too early {early:g}, sent wh
 #
 # ## To the exercises
 #
-# In the exercises of chapter 05 you can now write the bucketed, overlapped all-reduce.
+# [Exercises of chapter 05](../exercises/05_synchronous_data_parallelism/05_synchronous_data_parallelism.ipynb): after
+# this page you can write the bucketed, overlapped all-reduce.
 #
 # **Three questions to argue about**
 #
