@@ -26,6 +26,7 @@ from course.figures.page import say, see, table
 from minidl import Tensor, cluster, data, dependency_graph, nn, optim, parallel
 from minidl import functional as F
 from minidl.plots import lines, style
+from minidl.plots.style import bytes_text, time_text
 
 digits = data.digits()
 train = data.Dataset(digits.train.x.astype(np.float64), digits.train.y)  # 64-bit numbers, to see small differences
@@ -214,9 +215,9 @@ see(
 )
 
 # %% [markdown]
-# The all-reduce takes over both barriers. It ends nowhere before all gradients have come, and whoever has the sum can
-# update at once. (Slides sometimes call this exchange *all-to-all*. That is another operation: there each rank has a
-# different message for each other rank. Here everybody needs the same sum.)
+# The all-reduce takes over both barriers. It ends on no rank before all gradients have come, and a rank that has the
+# sum can update at once. (Slides sometimes call this exchange *all-to-all*. That is another operation: there each rank
+# has a different message for each other rank. Here everybody needs the same sum.)
 #
 # ## Build it
 #
@@ -537,19 +538,36 @@ table(
 #
 # ## Where it ends
 #
-# Data parallelism can use as many ranks as a minibatch has images, and no more:
+# A method is understood when one knows where it fails. Data parallelism has four limits, and each has an example. The
+# first: it can use as many ranks as a minibatch has images, and no more.
 
 # %%
 try:
     parallel.train(job(batch_size=3), parallel.Synchronous(), nodes=4, on="simulation")
 except ValueError as error:
-    print(error)
+    too_many = error
+
+small_steps = [parallel.train(job(batch_size=size), parallel.Synchronous(), 4, "simulation") for size in (72, 720)]
+one_rank, all_ranks = (
+    cluster.launch(lambda comm: sum(w.data.nbytes for w in job().build_model().parameters()), (), p, "simulation")
+    for p in (1, 8)
+)
+messages = [cluster.launch(without_boss, (gradient,), 4, "simulation", name).seconds / 2 for name in ("100gbe", "1gbe")]
+table(
+    ["limit", "an example that fails", "treated in"],
+    [["more ranks than images", too_many, "10 to 14"],
+     ["memory: every rank holds the whole model",
+      f"{bytes_text(one_rank.results[0])} of weights on one rank, {bytes_text(all_ranks.results[7])} on each of 8",
+      "10 to 13"],
+     ["messages take time",
+      f"50 MB, 4 ranks: {time_text(messages[0])} a step on 100 Gbit/s Ethernet, {time_text(messages[1])} on 1 Gbit/s",
+      "05b, 05c"],
+     ["a larger minibatch needs other settings",
+      f"72 images: {small_steps[0].accuracy:.0%} after 5 epochs; 720, same rate: {small_steps[1].accuracy:.0%}", "08"]],
+    "measured and simulated",
+)  # fmt: skip
 
 # %% [markdown]
-# There are three more limits. Every rank holds the whole model and at least one image's activations (chapters 10 to 13
-# share out those). Messages take time ([05b](05b_overlap.ipynb) hides it, [05c](05c_scaling.ipynb) counts it). And
-# larger minibatches need another learning rate (chapter 08).
-#
 # ## What the papers report
 #
 # - **The four mistakes** are remarks 1 to 4 of Goyal et al., *Accurate, large minibatch SGD: training ImageNet in 1

@@ -88,7 +88,7 @@ table(
 # %%
 def step(comm, bucket, overlap, layers=LAYERS, layer_bytes=LAYER_BYTES, forward=FORWARD, backward=BACKWARD,
          algorithm="ring", array=cluster.Phantom):  # fmt: skip
-    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes one of so many bytes."""
+    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes an array from its bytes."""
     for _ in range(layers):
         comm.compute(seconds=forward, label="forward")
     in_flight = []
@@ -200,9 +200,9 @@ say(f"Best number of layers in a bucket: {found}. Your guess for 1gbe: {best_gue
 
 # %% [markdown]
 # Why two borders? A bucket of $b$ bytes costs a ring of $p$ ranks $c = 2(p-1)(\alpha + \beta b/p)$. Below
-# $b = p\,\alpha/\beta$ most of it is latency: small buckets are dear. Above, larger buckets save little, and the part
-# that cannot overlap grows with $b$. This is the all-reduce of the last bucket where computation is the slower of the
-# two ($c < r$), and the backward that fills the first bucket where communication is. Turn both:
+# $b = p\,\alpha/\beta$ most of it is latency: small buckets are expensive. Above, larger buckets save little, and the
+# part that cannot overlap grows with $b$. This is the all-reduce of the last bucket where computation is the slower of
+# the two ($c < r$), and the backward that fills the first bucket where communication is. Turn both:
 
 
 # %%
@@ -422,7 +422,7 @@ say(f"Two ranks, each with gradients 1 and 10: sent too early {early:g}, sent wh
 #   "asynchronous ring all-reduce". Only the *call* is asynchronous. Training is synchronous: no rank begins the next
 #   forward before it has all sums, and the weights are those of 05a.
 # - **The bandwidth.** Goyal et al. (arXiv:1706.02677), section 4.3, make the estimate above: 12.8 Gbit/s, about 15 with
-#   overheads. It is sometimes retold as a matter of latency; it is one of bandwidth. Latency is why they prefer halving
+#   overheads. Some slides call this a matter of latency; it is one of bandwidth. Latency is why they prefer halving
 #   and doubling (Rabenseifner's algorithm) to the ring, which has more rounds and sends as many bytes.
 # - **The larger experiment**, on networks from 8 times too fast to 8 times too slow:
 #   [overlap.py](../benchmarks/reproductions/overlap.py).
