@@ -217,8 +217,8 @@ def reward(axes, r, against):
     axes.legend(fontsize=7, loc="lower right")
 
 
-explore(reward, "against episodes the three curves are close; against seconds the two with eight actors rise together, "
-        "the learner's first, and one actor is far behind. Dotted: the best possible.",
+explore(reward, "against episodes the three curves are close; against seconds the learner's rises first, then the "
+        "lockstep's, and one actor is far behind. Dotted: the best possible.",
         r=[0.4, 0.2, 0.8, 1.6], against=["seconds", "episodes"],
         multiples=[{"against": "episodes"}, {"against": "seconds"}], shared=False, source="simulated")  # fmt: skip
 
