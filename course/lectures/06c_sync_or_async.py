@@ -29,9 +29,9 @@ from minidl.plots.style import time_text
 warm_up()
 
 # %% [markdown]
-# The net is small (digits, 64-32-10), so that every cell runs in seconds. It stands in for a big one: each of its bytes
-# travels as long as if the gradient had 100 MB, and a gradient of 16 samples takes 0.12 s, about what Goyal et al.
-# report for 25 million weights. Times below are virtual times of that big net; losses are those of the small one.
+# The net is small (digits, 64-32-10), so that every cell runs in seconds. It stands in for a big one: its gradient
+# travels as long as 100 MB, and takes 0.12 s to compute; about the figures that Goyal et al. (section 4) give for 25
+# million weights. Times below are virtual times of that big net; losses are those of the small one.
 
 # %%
 WORKERS, SERVERS, SAMPLES, EPOCHS = 8, 4, 16, 5  # SAMPLES: of one gradient
@@ -157,8 +157,8 @@ table(["", "", "largest difference of a weight"],
 # *the same* rates: the one that brings the test loss to 0.25 with the fewest samples (equal nodes, 10 GbE, seed 0).
 
 # %%
-guess_rate = guess("Which rate will be best for asynchronous training, if 3.2 is about the best for synchronous?",
-                   [0.4, 1.6, 3.2])  # fmt: skip
+guess_rate = guess("Compared with the best rate of the synchronous method, the best of the asynchronous one will be",
+                   ["higher", "the same", "half of it", "a tenth or less"])  # fmt: skip
 
 # %%
 TARGET, RATES = 0.25, (0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
@@ -182,7 +182,8 @@ table(["samples to the target, rate", *map(str, RATES)],
                   f"**{samples[method, lr]:,.0f}**" if lr == best[method] else f"{samples[method, lr]:,.0f}"
                   for lr in RATES)] for method in METHODS],
       f"simulated; test loss {TARGET} within {EPOCHS} epochs of {len(DIGITS.train):,} samples; bold: used from here "
-      f"on; your guess for asynchronous: {guess_rate}")  # fmt: skip
+      f"on; best asynchronous rate / best synchronous: 1/{best['synchronous'] / best['asynchronous']:.0f}; "
+      f"your guess: {guess_rate}")  # fmt: skip
 
 # %% [markdown]
 # The last grid column and the first show that no best rate lies at the border of the grid: had the grid ended at 0.8,
@@ -233,7 +234,11 @@ def race():
     return figure
 
 
-see(race(), "columns are networks, rows are kinds of nodes; a point is the end of an epoch.")
+see(
+    race(),
+    "in the top row the curves lie close together; below, the synchronous curve falls behind, the further right "
+    "(the faster the network) the more; on 1 GbE, on the left, Downpour is done first. A point is the end of an epoch.",
+)
 
 # %%
 seconds = {key: to_target(rows, "seconds") for key, rows in runs.items()}
@@ -324,8 +329,9 @@ say("Lowest mean test error: " + "; ".join(f"{nodes}, {method}" for nodes, metho
 
 # %% [markdown]
 # **Where it flips.** Without stragglers the hardware factor is a formula. Let $t$ be the time of a gradient, $n$ its
-# bytes, $p$ workers, $S$ servers. A lockstep of the ring takes $t + 2\frac{p-1}{p}n\beta$ (latency left out). Servers
-# answer at most $S/(n\beta)$ gradients a second, and a worker that does not queue needs
+# bytes, $\beta$ the seconds a byte travels, $p$ workers, $S$ servers. A lockstep of the ring takes
+# $t + 2\frac{p-1}{p}n\beta$ (latency left out). Servers answer at most $S/(n\beta)$ gradients a second, and a worker
+# that does not queue needs
 # $t + (1 + \frac1S)\,n\beta$ for its round.
 
 
