@@ -88,7 +88,7 @@ table(
 # %%
 def step(comm, bucket, overlap, layers=LAYERS, layer_bytes=LAYER_BYTES, forward=FORWARD, backward=BACKWARD,
          algorithm="ring", array=cluster.Phantom):  # fmt: skip
-    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes an array from its bytes."""
+    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes one of n bytes."""
     for _ in range(layers):
         comm.compute(seconds=forward, label="forward")
     in_flight = []
