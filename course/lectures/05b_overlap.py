@@ -345,8 +345,8 @@ say("Share of the communication that overlap hides on 256 machines: "
     + ", ".join(f"{share:.0%} on {name}" for name, share in hidden.items()) + ".")  # fmt: skip
 
 # %% [markdown]
-# How fast must a network be, so that everything can hide? In the time of backward it must move twice the gradient. Goyal
-# et al. take 125 ms:
+# How fast must a network be, so that everything can hide? In the time of backward it must move twice the gradient.
+# Goyal et al. take 125 ms:
 
 # %%
 nbytes, seconds = 25_000_000 * 4, 0.125
