@@ -310,6 +310,11 @@ once = pair["program A"].trace.ledger()[0]["broadcast"].messages
 say(f"Our own loop differs from minidl's Serial by {minidl_is_ours:.0e}. Before its first step minidl broadcasts the "
     f"weights, to be safe: rank 0 sends {once} messages in the whole run of 100 steps.")  # fmt: skip
 
+# %%
+# measured: differs from run to run
+real = parallel.train(job(), parallel.Synchronous(), nodes=2)
+say(f"On two real processes of this computer: {np.abs(weights(real) - weights(one)).max():.0e} from Serial.")
+
 # %% [markdown]
 # The rest is rounding. It comes from the order of the additions: $(a + b) + c$ and $a + (b + c)$ may differ in the last
 # bit. A fixed order gives the same bits. `Serial(shards=4)` adds up four shares one after the other on one machine, and

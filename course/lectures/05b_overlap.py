@@ -88,7 +88,7 @@ table(
 # %%
 def step(comm, bucket, overlap, layers=LAYERS, layer_bytes=LAYER_BYTES, forward=FORWARD, backward=BACKWARD,
          algorithm="ring", array=cluster.Phantom):  # fmt: skip
-    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes an array from its bytes."""
+    """One step. bucket: layers in a bucket; forward, backward: seconds a layer; array: makes one of n bytes."""
     for _ in range(layers):
         comm.compute(seconds=forward, label="forward")
     in_flight = []
@@ -299,7 +299,7 @@ table(
 #
 # ## From 8 to 256 machines
 #
-# Now a large model: 25 million weights, 100 MB of gradients, whose backward takes 120 ms (Goyal et al., section 4.2);
+# Now a large model: 25 million weights, 100 MB of gradients, whose backward takes 120 ms (Goyal et al., section 4);
 # suppose 60 ms for forward. It has 8 equal buckets; the all-reduce is Rabenseifner's (04b).
 
 # %%
@@ -345,7 +345,8 @@ say("Share of the communication that overlap hides on 256 machines: "
     + ", ".join(f"{share:.0%} on {name}" for name, share in hidden.items()) + ".")  # fmt: skip
 
 # %% [markdown]
-# How fast must a network be, so that everything can hide? In the time of backward, it must move twice the gradient:
+# How fast must a network be, so that everything can hide? In the time of backward it must move twice the gradient.
+# Goyal et al. take 125 ms:
 
 # %%
 nbytes, seconds = 25_000_000 * 4, 0.125
