@@ -11,6 +11,7 @@ sandbox/         where a student's code runs
 probes/          measurements inside a student's process
 notebooks/       notebook files
 figures/         pictures of the lectures
+interaction/     guesses, what-if panels, progress bars
 setup/           the environment `.venv`
 chapters.py      the list of chapters
 whole_file.py    writing a file whole or not at all

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-FIRST_LECTURE = "notebooks/00_start_here.ipynb"
+LECTURES = "notebooks"
+FIRST_LECTURE = f"{LECTURES}/00_start_here.ipynb"
 DEMO_FOLDER = "runs/demo"
-"""Where the course begins, and where the demo leaves its report; from the root of the clone."""
+"""Where the lectures are, where the course begins, and where the demo leaves its report; from the root of the clone."""
 
 
 class UnknownChapterError(Exception):
@@ -31,7 +32,7 @@ class Chapter:
     def lectures(self, root: Path) -> list[Path]:
         """Its existing lectures, in reading order."""
         beginning = re.compile(rf"{self.number}[a-z]?_")
-        return sorted(path for path in (root / "notebooks").glob("*.ipynb") if beginning.match(path.name))
+        return sorted(path for path in (root / LECTURES).glob("*.ipynb") if beginning.match(path.name))
 
     def exercises(self, root: Path) -> Path:
         """The path of the notebook that students get; it may not exist yet."""

@@ -6,17 +6,20 @@ import os
 import sys
 from pathlib import Path
 
-from course.chapters import FIRST_LECTURE, UnknownChapterError, chapter_called
+from course.chapters import FIRST_LECTURE, LECTURES, UnknownChapterError, chapter_called
 from course.setup.bootstrap import ROOT
 from course.setup.child import one_thread_each, run_child
+from course.student.lecture_copies import copy_lectures, copy_of
 from minidl.instruction_set import of_children
 
 
 def run(arguments: list[str], root: Path = ROOT) -> int:
     """Open JupyterLab and wait until it ends.
 
-    The first argument, unless it is an option, names a chapter or a notebook's path: `lab 04` opens the first lecture,
-    `lab work/04` the student's own exercises. Further arguments go to JupyterLab (`--no-browser`, `--port=8889`).
+    The first argument, unless it is an option, names a chapter, a lecture or a notebook's path: `lab 04` and `lab 04b`
+    open the student's copy of the lecture, without outputs; `lab work/04` opens the student's own exercises;
+    `lab notebooks/04b_collectives.ipynb` opens that very file. Further arguments go to JupyterLab (`--no-browser`,
+    `--port=8889`).
     """
     wanted, rest = "", arguments
     if arguments and not arguments[0].startswith("-"):
@@ -26,6 +29,8 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
     except UnknownChapterError as error:
         print(error, file=sys.stderr)
         return 2
+    for sentence in copy_lectures(root):
+        print(sentence)
     options = [f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/lab/tree/{notebook}"]
     return run_child(
         [sys.executable, "-m", "jupyterlab", *options, *rest], environment(root) | one_thread_each() | of_children()
@@ -33,27 +38,39 @@ def run(arguments: list[str], root: Path = ROOT) -> int:
 
 
 def place(wanted: str, root: Path) -> str:
-    """The path of the notebook to open, relative to `root`. Raises UnknownChapterError if there is none."""
-    if not wanted:
-        return FIRST_LECTURE if (root / FIRST_LECTURE).exists() else ""
+    """The path of the notebook to open, relative to `root`. Raises UnknownChapterError if there is none.
+
+    A lecture that is named by its chapter stands for the student's copy of it, which `copy_lectures` makes.
+    """
+    if not wanted and not (root / FIRST_LECTURE).exists():
+        return ""
     path = Path(wanted) if Path(wanted).is_absolute() else root / wanted
-    if path.is_file() and path.resolve().is_relative_to(root.resolve()):
+    if wanted and path.is_file() and path.resolve().is_relative_to(root.resolve()):
         return path.resolve().relative_to(root.resolve()).as_posix()
-    if wanted in ("0", "00", "00_start_here"):
-        return FIRST_LECTURE
     if wanted.endswith(".ipynb"):
         raise UnknownChapterError(f"There is no notebook {wanted!r} in this folder.")
-    chapter = chapter_called(wanted)
     if wanted.startswith("work/"):
+        chapter = chapter_called(wanted)
         if not chapter.work(root).exists():
             raise UnknownChapterError(
                 f"Chapter {chapter.number} was not started: python3 -m course start {chapter.number}"
             )
         return chapter.work(root).relative_to(root).as_posix()
+    return copy_of(lecture(wanted, root), root).relative_to(root).as_posix()
+
+
+def lecture(wanted: str, root: Path) -> Path:
+    """The lecture called "04b", or the first one of the chapter called "04". Raises UnknownChapterError."""
+    if wanted in ("", "0", "00"):
+        return root / FIRST_LECTURE
+    for name in (f"{wanted}.ipynb", f"{wanted}_*.ipynb"):
+        if found := sorted((root / LECTURES).glob(name)):
+            return found[0]
+    chapter = chapter_called(wanted)
     lectures = chapter.lectures(root)
     if not lectures:
         raise UnknownChapterError(f"Chapter {chapter.number} ({chapter.title}) has no lecture yet.")
-    return lectures[0].relative_to(root).as_posix()
+    return lectures[0]
 
 
 def environment(root: Path) -> dict[str, str]:

@@ -162,8 +162,9 @@ def test_the_first_lecture_shows_the_map_as_it_is_today():
 
 
 def test_the_lab_opens_what_was_asked_for(root):
-    assert lab.place("", root) == FIRST_LECTURE
-    assert lab.place("04", root) == "notebooks/04a_messages.ipynb"
+    assert lab.place("", root) == lab.place("00", root) == f"work/{Path(FIRST_LECTURE).name}"
+    assert lab.place("04", root) == "work/04a_messages.ipynb"
+    assert lab.place("04b", root) == lab.place("04b_collectives", root) == "work/04b_collectives.ipynb"
     assert lab.place("notebooks/04b_collectives.ipynb", root) == "notebooks/04b_collectives.ipynb"
     with pytest.raises(UnknownChapterError, match="was not started: python3 -m course start 04"):
         lab.place("work/04", root)
