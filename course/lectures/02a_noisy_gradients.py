@@ -12,8 +12,9 @@
 # Our data are small images of handwritten digits. The smallest classifier multiplies 64 pixels and a constant 1 by a
 # matrix `w` of 65 x 10 weights. That gives ten *scores* $z_k$, one for each digit. *Softmax* turns them into
 # probabilities, $p_k = e^{z_k} / \sum_j e^{z_j}$. The *loss* of a sample with label $y$ is the *cross-entropy*
-# $-\log p_y$: 0 if the model is certain of the right digit. Its gradient is probability minus truth:
-# $\partial\,\mathrm{loss} / \partial z_k = p_k - [k = y]$, where $[k = y]$ is 1 for $k = y$ and 0 otherwise.
+# $-\log p_y$, in *nats* (natural logarithm): 0 if the model is certain of the right digit. Its gradient is probability
+# minus truth: $\partial\,\mathrm{loss} / \partial z_k = p_k - [k = y]$, where $[k = y]$ is 1 for $k = y$ and 0
+# otherwise.
 
 # %%
 import time
@@ -145,9 +146,7 @@ print("20 steps on one and the same sample: each lowers its loss:", bool(np.all(
 # Now a race of $B = 1$, 32 and $n$. Each may use the best of seven rates at every moment.
 
 # %%
-guess_race = guess(
-    "Which B has the lowest loss after 4,000 samples?", ["1", "32", "1 and 32 are about equal", "all 1,437"]
-)
+guess_race = guess("Which B has the lowest loss after 4,000 samples?", ["1", "32", "1 and 32 alike", "all 1,437"])
 
 # %%
 lowest = {}
@@ -212,11 +211,10 @@ say(f"Your guess: {guess_factor}. **4 times: then the distance is {(found[1] / f
 # The variance falls as $1/B$, the distance, which is what a step feels, only as $1/\sqrt{B}$. Four times the work for
 # half the noise is a poor bargain as long as the noise does no harm. The same in a picture:
 
+
 # %%
-length = np.linalg.norm(exact)
-
-
 def noise_cloud(axes, B):
+    length = np.linalg.norm(exact)
     picks = np.random.default_rng(B).integers(n, size=(300, B))
     means = np.array([each[pick].mean(axis=0) for pick in picks])
     along = means @ exact / length
@@ -235,6 +233,7 @@ explore(
     B=[1, 4, 16, 64, 256],
     multiples=[{"B": 1}, {"B": 16}, {"B": 256}],
     source="measured",
+    height=5,
 )
 
 # %% [markdown]

@@ -327,7 +327,7 @@ say(f"Your guess: {guess_luck}. **Shown: {winner:.1f} %. On 180 other images: {f
 # ## A result to be proud of
 #
 # Part I ends here, with something larger than 8x8 digits: a residual network (ResNet) that reads letters of 28x28
-# pixels, trained by *your* update rule of the assignment. `python3 -m course result 1` trains it in a few minutes.
+# pixels, trained by *your* update rule of the assignment. One command trains it in at most ten minutes.
 
 # %%
 # RESULT-I
