@@ -59,13 +59,13 @@ def best(name, degrees):
     """The fewest steps (at most 300) to stay within 0.02 of the minimum, and the rate that needs them."""
     found = []
     for rate in (0.001, 0.002, 0.005, 0.01, 0.02, 0.035, 0.05, 0.1, 0.2, 0.5, 1.0):
-        far = ~(np.linalg.norm(walk(name, rate, 300, degrees), axis=1) <= 0.02)
+        with np.errstate(all="ignore"):  # rates beyond the border overflow
+            far = ~(np.linalg.norm(walk(name, rate, 300, degrees), axis=1) <= 0.02)
         found.append((300 if far[-1] else int(np.max(np.nonzero(far)[0])) + 1, rate))
     return min(found)
 
 
-with np.errstate(all="ignore"):  # rates beyond the border overflow
-    table(["", "steps", "rate"], [[name, *best(name, 0)] for name in OPTIMIZERS], "measured")
+table(["", "steps", "rate"], [[name, *best(name, 0)] for name in OPTIMIZERS], "measured")
 
 # %% [markdown]
 # What do the fast ones know that the slow ones do not? Watch them:
@@ -197,17 +197,16 @@ say(f"Your guess: {guess_cents}. **{len(unmoved)}: {', '.join(unmoved)}.**")
 guess_turn = guess("Which of these rules needs most steps then?", ["AdaGrad", "RMSProp", "Adam"])
 
 # %%
-with np.errstate(all="ignore"):
-    rows = [[name, *("{} (rate {:g})".format(*best(name, degrees)) for degrees in (0, 45))] for name in OPTIMIZERS]
+rows = [[name, *("{} (rate {:g})".format(*best(name, degrees)) for degrees in (0, 45))] for name in OPTIMIZERS]
 head = ["steps to stay within 0.02", "valley along an axis", "turned by 45 degrees"]
 table(head, rows, f"measured, the best of 11 rates; your guess: {guess_turn}")
 explore(
     paths,
     "turned, SGD, momentum and Nesterov do exactly what they did before. AdaGrad and RMSProp have lost their "
     "advantage, because now both weights see gradients of one size.",
-    degrees=[45, 0, 15, 30, 60, 75, 90],
-    steps=[40, 5, 10, 20, 80],
-    multiples=[{"degrees": 0}, {"degrees": 45}],
+    degrees=[0, 15, 30, 45, 60, 75, 90],
+    steps=[5, 10, 20, 40, 80],
+    multiples=[{"degrees": 0, "steps": 40}, {"degrees": 45, "steps": 40}],
     source="measured",
     height=5,
 )
