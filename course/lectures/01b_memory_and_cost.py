@@ -3,7 +3,7 @@
 #
 # *Chapter 01 asks: how can the gradient of a million weights cost only two forward passes? Second half: the bill, in
 # memory and in operations, and a test. Before it: [01a](01a_backpropagation.ipynb), the method. After it:
-# [02a](02a_noisy_gradients.ipynb).*
+# [02a](02a_from_a_unit_to_a_network.ipynb).*
 #
 # ## The question
 #
